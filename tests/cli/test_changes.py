@@ -108,6 +108,15 @@ def test_a_diff_of_one_change_and_of_one_file(changed, capsys):
     assert run(capsys, "diff", "nothing", code=2) == ""
 
 
+def test_a_diff_of_thousands_of_files_has_all_of_them(changed, capsys, tmp_path):
+    bash(changed, "mkdir many; for n in $(seq 2100); do echo $n > many/$n; done")
+    made = run(capsys, "diff")
+    assert made.count("diff --git ") == 2100
+    (tmp_path / "p").write_text(made)
+    subprocess.run(["git", "apply", "-R", tmp_path / "p"], cwd=changed, check=True)
+    assert not (changed / "many").exists()
+
+
 def test_blame_names_the_change_of_each_line(changed, capsys):
     rows = said(capsys, "log")
     lines = said(capsys, "blame", "a.txt")

@@ -86,7 +86,24 @@ def git_readings(before, after, folder):
             out |= set(zip(range(old, start), range(new, to), strict=False))
             old, new = start + count, to + added
         readings.append(out)
+    readings.append(moved_runs(before, after))
     return readings
+
+
+def moved_runs(before, after):
+    """The (old, new) positions in runs of equal lines with one that is unmistakable: unique before and after, and long.
+
+    Git shows no moves. Where two blocks moved, lines beside one of them may be those that it met there, by the bytes alone.
+    """
+    once = [text for text in before if before.count(text) == after.count(text) == 1 and sum(map(str.isalnum, text)) >= 16]
+    out = set()
+    for text in once:
+        for step in (1, -1):
+            old, new = before.index(text), after.index(text)
+            while 0 <= old < len(before) and 0 <= new < len(after) and before[old] == after[new]:
+                out.add((old, new))
+                old, new = old + step, new + step
+    return out
 
 
 class File:

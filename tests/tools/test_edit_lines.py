@@ -302,3 +302,12 @@ def test_thousands_of_changes_in_one_call_cost_in_proportion(project):
     assert taken[5_000] < 10 * taken[500] + 1, taken
     lines = (project / "f.txt").read_bytes().splitlines()
     assert lines[5_000 % 7 :: 4] == [b"5000 %d" % at for at in range(5_000)]
+
+
+def test_a_dry_run_of_a_rename_makes_no_folder(project):
+    (project / "a.py").write_text("x = 1\n")
+    data = done("edit_lines", project, file_path="a.py", changes=["a.py rename to new/dir/b.py"], dry_run=True)
+    assert data["notes"] == ["renamed a.py to new/dir/b.py"]
+    assert not (project / "new").exists()
+    done("edit_lines", project, file_path="a.py", changes=["a.py rename to new/dir/b.py"])
+    assert (project / "new/dir/b.py").read_text() == "x = 1\n"

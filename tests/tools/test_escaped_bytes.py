@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from support.calling import call, done, ids, refused
@@ -21,6 +23,17 @@ def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
 def test_a_file_of_utf_8_with_such_text_gets_no_notice(project):
     (project / "a.py").write_text('s = "\\xfc" # ü\n')
     assert "shown as" not in done("read", project, file_path="a.py")["output"]
+
+
+def test_many_such_lines_take_little_more_time_than_one(project):
+    (project / "a.c").write_bytes(b"int x; /* M\xfcller */\n" * 40_000)
+    first, seconds = ids(project, "a.c")[0], []
+    for count in (1, 400):
+        start = time.monotonic()
+        change = {"after_line_id": first, "new_content": ["/* M\\xfcller */"] * count}
+        done("edit_lines", project, file_path="a.c", changes=[change], dry_run=True)
+        seconds.append(time.monotonic() - start)
+    assert seconds[1] < 5 * seconds[0] + 1
 
 
 @pytest.mark.parametrize("tool", ["edit_lines", "rye/swe/edit_range", "rye/workspace/workspace_write_patch"])

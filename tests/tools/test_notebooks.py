@@ -231,24 +231,22 @@ def test_a_notebook_on_one_line_is_shown_and_says_why_it_has_no_addresses(projec
         '{"cells": [{"cell_type": "code", "source": ["x"]}], "cells": [], "nbformat": 4}',
         '{"cells": [{"source": ["x"]}, {"source": ["y"]}], "cells": [{"source": ["z"]}], "nbformat": 4}',
         '{"\\u0063ells": [{"cell_type": "code", "source": ["x"]}], "nbformat": 4}',
+        '{"cells": [{"source": ["x"]}], "\\u0063ells": [{"source": ["y"]}], "nbformat": 4}',
+        '{"nbformat": 4, "cells": [{"cell_type": "code",\n"source": [\n"x"\n],\n"\\u0073ource": [\n"y"\n]}]}',
+        '{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["x"], "source": []}]}',
     ],
 )
 def test_what_is_no_notebook_is_shown_as_it_stands(project, content):
     (project / "n.ipynb").write_text(f"{content}\n")
     shown = read(project)
-    assert content in shown
+    assert all(line in shown for line in content.split("\n"))
     assert "cell 1" not in shown
     data = done("edit_lines", project, file_path="n.ipynb", changes=[{"find": content, "replace": f" {content}"}])
     assert data["changes_applied"] == 1
 
 
-@pytest.mark.parametrize(
-    "source", ['"source": ["x"], "source": ["y"]', '"sourc\\u0065": ["x"]', '"source": ["x"], "source": []']
-)
-def test_a_cell_whose_source_is_not_found_is_shown_without_addresses(project, source):
-    (project / "n.ipynb").write_text(
-        '{"nbformat": 4, "cells": [\n{"cell_type": "code",\n' + source.replace("[", "[\n ") + "}]}\n"
-    )
+def test_a_cell_whose_source_is_not_found_is_shown_without_addresses(project):
+    (project / "n.ipynb").write_text('{"nbformat": 4, "cells": [\n{"cell_type": "code",\n"sourc\\u0065": [\n "x"]}]}\n')
     assert "cell 1" in read(project)
 
 

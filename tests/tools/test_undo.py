@@ -15,7 +15,7 @@ import rye
 from rye.call.context import CallOptions
 from rye.call.results import MAX_OUTPUT_BYTES
 from rye.config import user_dirs
-from rye.journal import entries
+from rye.journal import entries, history
 from rye.journal import journal as journaling
 from rye.journal.history import History
 from rye.plain_class import changed
@@ -218,6 +218,9 @@ def test_the_list_in_pages(project, file):
     assert data["next_offset"] == 3
     assert done("undo", project, list=True, limit=2, offset=5)["count"] == 1
     assert "there are 5 changes" in refused("bad_offset", "undo", project, list=True, offset=6)
+    with Workspace(project) as ws:
+        (history.folder(ws) / f"{data['entries'][1]['entry_id']}.json").unlink()
+    assert [done("undo", project, list=True, limit=limit)["total"] for limit in (1, 50)] == [4, 4]
 
 
 def test_a_long_list_is_cut(project, file):

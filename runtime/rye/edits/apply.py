@@ -202,9 +202,14 @@ def apply(
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
         document.ws.guard(document.file.parts)
         return Applied(made.document, made.splices, made.diff, None, syntax_findings)
+    return _made(document, made, syntax_findings, show)
+
+
+def _made(document: Document, made: Prepared, findings: list[str], show: Show | None = None) -> Applied:
     with document.ws.place(document.path) as place:
-        warnings = journal.apply_change(document.ws, place, made.document.data or b"", made.entry) + syntax_findings
-        return store_applied(made, place, journal.recorded_id(made.entry, warnings), warnings, show)
+        _, applied, warnings = apply_one(document.ws, FileChange(place, made), show)
+    assert applied is not None
+    return changed(applied, warnings=[*warnings, *findings])
 
 
 def syntax_warnings(before: Document | None, after: Document, guard: str = "tell", *, short: bool = False) -> list[str]:
@@ -243,15 +248,13 @@ def _check_notebook(before: Document, after: Document) -> None:
     )
 
 
-def store_applied(
-    made: Prepared, place: Place, entry: str | None, warnings: Sequence[str], show: Show | None = None
-) -> Applied:
+def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) -> Applied:
     """Store the index of an edit that was just written under a journal entry; a failure is only a warning by now.
 
     The lines of the result get their IDs first, so that the index is written once.
     """
     after = made.document
-    applied = Applied(after, made.splices, made.diff, entry, [*warnings])
+    applied = Applied(after, made.splices, made.diff, entry, [])
     try:
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
         after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
@@ -317,8 +320,7 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
         return Applied(after, [], diff, None, [])
     with ws.place(document.path) as place:
         entry = journal.whole_entry(ws, tool, place, data, new, code.name)
-        warnings = journal.apply_change(ws, place, new, entry)
-        return store_applied(Prepared(after, [], diff, entry), place, journal.recorded_id(entry, warnings), warnings)
+    return _made(document, Prepared(after, [], diff, entry), [])
 
 
 def index_not_stored(err: Exception) -> str:
@@ -402,22 +404,44 @@ class FileChange(NamedTuple):
     made: Prepared | WholeFile
 
 
-def apply_all(ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str) -> commit.Committed:
+def apply_one(ws: Workspace, piece: FileChange, show: Show | None = None) -> tuple[str | None, Applied | None, list[str]]:
+    """Make the change of one file; the caller holds its lock. Return the journal's entry, what an edit did, and warnings.
+
+    Raises:
+        WorkspaceError, DeadlineError: as `journal.apply_change`.
+    """
+    warnings = journal.apply_change(ws, piece.place, _content(piece.made), piece.made.entry)
+    entry = journal.recorded_id(piece.made.entry, warnings)
+    applied, more = _indexed(ws, piece, entry, show)
+    return entry, applied, [*warnings, *more]
+
+
+def apply_all(
+    ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str, show: Show | None = None
+) -> tuple[list[str], list[Applied], list[str]]:
     """Make all changes or none, under one name in the journal; the caller holds the files' locks.
+
+    Returns:
+        The journal's entries, what became of the files whose lines changed, and warnings.
 
     Raises:
         WorkspaceError, DeadlineError: as `commit.commit`.
     """
     changes = [commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces]
     committed = commit.commit(ws, changes, tool, batch)
-    warnings = [*committed.warnings]
-    for piece, entry in zip(pieces, committed.entries, strict=True):
-        if isinstance(piece.made, Prepared):
-            warnings += store_applied(piece.made, piece.place, entry, ()).warnings
-        elif piece.made.data is not None:
-            made = piece.made
-            warnings += index_whole(ws, piece.place, piece.made.data, made.encoding, made.names, shown=made.shown)
-    return commit.Committed(committed.entries, warnings)
+    found = [_indexed(ws, piece, entry, show) for piece, entry in zip(pieces, committed.entries, strict=True)]
+    warnings = [*committed.warnings, *(warning for _, more in found for warning in more)]
+    return committed.entries, [applied for applied, _ in found if applied is not None], warnings
+
+
+def _indexed(ws: Workspace, piece: FileChange, entry: str | None, show: Show | None) -> tuple[Applied | None, list[str]]:
+    """Store the index of a file that was written; return what an edit did, and warnings."""
+    made, place = piece.made, piece.place
+    if isinstance(made, Prepared):
+        applied = _stored(made, place, entry, show)
+        return applied, applied.warnings
+    shown = made.shown
+    return None, [] if made.data is None else index_whole(ws, place, made.data, made.encoding, made.names, shown=shown)
 
 
 def _content(made: Prepared | WholeFile) -> bytes | None:

@@ -15,10 +15,9 @@ from rye.edits.apply import (
     Show,
     WholeFile,
     apply,
+    apply_all,
     change_bom,
-    index_whole,
     prepare,
-    store_applied,
     syntax_warnings,
 )
 from rye.edits.change_forms import Change
@@ -137,7 +136,7 @@ def edit_files(
                 why = "bom, convert_newlines, final_newline and encoding are of one file."
                 raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
             job = _Job(ws, tool, options, file_path, version, guard, show, notebook)
-            with _open_files(job, requested) as files:
+            with _open_files(job, requested, dry_run=dry_run) as files:
                 edited = _planned(job, requested, files, dry_run=dry_run)
             edited.warnings[:0] = recovered
             return edited
@@ -188,7 +187,7 @@ class _File(Record, frozen=False):
 
 
 @contextmanager
-def _open_files(job: _Job, changes: Sequence[Change]) -> Iterator[dict[str, _File]]:
+def _open_files(job: _Job, changes: Sequence[Change], *, dry_run: bool) -> Iterator[dict[str, _File]]:
     """Hold every file of a call under its lock, and open those whose lines change.
 
     Raises:
@@ -207,7 +206,7 @@ def _open_files(job: _Job, changes: Sequence[Change]) -> Iterator[dict[str, _Fil
         # All places before any lock: locks are named by physical paths and taken in one order.
         files: dict[str, _File] = {}
         for name in {**lines, **others}:
-            place = stack.enter_context(journal.place_for(job.ws, name) if name in renamed else job.ws.place(name))
+            place = stack.enter_context(_place_of(job.ws, name, dry_run=dry_run) if name in renamed else job.ws.place(name))
             if any(other.place.path == place.path for other in files.values()):
                 raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
             files[name] = _File(name, place)
@@ -219,6 +218,17 @@ def _open_files(job: _Job, changes: Sequence[Change]) -> Iterator[dict[str, _Fil
                 document.show_as_cells()
             files[name].document = document
         yield files
+
+
+@contextmanager
+def _place_of(ws: Workspace, name: str, *, dry_run: bool) -> Iterator[Place]:
+    """Hold the place of a new file; a dry run makes no folders for it, so that there may be nothing to hold."""
+    missing = ws.missing_folders(name) if dry_run else []
+    if missing:
+        yield Place(-1, (*missing[-1].split(b"/"), ws.components(name)[-1]), None)
+        return
+    with journal.place_for(ws, name) as place:
+        yield place
 
 
 def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:
@@ -347,27 +357,6 @@ def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
             job.ws.guard(file.place.parts)
         applied = [Applied(made.document, made.splices, made.diff, None, []) for file in at_work if (made := file.made)]
         return Edited(applied, notes, [], None, warnings)
-    pieces = [piece for file in at_work for piece in file.pieces]
-    changes = [commit.Change(piece.place, piece.made.entry.before, _data(piece), piece.made.entry) for piece in pieces]
     batch = new_id()
-    committed = commit.commit(job.ws, changes, job.tool, batch)
-    warnings += committed.warnings
-    edited = Edited([], notes, committed.entries, batch, warnings)
-    for file, entry in zip(at_work, committed.entries, strict=True):
-        _store(job, file, entry, edited)
-    return edited
-
-
-def _data(piece: FileChange) -> bytes | None:
-    return (piece.made.document.data or b"") if isinstance(piece.made, Prepared) else piece.made.data
-
-
-def _store(job: _Job, file: _File, entry: str, edited: Edited) -> None:
-    """Store the index of a file that was written, and say in `edited` what became of it."""
-    (piece,) = file.pieces
-    made = piece.made
-    if isinstance(made, Prepared):
-        edited.files.append(store_applied(made, piece.place, entry, (), job.show))
-        edited.warnings.extend(edited.files[-1].warnings)
-    elif made.data is not None:
-        edited.warnings.extend(index_whole(job.ws, piece.place, made.data, made.encoding, made.names))
+    entries, applied, more = apply_all(job.ws, [piece for file in at_work for piece in file.pieces], job.tool, batch, job.show)
+    return Edited(applied, notes, entries, batch, [*warnings, *more])

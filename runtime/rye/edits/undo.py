@@ -14,7 +14,7 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, index_whole, store_applied
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, apply_one
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import names
@@ -289,7 +289,7 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
     known: list[tuple[Row, Entry]] = []
     damaged = 0
     where = edits_history.folder(ws)
-    asked = history if path is None else (row for row in history if row.files != 1 or row.path == path)
+    asked = (row for row in history if path is None or row.files != 1 or row.path == path)
     rows = ((row, entries.load(where / f"{row.id}.json")) for row in asked)
     if path is not None:
         rows = ((row, entry) for row, entry in rows if _touches(row, entry, path))
@@ -299,8 +299,8 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
             damaged += 1
         else:
             known.append((row, entry))
-    # Of the changes not read yet only the number is known.
-    total = len(known) + (history.left if path is None else sum(1 for _ in rows))
+    # Of the others only the number is wanted; without a path their records need not be read.
+    total = len(known) + sum(1 for _ in (asked if path is None else rows))
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())
     listed = [
@@ -500,18 +500,9 @@ def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tu
     """Make the changes; return the fields that name them in the result, and warnings."""
     if batch is not None:
         name = new_id()
-        committed = apply_all(ws, pieces, reversals.UNDO, name)
-        return {"batchId": name, "entry_ids": committed.entries}, committed.warnings
-    (piece,) = pieces
-    made, place = piece.made, piece.place
-    if isinstance(made, Prepared):
-        warnings = journal.apply_change(ws, place, made.document.data or b"", made.entry)
-        warnings = store_applied(made, place, made.entry.id, warnings).warnings
-    else:
-        warnings = journal.apply_change(ws, place, made.data, made.entry)
-        if made.data is not None:
-            warnings += index_whole(ws, place, made.data, made.encoding, made.names, shown=made.shown)
-    entry_id = journal.recorded_id(made.entry, warnings)
+        made, _, warnings = apply_all(ws, pieces, reversals.UNDO, name)
+        return {"batchId": name, "entry_ids": made}, warnings
+    entry_id, _, warnings = apply_one(ws, pieces[0])
     return {} if entry_id is None else {"entry_id": entry_id}, warnings
 
 

@@ -60,7 +60,9 @@ class FileHistory(NamedTuple):
     whole: bool
 
 
-def of_file(ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: str = "") -> FileHistory:
+def of_file(
+    ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: str = "", now: bytes | None = None
+) -> FileHistory:
     """Return the history of a file, given by its path from the root.
 
     Args:
@@ -68,19 +70,20 @@ def of_file(ws: Workspace, path: str, rows: Iterable[Row] | None = None, since: 
         path: from the root, as results show it.
         rows: the journal's rows, newest first; read if None.
         since: the entry that is the first step; what is older is left out.
+        now: the file's content; read if None.
     """
     rows_of_project = history.History(ws) if rows is None else rows
     with Contents(known_tree.folder(ws.fd)) as contents:
-        way = _Way(ws, contents, path)
+        way = _Way(ws, contents, path, now)
         return way.back(rows_of_project, since)
 
 
 class _Way:
     """The way back through the journal."""
 
-    def __init__(self, ws: Workspace, contents: Contents, path: str) -> None:
+    def __init__(self, ws: Workspace, contents: Contents, path: str, now: bytes | None) -> None:
         self._ws, self._contents, self._path = ws, contents, path
-        self._now = self._current()
+        self._now = self._current() if now is None else now
         self._steps: list[Step] = []
 
     def _current(self) -> bytes | None:

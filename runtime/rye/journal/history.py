@@ -317,11 +317,6 @@ class History:
         """Tell whether a change's entry is there."""
         return _age(self._folder, row) >= self._oldest
 
-    @property
-    def left(self) -> int:
-        """Return how many changes were not read yet."""
-        return self._data.count(b"\n", 0, self._end)
-
     def undoer(self, entry_id: str) -> str | None:
         """Return the ID of the entry that undid this one, or None."""
         # Only its own line names an entry that nothing has undone.

@@ -46,7 +46,6 @@ _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
-_MOST_REPOSITORIES: Final = 50
 _AFTER_JOB: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"
 )
@@ -330,8 +329,8 @@ class Look:
         return found.value is None or found[:3] == now[:3]
 
     def repositories(self) -> list[str]:
-        """Return the folders below the root that hold a repository of their own, at most 50."""
-        return [path.removesuffix("/.git") for path in self._folders if path.endswith("/.git")][:_MOST_REPOSITORIES]
+        """Return the folders below the root that hold a repository of their own."""
+        return [path.removesuffix("/.git") for path in self._folders if path.endswith("/.git")]
 
     def said_of_left_out(self, since: int) -> dict[str, str]:
         """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""

@@ -88,8 +88,8 @@ def change_files(
             return Changed(files, None, diff, warnings)
         # One batch for all files: a single undo takes the whole change back.
         batch = new_id()
-        committed = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], tool, batch)
-        return Changed(files, batch, diff, [*warnings, *committed.warnings])
+        _, _, more = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], tool, batch)
+        return Changed(files, batch, diff, [*warnings, *more])
 
 
 def _check_holds(project: Project, path: str, name: str) -> None:

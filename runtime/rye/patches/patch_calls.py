@@ -17,7 +17,6 @@ from rye.edits import patch_store
 from rye.edits.apply import apply_all
 from rye.errors import EditError, RyeError
 from rye.journal import commit
-from rye.journal.commit import Committed
 from rye.journal.history import History
 from rye.patches.patch_batches import TOOL, Worked, described, worked
 from rye.patches.patches import Batch, Problems
@@ -97,14 +96,14 @@ def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> 
         written = [work for work in works if work.piece is not None]
         try:
             pieces = [work.piece for work in written if work.piece is not None]
-            committed = apply_all(ws, pieces, TOOL, batch.id) if pieces else Committed([], [])
+            made, _, warnings = apply_all(ws, pieces, TOOL, batch.id) if pieces else ([], [], [])
         except RyeError as err:
             patch_store.keep(ws, {**record, "status": "not_applied", "error": str(err)})
             raise
-        problems.warnings += committed.warnings
-        entries = {work.patch.id: entry for work, entry in zip(written, committed.entries, strict=True)}
+        problems.warnings += warnings
+        entries = {work.patch.id: entry for work, entry in zip(written, made, strict=True)}
         try:
-            patch_store.keep(ws, {**record, "status": "applied", "entries": committed.entries})
+            patch_store.keep(ws, {**record, "status": "applied", "entries": made})
         except RyeError as err:
             # The files are changed by now, so this must not look like a failed batch.
             problems.warnings.append(f"The batch is applied, but its record could not be brought up to date: {err.message}")

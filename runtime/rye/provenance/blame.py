@@ -51,7 +51,7 @@ def of_file(ws: Workspace, path: str) -> list[BlamedLine]:
     """Return the lines of a file, each with the change that brought it. Errors as reading the file."""
     with ws.file(path) as file:
         now = file.read()
-    found = file_history.of_file(ws, path)
+    found = file_history.of_file(ws, path, now=now)
     return [BlamedLine(line.rstrip(b"\r\n"), step) for line, step in zip(lines_of(now), writers(found.steps, now), strict=True)]
 
 

@@ -11,19 +11,16 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rye.errors import RyeError
-from rye.fs import names
 from rye.journal import entries, file_history, history
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import State
+from rye.snapshots.tree import Change, State
 from rye.workspace.workspace import Workspace
-
-_MAX_PATHS: Final = 2_000
 
 
 class Side(NamedTuple):
@@ -66,32 +63,36 @@ def between(ws: Workspace, rows: Sequence[Row], changes: Sequence[Row], only: st
         OSError: the stored contents cannot be read.
     """
     where = history.folder(ws)
-    by_path: dict[str, list[Entry]] = {}
+    by_path: dict[str, list[tuple[Entry, Change | None]]] = {}
     # Oldest first, so that a path's first entry is the one that found it as it was.
     for row in reversed(changes):
         entry = entries.load(where / f"{row.id}.json")
-        for path in () if entry is None else entry.paths:
-            if entry is not None and only in (None, path):
-                by_path.setdefault(path, []).append(entry)
+        if entry is None:
+            continue
+        for at, path in enumerate(entry.paths):
+            if only in (None, path):
+                by_path.setdefault(path, []).append((entry, None if entry.files is None else entry.files[at]))
     if not by_path:
         return []
     with Contents(known_tree.folder(ws.fd)) as contents:
-        found = [_diff(ws, contents, path, by_path[path], rows) for path in sorted(by_path)[:_MAX_PATHS]]
+        found = [_diff(ws, contents, path, by_path[path], rows) for path in sorted(by_path)]
     return [one for one in found if one.before != one.after or not one.is_known]
 
 
-def _diff(ws: Workspace, contents: Contents, path: str, made: Sequence[Entry], rows: Sequence[Row]) -> FileDiff:
-    """Return a path before the first and after the last of the entries that changed it."""
-    first, last = _sides_of(contents, path, made[0])[0], _sides_of(contents, path, made[-1])[1]
+def _diff(
+    ws: Workspace, contents: Contents, path: str, made: Sequence[tuple[Entry, Change | None]], rows: Sequence[Row]
+) -> FileDiff:
+    """Return a path before the first and after the last of the entries that changed it; a command's with its change of it."""
+    first, last = _sides_of(contents, *made[0])[0], _sides_of(contents, *made[-1])[1]
     if _is_open(first) or _is_open(last):
-        steps = file_history.of_file(ws, path, rows, since=made[0].id).steps
+        steps = file_history.of_file(ws, path, rows, since=made[0][0].id).steps
         by_entry = {one.entry.id: one for one in steps if one.entry is not None}
-        if _is_open(first) and (step := by_entry.get(made[0].id)) is not None:
+        if _is_open(first) and (step := by_entry.get(made[0][0].id)) is not None:
             first = Side("file", None, step.before)
-        if _is_open(last) and (step := by_entry.get(made[-1].id)) is not None:
+        if _is_open(last) and (step := by_entry.get(made[-1][0].id)) is not None:
             last = Side("file", None, step.after)
     # An edit keeps the mode, so any command's change in between knows it.
-    modes = [side.mode for entry in made for side in _sides_of(contents, path, entry, read=False) if side is not None]
+    modes = [side.mode for one in made for side in _sides_of(contents, *one, read=False) if side is not None]
     known = [mode for mode in modes if mode is not None] or _mode_now(ws, path)
     return FileDiff(path, _with_mode(first, known[:1]), _with_mode(last, known[-1:]))
 
@@ -112,11 +113,9 @@ def _is_open(side: Side | None) -> bool:
     return side is not None and side.kind == "file" and side.data is None
 
 
-def _sides_of(contents: Contents, path: str, entry: Entry, *, read: bool = True) -> tuple[Side | None, Side | None]:
+def _sides_of(contents: Contents, entry: Entry, change: Change | None, *, read: bool = True) -> tuple[Side | None, Side | None]:
     """Return a path before and after one entry, as far as that alone tells it; without the contents if not `read`."""
-    if entry.files is not None:
-        raw = os.fsdecode(names.parse(path))
-        change = next(one for one in entry.files if one.path == raw)
+    if change is not None:
         return _side(contents, change.before, read=read), _side(contents, change.after, read=read)
     whole = entry.splices[0] if entry.whole and entry.splices else None
     before, after = (whole.removed, whole.added) if whole else (None, None)

@@ -16,6 +16,7 @@ from typing import Final
 
 from rye.fs import beneath
 from rye.workspace import repositories
+from rye.workspace.workspace import REPOSITORIES
 
 MOST_ENTRIES: Final = 10_000
 """So many names are looked at after a command, in all such folders together."""
@@ -23,7 +24,7 @@ MOST_ENTRIES: Final = 10_000
 CACHE: Final = "a cache that changed"
 """What is said of a cache, which programs fill by themselves."""
 
-_REPOSITORY: Final = "a git repository, which is not recorded; it changed"
+_REPOSITORY: Final = "repository, which is not recorded; it"
 _DEPENDENCIES: Final = frozenset({"node_modules", ".venv", "venv", ".tox", ".nox", ".terraform", ".gradle"})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # So many folders of one name are named, more are counted.
@@ -40,7 +41,7 @@ def said(root_fd: int, passed: Iterable[str], gone: Iterable[str], since: int) -
         since: the start of the command, by the clock of files (ns).
     """
     out = {
-        path: _REPOSITORY if is_repository(root_fd, path) else _what(path, "changed")
+        path: f"a git {_REPOSITORY} changed" if is_repository(root_fd, path) else _what(path, "changed")
         for path in _changed(root_fd, passed, since)
     }
     out |= {path: _what(path, "went away") for path in gone}
@@ -68,6 +69,8 @@ def is_repository(root_fd: int, path: str) -> bool:
 
 
 def _what(path: str, verb: str) -> str:
+    if os.path.basename(path) in REPOSITORIES:
+        return f"a {_REPOSITORY} {verb}"
     if os.path.basename(path) in _DEPENDENCIES:
         return f"installed again by programs; it {verb}"
     return CACHE if verb == "changed" else "a cache that went away"

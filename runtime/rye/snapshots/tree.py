@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rye.fs import beneath
 from rye.snapshots import watch as watches
 from rye.workspace import cache, repositories
+from rye.workspace.workspace import REPOSITORIES
 
 if TYPE_CHECKING:
     from rye.snapshots.contents import Contents
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 SKIPPED: Final = frozenset(
     {
-        ".git", ".ragix", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
+        *REPOSITORIES, ".ragix", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
         ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache", ".turbo",
     }
 )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rye.call.context import advice
 from rye.call.results import call_text
@@ -32,7 +33,8 @@ def encode(text: str, code: Encoding, data: bytes, path: str) -> bytes:
         EditError: `unencodable`; `ambiguous_escape` where the file also holds that escape as plain text.
     """
     parts = re.split(_ESCAPE, text)
-    if len(parts) == 1:
+    # Bytes that do not decode are never ASCII.
+    if len(parts) == 1 or data.isascii():
         return code.encode(text)
     escaped, plain = shown_escapes(data, code)
     out: list[bytes] = []
@@ -58,6 +60,7 @@ def encode(text: str, code: Encoding, data: bytes, path: str) -> bytes:
     return b"".join([*out, code.encode(literal)])
 
 
+@lru_cache(maxsize=1)
 def shown_escapes(data: bytes, code: Encoding) -> tuple[set[str], set[str]]:
     r"""Return which `\xHH` views of a content show for bytes that do not decode, and which it holds as plain text."""
     # Bytes that do not decode are left out here, so what matches is plain text.

@@ -82,7 +82,8 @@ class Notebook(Record):
 def parse(data: bytes) -> Notebook | None:
     """Return the notebook that a file's content is, None where it is none."""
     try:
-        content = json.loads(data)
+        # Of a key that stands twice nobody knows which one counts, so where its cells are is not known.
+        content = json.loads(data, object_pairs_hook=_without_twins)
     except (ValueError, RecursionError):
         return None
     cells = content.get("cells") if isinstance(content, dict) else None
@@ -90,7 +91,7 @@ def parse(data: bytes) -> Notebook | None:
         return None
     raw, places = data.split(b"\n"), list(_places(data))
     if len(places) != len(cells):
-        # A key that is doubled, or spelled with an escape: where its cells stand is not known.
+        # A key is spelled with an escape.
         return None
     placed = [_cell(at + 1, place, raw, cell) for at, (place, cell) in enumerate(zip(places, cells, strict=True))]
     texts = {
@@ -100,6 +101,13 @@ def parse(data: bytes) -> Notebook | None:
         for line, text in zip(range(*cell.source), cell.lines, strict=True)
     }
     return Notebook(placed, texts, content)
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError
+    return members
 
 
 def _is_known(content: dict[str, Any]) -> bool:

@@ -85,19 +85,22 @@ def listings(root: str, known: Listings | None = None) -> Listings:
         OSError: there is no such root.
     """
     known, found, waiting, count = known or {}, Listings(), [""], 0
-    device = os.lstat(root).st_dev
-    while waiting:
-        path = waiting.pop()
-        prefix = f"{path}/" if path else ""
-        one = known.get(path)
-        if one is None or not _unchanged(f"{root}/{path}", one, device):
-            one, read = _read(root, path, device)
-            count += read
-        count += len(one[3])
-        if count > MAX_ENTRIES:
-            raise TooLargeError
-        found[path] = one
-        waiting += [prefix + name for name in one[3]]
+    device, closed = os.lstat(root).st_dev, dict[str, os.stat_result]()
+    try:
+        while waiting:
+            path = waiting.pop()
+            prefix = f"{path}/" if path else ""
+            one = known.get(path)
+            if one is None or not _unchanged(f"{root}/{path}", one, device):
+                one, read = _read(root, path, device, closed)
+                count += read
+            count += len(one[3])
+            if count > MAX_ENTRIES:
+                raise TooLargeError
+            found[path] = one
+            waiting += [prefix + name for name in one[3]]
+    finally:
+        _close_again(root, closed)
     return found
 
 
@@ -111,11 +114,11 @@ def _unchanged(path: str, one: Listing, device: int) -> bool:
     return (info.st_ino, info.st_ctime_ns, info.st_dev) == (one[0], one[1], device)
 
 
-def _read(root: str, path: str, device: int) -> tuple[Listing, int]:
+def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) -> tuple[Listing, int]:
     """Read a folder; return what to keep of it, and how many names it has."""
     now, parts, below, links, count = clock(), [], [], [], 0
     try:
-        fd = _opened(root, path)
+        fd = _opened(root, path, closed)
     except OSError:
         return Listing(0, 0, [], [], []), 0
     try:
@@ -149,45 +152,42 @@ def _settled(changed: int, now: int) -> bool:
     return changed + (_COARSEST if changed % _FINE == 0 else 0) < now
 
 
-def _opened(root: str, path: str) -> int:
-    """Open a folder, through no link; one that its owner may not list is opened up. Raises OSError."""
+def _opened(root: str, path: str, closed: dict[str, os.stat_result] | None = None) -> int:
+    """Open a folder, through no link; one that its owner may not list is opened up and noted in `closed`. Raises OSError."""
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     # In steps that are short enough for the kernel: a path of any length can be made, and git works in its folder.
     parts = path.split("/") if path else []
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         for first in range(0, len(parts), _STEP):
             below = os.path.join(*parts[first : first + _STEP])
-            at, above = _below(at, below, last=first + _STEP >= len(parts)), at
+            above, at = at, os.open(below, flags | os.O_PATH, dir_fd=at)
             os.close(above)
-    except BaseException:
-        os.close(at)
-        raise
-    return at
-
-
-def _below(at: int, path: str, *, last: bool) -> int:
-    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    if not last:
-        return os.open(path, flags | os.O_PATH, dir_fd=at)
-    try:
-        return os.open(path, flags | os.O_RDONLY, dir_fd=at)
-    except PermissionError:
-        if not _open_up(path, at):
-            raise
-    return os.open(path, flags | os.O_RDONLY, dir_fd=at)
-
-
-def _open_up(path: str, at: int) -> bool:
-    """Let the owner list a folder: git enters one that cannot be listed, so a command could hide a repository there."""
-    with suppress(OSError):
-        fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        # Through /proc, because no chmod takes a descriptor opened with O_PATH.
+        name, held = f"/proc/self/fd/{at}", os.fstat(at)
         try:
-            # Through /proc, because no chmod takes a descriptor opened with O_PATH.
-            os.chmod(f"/proc/self/fd/{fd}", os.fstat(fd).st_mode & 0o7777 | 0o500)
-            return True
-        finally:
-            os.close(fd)
-    return False
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except PermissionError:
+            if closed is None:
+                raise
+        # Git enters one that cannot be listed, so a command could hide a repository there.
+        os.chmod(name, stat.S_IMODE(held.st_mode) | 0o500)
+        closed[path] = held
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        os.close(at)
+
+
+def _close_again(root: str, closed: dict[str, os.stat_result]) -> None:
+    """Give folders that were opened up their modes again: the inner first, which were found last."""
+    for path, held in reversed(closed.items()):
+        with suppress(OSError):
+            fd = _opened(root, path)
+            try:
+                if os.path.samestat(os.fstat(fd), held):
+                    os.fchmod(fd, stat.S_IMODE(held.st_mode))
+            finally:
+                os.close(fd)
 
 
 def find(root: str, found: Listings | None = None) -> set[str]:

@@ -37,7 +37,10 @@ _OF_PYTHON = (
     ".eggs",
     ".nox",
 )
-IGNORED_DIRECTORIES = ("node_modules", ".git", "dist", "build", ".hg", ".svn", *_OF_PYTHON)
+REPOSITORIES = (".git", ".hg", ".svn")
+"""Folders in which a version control keeps what it needs."""
+
+IGNORED_DIRECTORIES = ("node_modules", *REPOSITORIES, "dist", "build", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024

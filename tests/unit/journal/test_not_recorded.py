@@ -38,7 +38,8 @@ def tick():
 def made_folders(started):
     """Make dependencies and caches, before the command that counts."""
     bash(
-        started, "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache; echo x > node_modules/a/b/f; mkdir cache"
+        started,
+        "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache .hg/store sub/.svn; mkdir cache; echo x > node_modules/a/b/f",
     )
     bash(started, "echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG")
     for number in range(5):
@@ -61,6 +62,8 @@ def made_folders(started):
         ("mv .venv gone", ".venv"),
         ("mkdir sub/.nox -p", "sub/.nox"),
         ("for d in m*; do touch $d/__pycache__/x; done", "5 folders __pycache__"),
+        ("echo x >> .hg/store/data", ".hg"),
+        ("rm -r sub/.svn", "sub/.svn"),
     ],
 )
 def test_a_folder_that_is_not_recorded_is_named_when_it_changed(started, command, said):

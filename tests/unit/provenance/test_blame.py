@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import random
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -141,6 +143,25 @@ def test_lines_keep_their_writer_through_a_rename_a_move_and_an_indent(tracked):
     bash(tracked, "mkdir sub; mv a.py sub/b.py; sed -i 's/^/    /' sub/b.py")
     bash(tracked, "tac sub/b.py > t; mv t sub/b.py")
     assert [at for at, who in enumerate(writers(tracked, "sub/b.py")) if who == one] == [5]
+
+
+def test_a_file_that_grows_meanwhile_has_a_writer_for_each_line_that_was_read(tracked):
+    over = threading.Event()
+
+    def grow():
+        with (tracked / "a.py").open("ab", 0) as file:
+            while not over.is_set():
+                file.write(b"x\n")
+                time.sleep(0.0005)
+
+    growing = threading.Thread(target=grow)
+    growing.start()
+    try:
+        found = [writers(tracked, "a.py") for _ in range(30)]
+    finally:
+        over.set()
+        growing.join()
+    assert len(found[0]) < len(found[-1])
 
 
 def test_a_rebase_and_a_squash_leave_the_writers(tracked):

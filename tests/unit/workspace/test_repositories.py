@@ -6,11 +6,14 @@ import itertools
 import os
 import random
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 import rye
 from rye.workspace import programs, repositories
+from support.other_users import USERS, as_user, package_copy, python_for
 from support.shell_calls import call
 
 PARTS = ("HEAD", "objects/.keep", "refs/.keep", "config", "commondir", "hooks/pre-commit")
@@ -65,11 +68,27 @@ def test_one_hidden_where_git_stores_objects_is_found(project):
     assert {".git/objects/hidden", ".git/refs/other/.git"} <= repositories.find(os.path.realpath(project))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root lists every folder")
-def test_one_in_a_folder_that_cannot_be_listed_is_found(project):
-    subprocess.run(["git", "init", "-q", project / "dark/sub"], check=True)
-    (project / "dark").chmod(0o311)
-    assert "dark/sub/.git" in repositories.find(os.path.realpath(project))
+_FIND_CLOSED = """
+import os, sys
+from rye.workspace import repositories
+os.chdir(sys.argv[1])
+os.makedirs("dark/sub/.git/objects"), os.makedirs("dark/sub/.git/refs"), open("dark/sub/.git/HEAD", "w").close()
+os.chmod("dark/sub", 0o300), os.chmod("dark", int(sys.argv[2], 8))
+assert "dark/sub/.git" in repositories.find(os.path.realpath(".")), "not found"
+assert os.stat("dark").st_mode & 0o777 == int(sys.argv[2], 8), oct(os.stat("dark").st_mode)
+os.chmod("dark", 0o700)
+assert os.stat("dark/sub").st_mode & 0o777 == 0o300, oct(os.stat("dark/sub").st_mode)
+"""
+
+
+@pytest.mark.parametrize("mode", ["311", "100", "000"])
+def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_closed(mode):
+    with tempfile.TemporaryDirectory() as folder:
+        package_copy(Path(folder), "__init__.py")
+        os.mkdir(f"{folder}/project")
+        os.chown(f"{folder}/project", USERS[-1], USERS[-1])
+        command = [python_for(USERS[-1]), "-c", _FIND_CLOSED, f"{folder}/project", mode]
+        subprocess.run(command, check=True, env={"PYTHONPATH": folder}, **as_user(USERS[-1]))
 
 
 def write(project, path, text):
