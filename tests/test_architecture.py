@@ -25,8 +25,8 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 ORDER = (
     ("__main__",),
     ("cli", "testing"),
-    ("review", "fleet", "agent_sandbox"),
-    ("mcp_server",),
+    ("review", "fleet", "agent_sandbox", "mcp_server"),
+    ("local_http",),
     ("agents",),
     ("api",),
     ("primary_tools",),

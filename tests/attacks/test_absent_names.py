@@ -117,6 +117,18 @@ def test_a_job_holds_absent_names_by_empty_folders_and_beside_it_a_command_works
     assert content(project) == []
 
 
+def test_a_project_renamed_while_a_job_runs_keeps_nothing_that_was_made_for_it(project):
+    started(project, "echo up; sleep 2")
+    assert ".mcp.json" in content(project), "control"
+    renamed = project.rename(project.parent / "renamed")
+    # Only a later call finds the names, which the job's own end looked for at the old path.
+    end = time.monotonic() + PATIENCE
+    while content(renamed):
+        assert time.monotonic() < end, content(renamed)
+        time.sleep(0.5)
+        bash(renamed, "true")
+
+
 def test_what_json_says_is_the_same(project):
     found = bash(project, ATTACKS[".mcp.json"])
     assert json.loads(json.dumps(found["set_aside"]))[0].keys() == {"path", "what", "stored"}

@@ -52,18 +52,52 @@ FINDINGS = {
         ["attacks/test_resource_limits.py", "attacks/test_mcp_connections.py", "unit/config/test_yaml_files.py"],
     ),
     23: ("sockets, state and renames", ["attacks/test_resource_limits.py", "unit/config/test_user_dirs.py"]),
+    24: ("a cookie jar that a fetch at status writes", ["attacks/test_git_actions.py", "attacks/test_git_keys.py"]),
+    25: ("a proxy that takes a token", ["attacks/test_git_actions.py", "attacks/test_git_keys.py"]),
+    26: (
+        "a .git file, and its settings by another writer",
+        ["attacks/test_git_actions.py", "attacks/test_random_repositories.py"],
+    ),
+    27: ("the user's own setting at another place", ["attacks/test_git_actions.py"]),
+    28: ("an undo that outlives its command", ["attacks/test_git_actions.py"]),
+    29: ("an upload that is held open, large and small", ["unit/agent_sandbox/test_server.py"]),
+    30: ("keys that variables name", ["attacks/test_visible_paths.py"]),
+    31: ("steps by the format of a rebase", ["attacks/test_git_actions.py"]),
+    32: ("a work tree by a link", ["attacks/test_git_actions.py"]),
+    33: ("a module beside a filter", ["attacks/test_git_actions.py"]),
+    34: ("a secret that an answer repeats", ["unit/executor/test_http_request.py"]),
+    35: ("names that no list had", ["attacks/test_acted_on_names.py"]),
+    36: ("hex digits as a commit", ["unit/journal/test_not_recorded.py"]),
+    37: ("raw words at a terminal", ["cli/test_hostile_words.py"]),
+    38: ("requests to the parent that do not end", ["attacks/test_foreign_tools.py"]),
+    39: ("markup on the review pages", ["attacks/test_review_page.py"]),
+    40: ("a fleet's dashboard", ["unit/fleet/test_driver.py"]),
+    41: ("words of an imported server", ["attacks/test_hostile_mcp_servers.py", "cli/test_mcp_import.py"]),
+    42: ("documents that grow", ["unit/web/test_pdf_text.py"]),
+    43: ("probes of `rye serve`", ["unit/agent_sandbox/test_server.py"]),
 }
+# Three ways ended with the words that they needed.
+REMOVED = (("blame", "--git-note"), ("daemon", "launchers", "bin"), ("daemon", "status"))
 # They run as both users themselves, and where it matters under both layers.
-BY_THEMSELVES = {"attacks/test_visible_paths.py", "attacks/test_git_actions.py", "attacks/test_sandbox_escapes.py"}
+BY_THEMSELVES = {
+    "attacks/test_visible_paths.py", "attacks/test_git_actions.py", "attacks/test_sandbox_escapes.py", "attacks/test_git_keys.py",
+    "attacks/test_random_repositories.py",
+}  # fmt: skip
 FILES = sorted({name for _, names in FINDINGS.values() for name in names} - BY_THEMSELVES)
 LIBRARIES = ("pytest", "yaml", "cryptography", "jsonschema_rs", "hypothesis", "mcp", "httpx", "uvicorn", "anyio")
 
 
 def test_every_finding_has_attacks():
-    assert sorted(FINDINGS) == list(range(1, 24))
+    assert sorted(FINDINGS) == list(range(1, 44))
     for _, names in FINDINGS.values():
         assert names
         assert all((TESTS / name).is_file() for name in names), names
+
+
+def test_what_was_removed_is_no_word(project):
+    for words in REMOVED:
+        done = subprocess.run([sys.executable, "-m", "rye", *words], cwd=project, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, (words, done)
 
 
 def without_bubblewrap() -> list[str]:

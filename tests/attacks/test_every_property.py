@@ -49,6 +49,7 @@ def test_a_report_lists_no_other_property(project, monkeypatch, layer):
 
 
 @pytest.mark.slow
+@pytest.mark.root
 @pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock does not hold them all, and says so")
 @pytest.mark.parametrize("user", USERS)
 @pytest.mark.parametrize("prop", sorted(WITH_WAYS))

@@ -110,9 +110,13 @@ def campaign(project, user_space, mode, number, seed):
 def test_no_job_lives_unlisted(project, user_space, mode):
     seed = random.SystemRandom().randrange(1 << 30)
     print("seed", seed)
-    alive, unlisted, lost, left = campaign(project, user_space, mode, 16, seed)
-    assert alive > 0, "no job came to life: the kills came too early to try anything"
-    assert (unlisted, lost, left) == (0, 0, 0)
+    # On a busy machine the kills of one round may all come before a job lives.
+    for attempt in range(5):
+        alive, unlisted, lost, left = campaign(project, user_space, mode, 16, seed + attempt)
+        assert (unlisted, lost, left) == (0, 0, 0)
+        if alive:
+            return
+    pytest.fail("no job came to life: the kills came too early to try anything")
 
 
 @pytest.mark.slow

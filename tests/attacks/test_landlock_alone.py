@@ -13,9 +13,10 @@ from attacks.test_every_finding import without_bubblewrap
 from rye.sandbox import landlock
 from support.other_users import USERS, as_user, python_for, system_copy
 
-pytestmark = pytest.mark.skipif(
-    bool(landlock.why_not()) or os.geteuid() != 0, reason="needs Landlock, and root to hide bubblewrap"
-)
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(landlock.why_not()) or os.geteuid() != 0, reason="needs Landlock, and root to hide bubblewrap"),
+]
 
 WRITES = (
     "printf '#!/bin/sh\\ntouch $OUT/hook\\n' > .git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit; "

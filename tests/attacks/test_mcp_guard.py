@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rye.errors import UsageError
-from rye.mcp_server.http import Address, Guard, hosts, parse_address, token_to_use
+from rye.local_http import Address, Guard, hosts, parse_address, token_to_use
 from support.mcp_peer import listening
 
 HELLO = {
@@ -174,7 +174,7 @@ def test_control_without_the_guard_a_foreign_name_and_page_are_served():
         assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 200
     assert reached
     reached.clear()
-    with _served(lambda port: Guard(app, Address("127.0.0.1", port), "a token of the test")) as port:
+    with _served(lambda port: Guard(app, Address("127.0.0.1", port), "a token of the test", "rye mcp")) as port:
         assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 421
     assert not reached
 
@@ -214,7 +214,7 @@ def test_only_this_machine_unless_told(server):
 
 
 def test_an_address_for_all_takes_any_number_of_this_machine_but_no_name():
-    guard = Guard(None, Address("0.0.0.0", 8765), "x" * 20)
+    guard = Guard(None, Address("0.0.0.0", 8765), "x" * 20, "rye mcp")
     for host, expected in (
         ("192.168.1.7:8765", True),
         ("evil.example:8765", False),
@@ -229,10 +229,10 @@ def test_the_users_own_token_must_be_long_and_is_not_printed(project, monkeypatc
     for weak in ("short", "with a space in the middle", "ü" * 20, "x" * 20 + "\n"):
         monkeypatch.setenv("RYE_MCP_TOKEN", weak)
         with pytest.raises(UsageError, match="RYE_MCP_TOKEN"):
-            token_to_use()
+            token_to_use("RYE_MCP_TOKEN")
     monkeypatch.setenv("RYE_MCP_TOKEN", "a-token-of-my-own-choice")
     with listening(project) as own:
         assert "a-token-of-my-own-choice" not in "".join(own.said)
         assert post(own.url, Authorization="Bearer a-token-of-my-own-choice")[0] == 200
     monkeypatch.delenv("RYE_MCP_TOKEN")
-    assert len({token_to_use()[0] for _ in range(100)}) == 100
+    assert len({token_to_use("RYE_MCP_TOKEN")[0] for _ in range(100)}) == 100

@@ -39,8 +39,8 @@ def test_a_projects_settings_are_small_and_parsed_once(project, monkeypatch):
     path = project / ".ai/config/rye.yaml"
     path.parent.mkdir(parents=True)
     parsed = []
-    real = settings.mapping
-    monkeypatch.setattr(settings, "mapping", lambda *given: parsed.append(given[1]) or real(*given))
+    real = settings._mapping
+    monkeypatch.setattr(settings, "_mapping", lambda *given: parsed.append(given[1]) or real(*given))
     path.write_text("sandbox: {network: off}\n" + "# filler\n" * 1_000)
     for _ in range(5):
         assert context.settings().tightened("sandbox.network", str(project)) == "off"

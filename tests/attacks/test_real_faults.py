@@ -30,6 +30,10 @@ def ids_of(answer):
     return re.findall(r"^\[LID:(\w+)\]", answer["data"]["output"], re.MULTILINE)
 
 
+# Only root makes a disk full.
+pytestmark = pytest.mark.root
+
+
 @pytest.fixture
 def disk(tmp_path):
     """A file system of 64 KiB of its own; only root mounts one."""

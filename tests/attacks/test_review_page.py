@@ -30,7 +30,7 @@ from support.shell_calls import bash
 pytest.importorskip("uvicorn")
 
 import rye
-from rye.mcp_server import http
+from rye import local_http
 from rye.review import guard
 from support import browsers
 from support.review_pages import calls_in, serving
@@ -351,7 +351,7 @@ def test_without_a_terminal_no_address_is_printed(changed):
 
 def test_connections_that_send_nothing_whole_shut_nobody_out(served, monkeypatch):
     # Only their number closes them here, not how long this machine takes.
-    monkeypatch.setattr(http, "_HEADER_SECONDS", 3_600.0)
+    monkeypatch.setattr(local_http, "_HEADER_SECONDS", 3_600.0)
     with contextlib.ExitStack() as stack, served.client() as client:
         lines = []
         for number in range(400):

@@ -92,6 +92,7 @@ def some(count: int, ways: list) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.root
 @pytest.mark.parametrize("user", USERS)
 def test_no_way_out(user):
     # Some of them, so that the test stays short; the full run tries all.

@@ -349,6 +349,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root, for a network of its own")
 def test_this_machines_own_addresses_and_networks_are_refused_also_with_public_numbers():
     command = ["unshare", "-n", sys.executable, "-c", OWN_ADDRESS]

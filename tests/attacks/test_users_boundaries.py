@@ -15,6 +15,7 @@ from support.shell_calls import bash, set_sandbox
 
 ANOTHER = 65533
 pytestmark = [
+    pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be root"),
     pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock says that it does not hold this"),
 ]

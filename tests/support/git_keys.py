@@ -1,7 +1,7 @@
 """Hostile values for git's own keys, in repositories that a call of ours made or changed; run by `test_git_keys.py`.
 
 Arguments: a folder, `require` or `off`, a seed, a share of keys and tries (1: all). `require`: many keys in one file, by each writer, at
-each place, and each key alone that our verdict lets stay; `off`: each key that is known to do harm alone, in a plain file. One line of
+each place, and those keys that our verdict lets stay, split on a hit; `off`: each key that is known to do harm alone, in a plain file. One line of
 JSON for each try: what ran, asked the host, or changed a file outside.
 """
 
@@ -78,8 +78,13 @@ _FETCHES = (
     "transport.",
     "promisor.",
 )
+ADDRESSES = ("remote.origin.url", "submodule.sub.url")
+# So many are taken out of a file one by one; of more the file as a whole is set aside.
+MIXED = 30
+TOGETHER = 10
 WRITERS = ("command", "write", "undo", "upload")
-PLACES = ("nested", "worktree", "bare", "include", "config.worktree", "submodule")
+PLACES = ("nested", "worktree", "bare", "include", "includeif", "config.worktree", "submodule")
+STORES = ("store", "commondir")
 MADE = """git init -q -b main lib; cd lib; printf '* filter=k diff=k merge=k\\n' >.gitattributes; echo 1 >f; git add -A; git commit -qm 1
 git branch side; echo 2 >f; git commit -qam 2; git checkout -q side; echo 3 >g; git add g; git commit -qm 3; git branch -q topic
 git config extensions.worktreeConfig true; git worktree add -q ../tree main; git init -q ../inner; git -C ../inner commit -q --allow-empty -m x
@@ -123,7 +128,8 @@ def keys() -> list[str]:
     """Return git's own keys, with a name where the documentation has a placeholder."""
     listed = subprocess.run(["git", "help", "--config"], capture_output=True, text=True, check=True).stdout.split()
     found = []
-    for one in (*listed, *ALSO):
+    # An underscore is no part of a key: git would not read the file, and nothing would be tried.
+    for one in (two for two in (*listed, *ALSO) if "_" not in two):
         section = one.partition(".")[0].lower()
         if re.fullmatch(r"[A-Za-z][\w.<>*()|:/-]*", one) and "." in one:
             found.append(re.sub(r"<[^>]*>|\*", NAMED.get(section, "k"), one))
@@ -177,7 +183,10 @@ class Arena:
 
     def fired(self, place: str) -> list[str]:
         """Do what a user does in the root and in the repository, and return what happened by it."""
-        for folder in (".", {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub"}.get(place, "lib")):
+        for folder in (
+            ".",
+            {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub", "commondir": "sub"}.get(place, "lib"),
+        ):
             if (self.root / folder).is_dir():
                 self.shell(USED, self.root / folder)
         found = sorted(path.name for path in (self.base / "marks").iterdir())
@@ -200,7 +209,7 @@ def as_text(setting: str) -> str:
 
 
 FILES = {
-    "nested": "lib/.git/config", "worktree": "lib/.git/worktrees/tree/config.worktree", "bare": "bare/config", "include": "lib/shared",
+    "nested": "lib/.git/config", "worktree": "lib/.git/worktrees/tree/config.worktree", "bare": "bare/config", "include": "lib/shared", "includeif": "lib/shared",
     "config.worktree": "lib/.git/config.worktree", "submodule": "lib/.git/modules/sub/config",
 }  # fmt: skip
 
@@ -213,7 +222,8 @@ def wrote(arena: Arena, writer: str, place: str, text: str) -> str:
         assert answer["data"].get("code") in (None, "command_failed"), answer
 
     if writer == "command":
-        first = "git -C lib config include.path ../shared; " if place == "include" else ""
+        named = {"include": "include", "includeif": "includeIf.gitdir:**"}.get(place)
+        first = f"git -C lib config '{named}.path' ../shared; " if named else ""
         bash(f"{first}cat >>{FILES[place]}", stdin=text)
         return place
     text = f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n{text}"
@@ -225,10 +235,34 @@ def wrote(arena: Arena, writer: str, place: str, text: str) -> str:
         bash("mkdir store; cat >store/config", stdin=text)
         bash("rm -r store")
         rye.execute("rye/file-system/undo", {}, project_path=arena.root)
-    bash(
-        "mkdir -p store sub; cp -r lib/.git/HEAD lib/.git/refs lib/.git/objects lib/.git/index store/; echo gitdir: ../store >sub/.git; git add sub"
-    )
-    return "store"
+    parts = "for one in HEAD refs objects index; do cp -r lib/.git/$one {0}/; done"
+    if place == "commondir":
+        bash(
+            f"mkdir -p store g sub; {parts.format('store')}; {parts.format('g')}; echo ../store >g/commondir; echo gitdir: ../g >sub/.git; git add sub"
+        )
+    else:
+        bash(f"mkdir -p store sub; {parts.format('store')}; echo gitdir: ../store >sub/.git; git add sub")
+    return place
+
+
+def stays(text: str) -> bool:
+    try:
+        return not git_settings.questionable(text.encode())
+    except git_settings.UnreadableError:
+        return False
+
+
+def split(arena: Arena, kind: str, chosen: list[str]) -> bool:
+    """Try keys together, and on a hit each half, down to the keys that did it; tell whether there was one."""
+    arena.fresh("ssh")
+    found = arena.fired(wrote(arena, "command", "nested", arena.lines(chosen, kind, "none")))
+    halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
+    if not sum(split(arena, kind, half) for half in halves):
+        print(
+            json.dumps({"writer": "command", "place": "nested", "kind": kind, "key": " ".join(chosen), "fired": found}),
+            flush=True,
+        )
+    return bool(found)
 
 
 def main() -> None:
@@ -252,24 +286,30 @@ def main() -> None:
     chosen = every if share >= 1 else sorted({*controls, *chance.sample(every, int(len(every) * share))})
     tries = [("command", "nested", kind, prelude) for kind in WIDE for prelude in ("plain", "http", "ssh", "git")]
     tries += [("command", place, kind, "plain") for place in PLACES[1:] for kind in WIDE]
-    tries += [(writer, "store", kind, prelude) for writer in WRITERS[1:] for kind in WIDE for prelude in ("plain", "ssh")]
-    for writer, place, kind, prelude in tries if share >= 1 else chance.sample(tries, int(len(tries) * share) + 1):
+    tries += [
+        (writer, store, kind, prelude)
+        for store in STORES
+        for writer in WRITERS[1:]
+        for kind in WIDE
+        for prelude in ("plain", "ssh")
+    ]
+    chance.shuffle(chosen)
+    for number, (writer, place, kind, prelude) in enumerate(chance.sample(tries, min(len(tries), int(len(tries) * share) + 1))):
         arena.fresh(prelude)
-        met = wrote(arena, writer, place, arena.lines(chosen, kind, prelude))
+        mixed = [chosen[at % len(chosen)] for at in range(number * MIXED, (number + 1) * MIXED)]
+        # A remote's address stays, and the user's own fetch asks it.
+        mixed = [key for key in mixed if key not in ADDRESSES]
+        met = wrote(arena, writer, place, arena.lines(mixed, kind, prelude))
         print(
             json.dumps({"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": arena.fired(met)}),
             flush=True,
         )
-    # What our verdict lets stay is tried for itself: of so many keys the rest is set aside with the file.
+    # What our verdict lets stay is tried without the rest, with which the file as a whole is set aside.
     for kind in WIDE:
-        stay = [key for key in chosen if not git_settings.questionable(arena.lines([key], kind, "none").encode())]
-        for key in stay:
-            arena.fresh("ssh")
-            met = wrote(arena, "command", "nested", arena.lines([key], kind, "none"))
-            print(
-                json.dumps({"writer": "command", "place": "nested", "kind": kind, "key": key, "fired": arena.fired(met)}),
-                flush=True,
-            )
+        stay = [key for key in chosen if stays(arena.lines([key], kind, "none"))]
+        chance.shuffle(stay)
+        for at in range(0, len(stay), TOGETHER):
+            split(arena, kind, stay[at : at + TOGETHER])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import threading
 
 import httpx
 
+from rye import local_http
 from rye.review import server as server_of
 from support.waiting import until
 
@@ -36,7 +37,7 @@ class Served:
 @contextlib.contextmanager
 def serving(project):
     """Serve the pages of a project."""
-    listening = server_of.listen(0)
+    listening = local_http.listen(local_http.Address(server_of.HOST, 0))
     told = []
     review = server_of.Review(str(project), listening.getsockname()[1], told.append)
     server = review.server()
@@ -49,7 +50,6 @@ def serving(project):
         server.should_exit = True
         thread.join()
         listening.close()
-        review.site.close()
 
 
 def calls_in(html):

@@ -49,7 +49,8 @@ def test_names_are_found_by_a_part_or_a_glob(tree, asked, found):
 def test_a_cut_names_the_call_that_continues(tree):
     data = done(FIND, tree, pattern=".py", limit=2)
     assert data["output"].split("\n")[-1] == (
-        '[tool_result: 2 of 3 files; 1 more omitted. Call find_file(pattern=".py", limit=2, offset=3) to see more.]'
+        "[tool_result: 2 of 3 files (src/ 2, tests/ 1); 1 more omitted. "
+        'Call find_file(pattern=".py", limit=2, offset=3) to see more, or narrow it with root or pattern.]'
     )
     assert done(FIND, tree, pattern=".py", limit=2, offset=3)["files"] == ["tests/test_routes.py"]
 

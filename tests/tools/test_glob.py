@@ -34,7 +34,7 @@ def test_sorted_before_cut_with_paging(project):
     data = done("glob", project, pattern="f*")
     assert data["files"] == [f"f{number:03}" for number in range(100)]
     assert data["output"].endswith(
-        '[tool_result: 100 of 250 files; 150 more omitted. Call glob(pattern="f*", offset=101) to see more.]'
+        '[tool_result: 100 of 250 files; 150 more omitted. Call glob(pattern="f*", offset=101) to see more, or narrow it with path or pattern.]'
     )
     assert done("glob", project, pattern="f*", offset=201)["files"][-1] == "f249"
     refused("bad_offset", "glob", project, pattern="f*", offset=251)

@@ -261,7 +261,9 @@ def test_short_addresses_come_in_the_form_of_read_below_each_path_once(project):
     write(project, a="x\n\nx\n", b="y\nx\n")
     tools = rye.toolset(project, only=["grep", "edit_lines"])
     assert tools.call("grep", {"pattern": "x", "context": 0}) == "a:\n1\tx\n3\tx\nb:\n2\tx"
-    assert tools.call("grep", {"pattern": "x", "path": "a", "context": 1}) == "1\tx\n\n3\tx"
+    write(project, c="x\ny\nx\n")
+    # What stands around a match is marked, as grep marks it.
+    assert tools.call("grep", {"pattern": "x", "path": "c", "context": 1}) == "1\tx\n2-\ty\n3\tx"
     tools.call("edit_lines", {"file_path": "b", "changes": [{"line_id": 2, "new_content": "z"}]})
     assert (project / "b").read_text() == "y\nz\n"
 
@@ -273,13 +275,35 @@ def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_s
             (project / folder / f"{number}.txt").write_text("word\n" * (2 if folder == "src/a" else 1))
     tools = rye.toolset(project, only=["grep", "glob"])
     text = tools.call("grep", {"pattern": "word", "limit": 3})
-    assert "[src/ 12 in 8 files, docs/ 4 in 4 files. Narrow it with path or include.]" in text
-    assert text.endswith('Call grep(pattern="word", limit=3, offset=4) to see more.]')
+    assert text.endswith(
+        "\n[tool_result: 3 of 16 matches in 12 files (src/ 12 in 8 files, docs/ 4 in 4 files); 13 more omitted. "
+        'Call grep(pattern="word", limit=3, offset=4) to see more, or narrow it with path or include.]'
+    )
     inner = tools.call("grep", {"pattern": "word", "path": "src", "include": "*.txt", "limit": 3})
-    assert "[src/a/ 8 in 4 files, src/b/ 4 in 4 files. Narrow it with path.]" in inner
-    assert "[src/ 8, docs/ 4. Narrow it with path or pattern.]" in tools.call("glob", {"pattern": "**/*.txt", "limit": 3})
+    assert inner.count("[") == 1
+    assert "(src/a/ 8 in 4 files, src/b/ 4 in 4 files)" in inner
+    assert inner.endswith("to see more, or narrow it with a deeper path.]")
+    within = tools.call("grep", {"pattern": "word", "path": "src/a", "include": "*.txt", "limit": 3})
+    assert within.endswith("offset=4) to see more.]")
+    found = tools.call("glob", {"pattern": "**/*.txt", "limit": 3})
+    assert "3 of 12 files (src/ 8, docs/ 4); 9 more omitted" in found
+    assert found.endswith("or narrow it with path or pattern.]")
     # Control: a search that shows all says nothing of folders.
-    assert "Narrow" not in tools.call("grep", {"pattern": "word"})
+    assert "narrow" not in tools.call("grep", {"pattern": "word"})
+
+
+def test_nothing_is_cut_where_a_tenth_would_be_left_out(project):
+    (project / "a.txt").write_text("word\n" * 110)
+    for number in range(11):
+        (project / f"{number}.md").write_text("other\n")
+    tools = rye.toolset(project, only=["grep", "glob"])
+    assert tools.call("grep", {"pattern": "word"}).count("word") == 110
+    assert "[" not in tools.call("glob", {"pattern": "*.md", "limit": 10})
+    assert "[" not in tools.call("grep", {"pattern": "other", "mode": "files", "limit": 10})
+    # Controls: more than a tenth; and a call that is no model's has its limit.
+    (project / "b.txt").write_text("word\n")
+    assert "100 of 111 matches" in tools.call("grep", {"pattern": "word"})
+    assert rye.execute("rye/file-system/grep", {"pattern": "other", "limit": 10}, project_path=project)["data"]["count"] == 10
 
 
 def test_nothing_found_says_what_was_searched(project):

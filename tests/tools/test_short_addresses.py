@@ -174,6 +174,18 @@ def test_several_files_and_ranges_in_one_read(project, file):
     refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
 
 
+def test_ranges_of_one_file_have_one_heading_and_one_version(project, file):
+    output = done("read", project, file_path="f.txt:1-1", line_ids="short", more=[":3-3", "f.txt:5-5", ":90-91", "f.txt:6-6"])[
+        "output"
+    ]
+    lines = output.split("\n")
+    assert lines[:6] == ["1\tline 1", "…", "3\tline 3", "…", "5\tline 5", lines[5]]
+    assert lines[5].startswith("[version ")
+    # What went wrong stands under its own heading; the next range begins anew.
+    assert lines[6] == "f.txt, from line 90:"
+    assert output.count("[version ") == 2
+
+
 def test_what_changed_comes_with_the_lines_around_it(project, file):
     version = shown(project).rpartition("[version ")[2].rstrip("]")
     edit(project, "2+|new", "5 delete")
@@ -389,9 +401,8 @@ def test_a_range_is_read_by_addresses_as_they_are_printed(project, file):
     data = done(
         "read", project, file_path="f.txt:@9-4", line_ids="short", more=[":@10-7", "f.txt:@6", ":@4-9", ":@2", ":@99-100"]
     )
-    assert data["output"].startswith("9\tmore\n3\tline 3\n4\tline 4\n[version ")
-    assert "f.txt, from @10:\n10\tnew\n7\tline 7\n[version " in data["output"]
-    assert "f.txt, from @6:\n6\tline 6\n10\tnew\n7\tline 7\n[version " in data["output"]
+    first, second, third = "9\tmore\n3\tline 3\n4\tline 4", "10\tnew\n7\tline 7", "6\tline 6\n10\tnew\n7\tline 7"
+    assert data["output"].startswith(f"{first}\n…\n{second}\n…\n{third}\n[version ")
     assert [part.get("code") for part in data["more"]] == [None, None, *["invalid_line_id"] * 3]
     assert 'the other way round: ":@9-4"' in data["output"]
     assert "No line of f.txt has the address 2 now." in data["output"]

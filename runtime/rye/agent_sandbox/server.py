@@ -16,30 +16,27 @@ the MCP server has.
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-import uvicorn
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from rye import api
+from rye import api, local_http
 from rye.agent_sandbox import files
 from rye.agent_sandbox.uploads import receive
 from rye.call.context import CallOptions, Cancellation
-from rye.call.safe_text import plain
 from rye.errors import RyeError
-from rye.mcp_server import http
-from rye.mcp_server.http import Address, Guard
+from rye.local_http import Address, Guard
 from rye.workspace.path_errors import system_failure
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+_PROGRAM: Final = "rye serve"
 TOKEN_VARIABLE: Final = "RYE_SANDBOX_TOKEN"  # noqa: S105 - the name of a variable
 
 MOST_OUTPUT: Final = 16 * 1024 * 1024
@@ -68,13 +65,10 @@ _STATUS: Final = {
 
 
 class SandboxGuard(Guard):
-    """The MCP server's guard for these paths: without a token where the user said so, and always for the health check."""
-
-    program = "rye serve"
+    """The guard for these paths: the health check needs no token, and further hosts are accepted as the user says."""
 
     def __init__(self, app: Any, address: Address, token: str | None, names: tuple[str, ...] = ()) -> None:
-        super().__init__(app, address, token or "")
-        self._open = token is None
+        super().__init__(app, address, token, _PROGRAM)
         self._names = {name.lower() for name in names}
 
     def _expected(self, host: str) -> bool:
@@ -82,14 +76,11 @@ class SandboxGuard(Guard):
         return "*" in self._names or bool({host.lower(), name} & self._names) or super()._expected(host)
 
     def _needs_token(self, scope: Any) -> bool:
-        return not self._open and not (scope["path"] == "/" and scope["method"] in ("GET", "HEAD"))
+        return super()._needs_token(scope) and not (scope["path"] == "/" and scope["method"] in ("GET", "HEAD"))
 
     def _own_origin(self, _origin: str) -> bool:
         # There is no page: a browser that sends a request was told so by another site.
         return False
-
-    def _is_served(self, _path: str) -> bool:
-        return True
 
 
 class Runtime:
@@ -273,20 +264,10 @@ def serve(root: str, address: Address, token: str | None, names: tuple[str, ...]
     Raises:
         UsageError: `cannot_listen`.
     """
-    listening = http.listen(address)
+    listening = local_http.listen(address)
     address = Address(address.host, listening.getsockname()[1])
-    config = http.web_config(SandboxGuard(Runtime(root).app(), address, token, names), _MOST_CONNECTIONS)
-    _announce(address, token, show_token=show_token)
-    uvicorn.Server(config).run(sockets=[listening])
-
-
-def _announce(address: Address, token: str | None, *, show_token: bool) -> None:
-    lines = [f"rye serve: the agent-sandbox contract at {http.url_of(address, '')}"]
-    if token is None:
-        lines.append("rye serve: no token: whoever reaches this port runs commands here.")
-    else:
-        lines.append(f"rye serve: Authorization: Bearer {token if show_token else f'${TOKEN_VARIABLE}'}")
-    if not http.is_loopback(address.host):
-        lines.append("rye serve: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
-    sys.stderr.flush()
+    shown = token if token is None or show_token else f"${TOKEN_VARIABLE}"
+    what = f"the agent-sandbox contract at {local_http.url_of(address)}"
+    local_http.announce(_PROGRAM, what, address, shown)
+    guard = SandboxGuard(Runtime(root).app(), address, token, names)
+    local_http.web_server(guard, _MOST_CONNECTIONS).run(sockets=[listening])

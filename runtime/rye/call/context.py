@@ -232,6 +232,15 @@ def settings() -> Settings:
     return Settings() if found is None else found
 
 
+def widened(limit: int, total: int | None = None) -> int:
+    """Return how many results to show where `limit` is usual: a tenth more where that is all there is, or is not known yet.
+
+    To a model's call alone: a notice that little is left out, and the call for it, cost more than the rest.
+    """
+    most = limit + limit // 10 if current().options.agent_defaults else limit
+    return most if total is None or total <= most else limit
+
+
 def output_budget() -> int:
     """Return how much text the answer to this call may have (bytes of UTF-8)."""
     return min(MAX_OUTPUT_BYTES, _current.get().options.max_output_bytes)

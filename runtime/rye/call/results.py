@@ -89,7 +89,7 @@ def envelope(code: str, messages: Iterable[str]) -> dict[str, Any]:
     return {"successful": False, "result": None, "errors": listed, "warnings": []}
 
 
-def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None = None) -> str:
+def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None = None, *, advice: str = "") -> str:
     """Return the one-line notice that something was cut, and the very call that gives the rest.
 
     Args:
@@ -98,9 +98,10 @@ def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None
         unit: plural noun: `lines`, `matches`, `bytes`.
         call: the call that continues, such as `read(file_path="a.py", offset=101)`.
         omitted: how many remain, where that is not `total - shown`.
+        advice: what could be done in place of the call, such as `, or narrow it with include`.
     """
     more = total - shown if omitted is None else omitted
-    return f"[tool_result: {shown} of {total} {unit}; {more} more omitted. Call {call} to see more.]"
+    return f"[tool_result: {shown} of {total} {unit}; {more} more omitted. Call {call} to see more{advice}.]"
 
 
 MAX_LINE_CHARS = 2_000

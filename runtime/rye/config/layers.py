@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rye.config import settings, user_dirs, yaml_files
-from rye.errors import UsageError
 from rye.plain_class import Record
-
-# Path -> the file's bytes, and the mapping that they hold.
-_parsed: dict[str, tuple[bytes, dict[str, Any]]] = {}
-_MAX_PARSED = 64
 
 
 class Layers(Record):
@@ -39,7 +34,7 @@ def load(root: str, name: str) -> Layers:
     system = _bundled(name)
     user = user_file(name)
     read = [(settings.read(system), str(system)), (settings.read(user), str(user)), settings.of_project(root, name)]
-    return Layers(*(yaml_files.checked(name, _mapping(data, where), where) for data, where in read))
+    return Layers(*(yaml_files.checked(name, settings.mapping_of(data, where), where) for data, where in read))
 
 
 def user_file(name: str) -> Path:
@@ -62,29 +57,3 @@ def _bundled(name: str) -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / ".ai"
     return (installed if installed.is_dir() else package.parents[1] / ".ai") / "config" / name
-
-
-def _mapping(data: bytes, where: str) -> dict[str, Any]:
-    """Return what a file's bytes say; they are read at every call, and parsed when they are others than before."""
-    known = _parsed.get(where)
-    if known is None or known[0] != data:
-        if len(_parsed) >= _MAX_PARSED:
-            _parsed.clear()
-        # Keyed by the bytes: a cache by time would miss a second change within one tick of the clock.
-        known = _parsed[where] = (data, _parse(data, where))
-    return known[1]
-
-
-def _parse(data: bytes, where: str) -> dict[str, Any]:
-    if not data.strip():
-        return {}
-    content = settings.parsed(data, where)
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise _bad(where, "is not a mapping")
-    return content
-
-
-def _bad(where: str, why: str) -> UsageError:
-    return UsageError("bad_config", f"{where} {why}.", "Mend or remove the file.")

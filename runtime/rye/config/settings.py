@@ -83,13 +83,17 @@ def _user_path() -> str:
     return f"{user_dirs.user_ai()}/config/rye.yaml"
 
 
-def _mapping_of(data: bytes, path: str) -> dict[str, Any]:
-    """Return what a file's bytes hold, parsed again only when they have changed: YAML is slow to read."""
+def mapping_of(data: bytes, path: str) -> dict[str, Any]:
+    """Return what a settings file's bytes hold, which are parsed again only when they have changed: YAML is slow to read.
+
+    Raises:
+        UsageError: `bad_config`, naming `path`.
+    """
     known = _loaded.get(path)
     if known is None or known[0] != data:
         if len(_loaded) >= _MAX_LOADED:
             _loaded.clear()
-        known = _loaded[path] = (data, mapping(data, path) if data else {})
+        known = _loaded[path] = (data, _mapping(data, path))
     return known[1]
 
 
@@ -99,7 +103,7 @@ def _user_file(path: str) -> dict[str, Any]:
         os.stat(path)
     except OSError:
         return {}
-    return _mapping_of(read(path), path)
+    return mapping_of(read(path), path)
 
 
 def _project_file(root: str) -> tuple[dict[str, Any], str]:
@@ -107,7 +111,7 @@ def _project_file(root: str) -> tuple[dict[str, Any], str]:
     data, path = of_project(root, "rye.yaml")
     if len(data) > _MAX_PROJECT_BYTES:
         raise _bad(path, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
-    return _mapping_of(data, path), path
+    return mapping_of(data, path), path
 
 
 def of_project(root: str, name: str) -> tuple[bytes, str]:
@@ -159,12 +163,7 @@ def _content(fd: int, path: Path | str) -> bytes:
     return data
 
 
-def mapping(data: bytes, path: Path | str) -> dict[str, Any]:
-    """Return the settings that a file's bytes hold; an empty file holds none.
-
-    Raises:
-        UsageError: `bad_config`, naming `path`.
-    """
+def _mapping(data: bytes, path: str) -> dict[str, Any]:
     content = parsed(data, path)
     if content is not None and not isinstance(content, dict):
         raise _bad(path, "is not a mapping")
@@ -179,7 +178,7 @@ def parsed(data: bytes, path: Path | str) -> Any:
     Raises:
         UsageError: `bad_config`, naming `path`.
     """
-    if not data:
+    if not data.strip():
         return None
     import yaml
 

@@ -15,7 +15,7 @@ from heapq import nsmallest
 from typing import Any
 
 from rye.call import results
-from rye.call.context import advice, output_budget
+from rye.call.context import advice, output_budget, widened
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.narrowing import Folders, too_many
@@ -131,7 +131,7 @@ class ContentSearch:
                         yield item
 
         # Memory is bounded by the window, not by how many files match.
-        first = nsmallest(self.query.offset + self.query.limit, found(), key=lambda item: os.fsencode(item[0]))
+        first = nsmallest(self.query.offset + widened(self.query.limit), found(), key=lambda item: os.fsencode(item[0]))
         return first, file_count, total
 
     def file_window(self) -> tuple[int, list[tuple[str, int]]]:
@@ -141,7 +141,7 @@ class ContentSearch:
             UsageError: `bad_offset`.
         """
         start = results.start_index(self.query.offset, self.file_count, "files", self.tree.timed_out)
-        window = self.files[start : start + self.query.limit]
+        window = self.files[start : start + widened(self.query.limit, self.file_count - start)]
         return start, [(self.tree.shown(name), count) for name, count in window if not name or self.tree.exists(name)]
 
     def show(self, context: int, render: Callable[[str, Hit, Seen, int], list[str]], *, line_ids: bool | str) -> int:
@@ -159,7 +159,7 @@ class ContentSearch:
         self.line_ids, self._short = bool(line_ids), line_ids == "short"
         start = results.start_index(self.query.offset, self.total, "matches", self.tree.timed_out)
         reached = start
-        window = _window(self.files, start, self.query.limit)
+        window = _window(self.files, start, widened(self.query.limit, self.total - start))
         # A few files at a time: their descriptors are open together.
         for at in range(0, len(window), _FILES_AT_ONCE):
             reached += self._show(window[at : at + _FILES_AT_ONCE], context, render)
@@ -232,9 +232,12 @@ class ContentSearch:
         else:
             matches.look_without_ids(self.tree.ws, path, fd, short, context, take)
 
-    def narrowing(self) -> list[str]:
-        """Return the line that says in which folders the matches are, and what would narrow the search."""
-        return too_many(self.folders, self.tree.shown_base, {"path": self.tree.is_file, "include": self.query.include})
+    def narrowing(self) -> tuple[str, str]:
+        """Return in which folders the matches are, and what would narrow the search, in the words of a notice."""
+        path = "path" if self.tree.shown_base in (".", "") else "a deeper path"
+        # A file cannot be narrowed by folders, nor can a folder all of whose matches lie in one.
+        alone = self.tree.is_file or (path != "path" and not self.folders.spread("."))
+        return too_many(self.folders, self.tree.shown_base, {path: alone, "include": self.query.include})
 
     def notices(self) -> list[str]:
         """Return what the answer must say beside the matches: nothing found, changed, unreadable, or searched differently."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rye.call import results
-from rye.call.context import advice, output_budget
+from rye.call.context import advice, output_budget, widened
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
@@ -45,7 +45,8 @@ class Found(Record):
         notices: what the answer must say beside the files.
         timed_out: whether the search ended early.
         fields: unreadable places, as fields.
-        narrowing: in which folders the files are, for an answer that cannot show all.
+        where: in which folders the files are, for an answer that cannot show all.
+        advice: what would narrow the search, for the same.
     """
 
     files: list[str]
@@ -54,7 +55,8 @@ class Found(Record):
     notices: list[str]
     timed_out: bool
     fields: dict[str, Any]
-    narrowing: list[str]
+    where: str
+    advice: str
 
 
 def find(project_path: str, query: Query) -> Found:
@@ -71,16 +73,18 @@ def find(project_path: str, query: Query) -> Found:
         first, total = _first(tree, pattern, view, query, folders)
         start = results.start_index(query.offset, total, "files", tree.timed_out)
         page = results.Page(output_budget() - _NOTICES)
-        for name in first[start:]:
+        limit = widened(query.limit, total - start)
+        for name in first[start : start + limit]:
             # Asked of each name again: a link may have taken the file's place since.
             if tree.exists(name) and not page.add([tree.shown(name)]):
                 break
-        passed = start + len(page.lines) if page.full else min(start + query.limit, total)
+        passed = start + len(page.lines) if page.full else min(start + limit, total)
         notices = filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:
             notices.insert(0, _nothing(tree, view, query.pattern))
-        narrowing = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
-        return Found(page.lines, total, passed, notices, tree.timed_out, filesearch_tree.trouble_fields(tree), narrowing)
+        where, narrower = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
+        fields = filesearch_tree.trouble_fields(tree)
+        return Found(page.lines, total, passed, notices, tree.timed_out, fields, where, narrower)
 
 
 def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
@@ -89,8 +93,8 @@ def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
     more = found.passed < found.total
     if more:
         rest = found.total - found.passed
-        notices += found.narrowing
-        notices.append(results.cut_notice(len(found.files), found.total, "files", call(found.passed + 1), rest))
+        again, unit = call(found.passed + 1), f"files{found.where}"
+        notices.append(results.cut_notice(len(found.files), found.total, unit, again, rest, advice=found.advice))
         fields["next_offset"] = found.passed + 1
     return results.ok(
         "\n".join([*found.files, *notices]),
@@ -151,7 +155,7 @@ def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders)
             found += [name for name, text in zip(some, texts, strict=True) if fits(text)]
     folders.add_files(found)
     found.sort(key=_newest(tree) if query.newest_first else None)
-    return [os.fsdecode(name) for name in found[: query.offset - 1 + query.limit]], len(found)
+    return [os.fsdecode(name) for name in found[: query.offset - 1 + widened(query.limit)]], len(found)
 
 
 def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:

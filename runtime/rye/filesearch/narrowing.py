@@ -64,8 +64,8 @@ def _spelled(prefix: str, folder: str, count: int, files: int) -> str:
     return f"{where} {count:,}" + (f" in {files:,} files" if files > 1 else "")
 
 
-def too_many(folders: Folders, base: str, options: Mapping[str, object]) -> list[str]:
-    """Return the line that says in which folders the hits of a search are, and what would narrow it.
+def too_many(folders: Folders, base: str, options: Mapping[str, object]) -> tuple[str, str]:
+    """Return in which folders the hits of a search are, and what would narrow it, in the words of a notice or empty.
 
     Args:
         folders: the hits by folder.
@@ -74,8 +74,6 @@ def too_many(folders: Folders, base: str, options: Mapping[str, object]) -> list
     """
     spread = folders.spread(base)
     words = [name for name, given in options.items() if not given]
-    add = f" Narrow it with {' or '.join(words)}." if words else ""
     # In one folder a few hits more are no reason for advice.
-    if not spread and folders.total < _MANY:
-        return []
-    return [f"[{spread}.{add}]"] if spread else [f"[{add.strip()}]"] if add else []
+    advised = words and (spread or folders.total >= _MANY)
+    return f" ({spread})" if spread else "", f", or narrow it with {' or '.join(words)}" if advised else ""

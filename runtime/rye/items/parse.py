@@ -66,10 +66,8 @@ _NAMES = {
 }
 MARKERS: Final = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
 """Suffix -> comment marker of the scripts whose metadata stand in a comment."""
-_BEFORE_HEADER = rb"#!|(?:#|//) rye:signed:|\s*\Z"
 # A YAML tool writes them without underscores.
 _DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
-_BEFORE_ID = rb"^(?:__(?:version|tool_type|executor_id|category|tool_description)__)\b"
 
 
 class Tool(Record):
@@ -303,81 +301,6 @@ def _malformed(item_id: str, why: str) -> ItemError:
     return ItemError(
         "malformed_item", f"{item_id} is not a well-formed item: {safe_text.plain(why)}.", "Correct it and sign it again."
     )
-
-
-def with_item_id(raw: bytes, item_type: str, item_id: str, suffix: str) -> bytes:
-    """Return a tool's file with its id in the text, so that a signature binds it to its place.
-
-    A Python tool gets `__item_id__` behind its other metadata, a YAML tool and a script's header `item_id` at their end.
-    Knowledge and directives name themselves already. What has an id keeps it, and what cannot be read is for the caller to
-    refuse.
-    """
-    if item_type != "tool" or suffix not in (".py", ".yaml", ".yml", *MARKERS):
-        return raw
-    try:
-        if suffix == ".py":
-            return _with_python_id(raw, item_id)
-        if suffix in MARKERS:
-            return _with_header_id(raw, item_id, MARKERS[suffix])
-        found = yaml_mapping(text_of(raw))
-    except ItemError:
-        return raw
-    if "item_id" in found:
-        return raw
-    if (inside := _with_id_inside(raw, found, item_id)) is not None:
-        return inside
-    return b"%bitem_id: %b\n" % (raw if raw.endswith(b"\n") else raw + b"\n", json.dumps(item_id).encode())
-
-
-def _with_id_inside(raw: bytes, found: dict[str, Any], item_id: str) -> bytes | None:
-    """Return a mapping in braces, as JSON has it, with its id as the last member; None for one without braces."""
-    end = raw.rfind(b"}")
-    before = raw[:end].rstrip()
-    with_id = b'%b%b "item_id": %b%b' % (
-        before,
-        b"" if before.endswith(b",") else b",",
-        json.dumps(item_id).encode(),
-        raw[end:],
-    )
-    try:
-        # Read again: a brace may as well stand in a text or a comment.
-        return with_id if end >= 0 and yaml_mapping(text_of(with_id)) == {**found, "item_id": item_id} else None
-    except ItemError:
-        return None
-
-
-def _with_header_id(raw: bytes, item_id: str, marker: str) -> bytes:
-    """Return a script with its id as the last line of its header; unchanged where it has no header, or an id."""
-    lines = raw.split(b"\n")
-    fence = f"{marker} ---".encode()
-    fences = [at for at, line in enumerate(lines) if line.rstrip() == fence][:2]
-    # Two such lines further down are the script's own comments.
-    if len(fences) < 2 or not all(re.match(_BEFORE_HEADER, line) for line in lines[: fences[0]]):
-        return raw
-    if any(re.match(rb"(?:#|//) item_id:", line) for line in lines[fences[0] : fences[1]]):
-        return raw
-    lines.insert(fences[1], f"{marker} item_id: {json.dumps(item_id)}".encode())
-    return b"\n".join(lines)
-
-
-def _with_python_id(raw: bytes, item_id: str) -> bytes:
-    import ast
-
-    tree = python_tree(raw)
-    ends: list[int] = []
-    for node in tree.body:
-        for target in node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]:
-            name = target.id if isinstance(target, ast.Name) else ""
-            if name == "__item_id__":
-                return raw
-            if re.match(_BEFORE_ID, name.encode()):
-                ends.append(node.end_lineno or 0)
-    lines = raw.split(b"\n")
-    # After a semicolon the line belongs to two statements, and a line behind it may be in the wrong place.
-    if not ends or b";" in lines[max(ends) - 1]:
-        return raw
-    lines.insert(max(ends), b"__item_id__ = " + json.dumps(item_id).encode())
-    return b"\n".join(lines)
 
 
 def python_tree(body: bytes) -> ast.Module:

@@ -220,7 +220,7 @@ def _with_bindings(target: Target, item_type: str, raw: bytes, place: workspace.
     """Return a tool's text with what binds it to its place and to its other files; any other item unchanged."""
     if target.item_id is None or item_type != "tool":
         return raw
-    named = parse.with_item_id(raw, item_type, target.item_id, target.suffix)
+    named = tool_files.bound(raw, target.item_id, target.suffix)
 
     def content_of(path: str) -> bytes | None:
         if place is None:

@@ -7,8 +7,6 @@ items of their own. Only bytes with the digest of the signed text are used; they
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -16,7 +14,7 @@ from typing import Any, Final
 from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
 from rye.fs.digest import hexdigest
-from rye.items import parse, spaces
+from rye.items import signed_fields, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Space
 
@@ -25,7 +23,6 @@ _MOST: Final = 100
 MOST_BYTES: Final = 8 * 1024 * 1024
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
-_YAML_BLOCK: Final = re.compile(r"^files:[^\n]*\n(?:[ \t-][^\n]*\n)*", re.MULTILINE)
 
 
 def declared(tool: Tool) -> dict[str, str]:
@@ -108,72 +105,29 @@ def with_digests(raw: bytes, item_id: str, suffix: str, content_of: Callable[[st
     Raises:
         ItemError: `malformed_item`; `file_not_found`.
     """
-    if b"files" not in raw or suffix not in (".py", ".yaml", ".yml", *parse.MARKERS):
+    if b"files" not in raw or suffix not in signed_fields.SUFFIXES:
         return raw
-    value = _value(raw, suffix)
-    if value is None:
+    name = KEY if suffix == ".py" else "files"
+    known = signed_fields.fields(raw, suffix)
+    if name not in known:
         return raw
     found: dict[str, str] = {}
-    for path in paths(item_id, value):
+    for path in paths(item_id, known[name]):
         content = content_of(path)
         if content is None:
             raise ItemError("file_not_found", f"{item_id} names {path}, which is not there.", "Write it, or leave it out.")
         found[path] = hexdigest(content)
-    return raw if value == found else _replaced(raw, suffix, found)
+    return raw if known[name] == found else signed_fields.with_field(raw, suffix, name, found)
 
 
-def _value(raw: bytes, suffix: str) -> object:
-    text = raw.decode("utf-8", "replace")
-    if suffix == ".py":
-        node = _assignment(parse.python_tree(raw))
-        try:
-            return None if node is None else ast.literal_eval(node.value)
-        except ValueError:
-            raise ItemError("malformed_item", f"{KEY} is no literal.", "Write a list of texts.") from None
-    if suffix in parse.MARKERS:
-        header = parse.header(_below_signature(raw), suffix)
-        return None if header is None else parse.yaml_mapping(header).get("files")
-    return parse.yaml_mapping(text).get("files")
+def bound(raw: bytes, item_id: str, suffix: str) -> bytes:
+    """Return a tool's file with its id in the text, so that a signature binds it to its place.
 
-
-def _below_signature(raw: bytes) -> bytes:
-    lines = raw.split(b"\n")
-    at = next((at for at, line in enumerate(lines[:2]) if not line.startswith(b"#!") and b"rye:signed:" not in line), 2)
-    return b"\n".join(lines[at:])
-
-
-def _assignment(tree: ast.Module) -> ast.Assign | None:
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [KEY]:
-            return node
-    return None
-
-
-def _replaced(raw: bytes, suffix: str, found: dict[str, str]) -> bytes:
-    text = raw.decode()
-    lines = [f"    {json.dumps(path)}: {json.dumps(digest)}," for path, digest in found.items()]
-    if suffix == ".py":
-        node = _assignment(parse.python_tree(raw))
-        assert node is not None  # its value was read before
-        all_lines = text.split("\n")
-        all_lines[node.lineno - 1 : node.end_lineno] = [f"{KEY} = {{", *lines, "}"]
-        return "\n".join(all_lines).encode()
-    entries = [f"  {json.dumps(path)}: {json.dumps(digest)}" for path, digest in found.items()]
-    if suffix in parse.MARKERS:
-        marker = parse.MARKERS[suffix]
-        block = re.compile(rf"^{marker} files:[^\n]*\n(?:{marker}  [^\n]*\n|{marker} -[^\n]*\n)*", re.MULTILINE)
-        written = "".join(f"{marker} {line}\n" for line in ("files:", *entries))
-        return block.sub(lambda _match: written, text, count=1).encode()
-    signature, _, body = text.partition("\n") if text.startswith("# rye:signed:") else ("", "", text)
-    head = f"{signature}\n" if signature else ""
-    if body.lstrip()[:1] == "{":
-        try:
-            described = json.loads(body)
-        except ValueError:
-            raise ItemError(
-                "malformed_item",
-                "The tool's text begins with `{`, but is no JSON, so its `files` cannot be filled in.",
-                "Write it as JSON, or as YAML without the outer braces, then sign it again.",
-            ) from None
-        return (head + json.dumps({**described, "files": found}, indent=2) + "\n").encode()
-    return (head + _YAML_BLOCK.sub(lambda _match: "\n".join(("files:", *entries, "")), body, count=1)).encode()
+    What has an id keeps it, and what cannot be read is for the caller to refuse.
+    """
+    name = "__item_id__" if suffix == ".py" else "item_id"
+    try:
+        known = suffix not in signed_fields.SUFFIXES or name in signed_fields.fields(raw, suffix)
+        return raw if known else signed_fields.with_field(raw, suffix, name, item_id)
+    except ItemError:
+        return raw

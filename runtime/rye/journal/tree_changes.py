@@ -26,7 +26,7 @@ from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
-from rye.journal.own_edits import OwnEdits, paths_since
+from rye.journal.own_edits import OwnEdits
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor
 from rye.sandbox import hidden_paths, project_mounts
@@ -236,37 +236,6 @@ def _is_alive(command: Running) -> bool:
 _over: set[str] = set()
 
 
-class News(NamedTuple):
-    """What changed in the project, whoever changed it.
-
-    Attributes:
-        newest: the newest entry.
-        recorded: the paths that entries changed since an older one -> whether something was there before.
-        unrecorded: what differs from the last look while a command runs, by path.
-    """
-
-    newest: str
-    recorded: dict[str, bool]
-    unrecorded: dict[str, Change]
-
-
-def news(ws: Workspace, since: str | None) -> News:
-    """Return what changed since an entry; what others changed until now is recorded first, where no command runs.
-
-    Where no look is kept it is what entries say. `since`: None, where only the beginning is asked for.
-    """
-    found: list[Change] = []
-    if known_tree.is_known(ws.fd) and context.settings().get("record.commands"):
-        with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, quick=True) as look:
-            if look.running:
-                found = look.changes
-            else:
-                look.attribute()
-    newest = _newest(ws)
-    recorded = {} if since in (None, newest) else paths_since(ws, str(since))
-    return News(newest, recorded, {one.path: one for one in found})
-
-
 def settle_undo(ws: Workspace) -> list[str]:
     """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
     from rye.journal import tree_undo_steps
@@ -385,7 +354,7 @@ class Look:
         Returns:
             The entry that was made, None where nothing changed.
         """
-        if self._is_same and self.known is not None and self.known.newest == _newest(self._ws):
+        if self._is_same and self.known is not None and self.known.newest == newest_entry(self._ws):
             known_tree.remember(self.where, self.known)
             self._watch.settle(self.known.folders)
             return None
@@ -395,7 +364,7 @@ class Look:
         entry = changed(self._entry(rest, token), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
-        now = Known(self._folders, made or _newest(self._ws))
+        now = Known(self._folders, made or newest_entry(self._ws))
         known_tree.prepare(self.where, self.known, now, made)
         if entry is not None:
             append(self._ws, entry)
@@ -492,7 +461,8 @@ def append(ws: Workspace, entry: Entry) -> None:
         history.trim(where)
 
 
-def _newest(ws: Workspace) -> str:
+def newest_entry(ws: Workspace) -> str:
+    """Return the id of the newest entry; empty where there is none."""
     return next((row.id for row in history.History(ws)), "")
 
 

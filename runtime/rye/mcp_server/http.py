@@ -1,32 +1,14 @@
-"""MCP over streamable HTTP: for clients on this machine that hold the token.
-
-Every request is judged before its body is read: the Host and Origin headers, so that no web page reaches the server through a
-name that it made point here (DNS rebinding), and the bearer token.
-"""
+"""MCP over streamable HTTP: for clients on this machine that hold the token. `rye.local_http` judges every request before."""
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
-import os
-import secrets
-import socket
-import sys
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rye.call.safe_text import plain
-from rye.errors import UsageError
-from rye.plain_class import Record
+from rye import local_http
+from rye.local_http import Address, Guard
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
-
-    _Scope = MutableMapping[str, Any]
-    _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-    _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-    _App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 
 PATH: Final = "/mcp"
 TOKEN_VARIABLE: Final = "RYE_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -34,228 +16,11 @@ TOKEN_VARIABLE: Final = "RYE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 MOST_BODY: Final = 4 * 1024 * 1024
 """A larger request is refused (bytes)."""
 
-_LEAST_TOKEN = 16
-_IDLE_SECONDS = 600.0
-_MOST_SESSIONS = 256
-_MOST_CONNECTIONS = 512
-_MOST_WAITING = 128
-"""Connections on which no whole request header came yet; beyond these the oldest is closed."""
-_HEADER_SECONDS = 15.0
-"""A request's header must come within this time."""
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
-
-class Address(Record):
-    """Where to listen: a host as it was given (an IPv6 address without brackets), and a port, 0 for any free one."""
-
-    host: str
-    port: int
-
-
-def parse_address(text: str) -> Address:
-    """Return the address that `HOST:PORT`, `:PORT` or `PORT` names; the default host is 127.0.0.1.
-
-    Raises:
-        UsageError: `bad_address`.
-    """
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    if not (port.isascii() and port.isdigit() and int(port) < 65_536) or any(char.isspace() or char == "/" for char in host):
-        raise UsageError("bad_address", f"{text!r} is no HOST:PORT.", "Give one such as 127.0.0.1:8765, or only a port.")
-    return Address(host, int(port))
-
-
-def token_to_use(variable: str = TOKEN_VARIABLE) -> tuple[str, bool]:
-    """Return the token that clients must send, and whether it was made now (else it is the user's own).
-
-    Raises:
-        UsageError: `weak_token`, when the user's is short or cannot stand in a header.
-    """
-    given = os.environ.get(variable)
-    if not given:
-        return secrets.token_urlsafe(32), True
-    # A header cannot carry other characters, and blanks at its ends are stripped on the way.
-    if len(given) < _LEAST_TOKEN or not all("!" <= char <= "~" for char in given):
-        raise UsageError(
-            "weak_token",
-            f"{variable} holds no usable token.",
-            f"Give at least {_LEAST_TOKEN} printable ASCII characters without spaces, or unset it: one is made then.",
-        )
-    return given, False
-
-
-class Guard:
-    """Lets through what comes from a client on an expected name, from no foreign web page, with the token."""
-
-    program = "rye mcp"
-
-    def __init__(self, app: _App, address: Address, token: str) -> None:
-        self._app = app
-        self._token = token.encode()
-        self._hosts = hosts(address)
-        self._any_ip = _is_wildcard(address.host)
-        self._port = address.port
-
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """Judge a request, and answer it or pass it on."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        refusal = self._judge(scope) if scope["type"] == "http" else (403, b"This server speaks HTTP only.\n")
-        if refusal is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await _refuse(send, *refusal)
-
-    def _judge(self, scope: _Scope) -> tuple[int, bytes] | None:
-        headers: list[tuple[bytes, bytes]] = list(scope["headers"])
-        # Exactly one is accepted: servers and proxies differ in which of two they believe.
-        named = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(named) != 1 or not self._expected(named[0]):
-            return 421, b"The Host header names another server. Use the address that %b printed.\n" % self.program.encode()
-        # Browsers send Origin, other clients none: its absence is no fault.
-        origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
-        if origins and not (len(origins) == 1 and self._own_origin(origins[0])):
-            return 403, b"Requests of web pages of other origins are refused.\n"
-        shown = [value for name, value in headers if name == b"authorization"]
-        if not self._needs_token(scope):
-            return None
-        if len(shown) != 1 or not self._right_token(shown[0]):
-            return (
-                401,
-                b"Send the header `Authorization: Bearer TOKEN` with the token that %b printed at its start.\n"
-                % self.program.encode(),
-            )
-        # Last: without the token nobody learns which paths exist.
-        if not self._is_served(scope["path"]):
-            return 404, b"The server is at /mcp.\n"
-        return None
-
-    def _needs_token(self, _scope: _Scope) -> bool:
-        return True
-
-    def _is_served(self, path: str) -> bool:
-        return path == PATH
-
-    def _expected(self, host: str) -> bool:
-        if host.lower() in self._hosts:
-            return True
-        # A page cannot make an address of numbers mean something else, so any of this machine's will do.
-        name, _, port = host.rpartition(":")
-        return self._any_ip and port == str(self._port) and _is_ip(name.removeprefix("[").removesuffix("]"))
-
-    def _own_origin(self, origin: str) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme in ("http", "https") and self._expected(host)
-
-    def _right_token(self, shown: bytes) -> bool:
-        scheme, _, token = shown.partition(b" ")
-        # compare_digest takes the same time wherever the difference is.
-        return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(b" "), self._token)
-
-
-class Sessions:
-    """Ends the session that was idle for longest when a new client comes and all are taken.
-
-    A session that answers a request, or on which a client listens, is not idle.
-    """
-
-    def __init__(self, app: _App, most: int = _MOST_SESSIONS) -> None:
-        self._app = app
-        self._most = most
-        # Session -> requests under way, in the order of last use.
-        self._known: dict[bytes, int] = {}
-
-    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
-        """Serve a request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        session = next((value for name, value in scope["headers"] if name == b"mcp-session-id"), None)
-        if session is None:
-            await self._make_place(scope)
-
-        async def noted(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start":
-                self._note(scope, message, session)
-            await send(message)
-
-        self._count(session, 1)
-        try:
-            await self._app(scope, receive, noted)
-        finally:
-            self._count(session, -1)
-
-    def _count(self, session: bytes | None, change: int) -> None:
-        if session in self._known:
-            # Taken out and put in again: a dict's order is that of insertion, so the front is the longest unused.
-            self._known[session] = self._known.pop(session) + change
-
-    def _note(self, scope: _Scope, message: MutableMapping[str, Any], session: bytes | None) -> None:
-        """Learn from a response that a session began, or is over."""
-        begun = next((value for name, value in message.get("headers", ()) if name.lower() == b"mcp-session-id"), None)
-        if session is None and begun is not None and message["status"] < 400:
-            self._known.setdefault(begun, 0)
-        elif session is not None and (message["status"] == 404 or (scope["method"] == "DELETE" and message["status"] < 400)):
-            self._known.pop(session, None)
-
-    async def _make_place(self, scope: _Scope) -> None:
-        while len(self._known) >= self._most:
-            idlest = next((session for session, running in self._known.items() if running == 0), None)
-            if idlest is None:
-                return
-            # Before the request, which suspends this task: another client must not choose the same session.
-            del self._known[idlest]
-            await self._end(scope, idlest)
-
-    async def _end(self, scope: _Scope, session: bytes) -> None:
-        """End a session as its client would: by a DELETE request."""
-        headers = [pair for pair in scope["headers"] if pair[0] in (b"host", b"authorization", b"mcp-protocol-version")]
-        headers += [(b"accept", b"application/json, text/event-stream"), (b"mcp-session-id", session)]
-
-        async def nothing() -> MutableMapping[str, Any]:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def unread(message: MutableMapping[str, Any]) -> None:
-            pass
-
-        await self._app({**scope, "method": "DELETE", "headers": headers}, nothing, unread)
-
-
-def hosts(address: Address) -> frozenset[str]:
-    """Return the Host headers that mean a server at this address."""
-    name = f"[{address.host}]" if ":" in address.host else address.host
-    names = {name.lower()}
-    if _is_wildcard(address.host) or name in _LOOPBACK:
-        names |= {*_LOOPBACK, *({socket.gethostname().lower()} if _is_wildcard(address.host) else ())}
-    return frozenset({f"{one}:{address.port}" for one in names} | (names if address.port == 80 else set()))
-
-
-def _is_wildcard(host: str) -> bool:
-    return host in ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine for itself alone."""
-    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
-
-
-async def _refuse(send: _Send, status: int, said: bytes) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(said)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    # The body was not read, so the connection cannot be used again.
-    headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": said})
+_PROGRAM: Final = "rye mcp"
+_IDLE_SECONDS: Final = 600.0
+_MOST_SESSIONS: Final = 1_024
+"""A client that leaves without ending its session has one until it was idle for so long; only beyond these one is refused."""
+_MOST_CONNECTIONS: Final = 512
 
 
 def serve(server: Server[Any], address: Address, token: str, *, show_token: bool) -> None:
@@ -264,122 +29,20 @@ def serve(server: Server[Any], address: Address, token: str, *, show_token: bool
     Raises:
         UsageError: `cannot_listen`, when the address is taken or not this machine's.
     """
-    import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 
-    listening = listen(address)
+    listening = local_http.listen(address)
     # Port 0 lets the system choose; clients need the number that it chose.
     address = Address(address.host, listening.getsockname()[1])
-    _announce(address, token if show_token else f"${TOKEN_VARIABLE}")
+    shown = token if show_token else f"${TOKEN_VARIABLE}"
+    local_http.announce(_PROGRAM, f"listening at {local_http.url_of(address, PATH)}", address, shown)
     app = server.streamable_http_app(
         # The guard before it judges names and origins, more strictly.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         streamable_http_path=PATH,
         max_request_body_size=MOST_BODY,
         session_idle_timeout=_IDLE_SECONDS,
-        # Some more than `Sessions` lets begin: clients that come at the same moment are not refused.
-        max_sessions=_MOST_SESSIONS + 64,
+        max_sessions=_MOST_SESSIONS,
     )
-    guard = Guard(Sessions(app), address, token)
-    uvicorn.Server(web_config(guard, _MOST_CONNECTIONS, lifespan="on")).run(sockets=[listening])
-
-
-def web_config(app: _App, most: int, **others: Any) -> Any:
-    """Return the web server's settings, as every server of the package has them.
-
-    Args:
-        app: what answers, its guard before it.
-        most: connections at a time.
-        others: further settings of uvicorn; they replace the common ones.
-    """
-    import uvicorn
-
-    common = {
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "ws": "none",
-        "lifespan": "off",
-        "timeout_graceful_shutdown": 3,
-    }
-    return uvicorn.Config(app, http=bounded_protocol(), limit_concurrency=most, **{**common, **others})
-
-
-def bounded_protocol() -> Any:
-    """Return the web server's protocol, with a limit for connections that do not bring a whole request header."""
-    import asyncio
-
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    waiting: OrderedDict[Any, asyncio.TimerHandle] = OrderedDict()
-
-    class Hurried(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.cycle is None or self.cycle.response_complete:
-                # A part of the next header.
-                self._wait()
-            else:
-                self._stop_waiting()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            if self not in waiting:
-                waiting[self] = asyncio.get_running_loop().call_later(_HEADER_SECONDS, self._give_up)
-                if len(waiting) > _MOST_WAITING:
-                    # The first in the dict waited longest; a client that keeps headers back loses to new ones.
-                    next(iter(waiting))._give_up()  # noqa: SLF001 - one of this class
-
-        def _stop_waiting(self) -> None:
-            timer = waiting.pop(self, None)
-            if timer is not None:
-                timer.cancel()
-
-        def _give_up(self) -> None:
-            self._stop_waiting()
-            if not self.transport.is_closing():
-                self.transport.close()
-
-    return Hurried
-
-
-def listen(address: Address) -> socket.socket:
-    """Return a socket that listens there. Raises UsageError: `cannot_listen`."""
-    try:
-        family, kind, proto, _, place = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listening = socket.socket(family, kind, proto)
-        # Without it a restart fails while old connections are in TIME_WAIT.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
-        # Before the address is printed: who reads it may connect at once.
-        listening.listen(128)
-    except (OSError, UnicodeError) as err:
-        raise UsageError(
-            "cannot_listen",
-            f"Cannot listen at {address.host}:{address.port}: {getattr(err, 'strerror', None) or err}.",
-            "Give another port, or 0 for a free one.",
-        ) from None
-    return listening
-
-
-def url_of(address: Address, path: str = PATH) -> str:
-    """Return the URL at which clients reach a server at this address."""
-    name = f"[{address.host}]" if ":" in address.host else address.host
-    return f"http://{name}:{address.port}{path}"
-
-
-def _announce(address: Address, token: str) -> None:
-    lines = [f"rye mcp: listening at {url_of(address)}", f"rye mcp: Authorization: Bearer {token}"]
-    if not is_loopback(address.host):
-        lines.append("rye mcp: warning: other machines can reach this address, and nothing on the way is encrypted.")
-    sys.stderr.write("".join(f"{plain(line)}\n" for line in lines))
-    sys.stderr.flush()
+    guard = Guard(app, address, token, _PROGRAM, PATH)
+    local_http.web_server(guard, _MOST_CONNECTIONS, lifespan="on").run(sockets=[listening])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
-    from rye.mcp_server import http
+    from rye.local_http import Address
     from rye.mcp_server.listing import Selection
     from rye.mcp_server.stdio import Wire
 
@@ -122,11 +122,12 @@ def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
     stdio.serve(Service(project, selection), wire)
 
 
-def serve_http(project: str, selection: Selection, address: http.Address) -> None:
+def serve_http(project: str, selection: Selection, address: Address) -> None:
     """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
+    from rye.local_http import token_to_use
     from rye.mcp_server import http
 
-    token, is_new = http.token_to_use()
+    token, is_new = token_to_use(http.TOKEN_VARIABLE)
     service = Service(project, selection)
     http.serve(library_server(service), address, token, show_token=is_new)
     service.calls.settle(_SETTLE_SECONDS)

@@ -55,18 +55,28 @@ def answer(
     if action in ("search", "list"):
         namespaces = [namespace] if namespace else []
         # Also for a search: the query would tell a stranger's server what the agent works on.
-        _refuse_alien(registry_name)
+        _require_allowed_registry(registry_name)
         return _search(target, query or "*", namespaces, limit) if action == "search" else _list(target, namespaces, limit)
     if reference is None:
         raise UsageError("bad_parameters", f"{action} needs a reference.", 'Give one such as reference="my/text/report:1.2.0".')
     target_reference = oci_reference.parse(reference, item_type)
-    _refuse_alien(target_reference.registry or registry_name)
+    _require_allowed_registry(target_reference.registry or registry_name)
     # Before any request: what a caller may not reach must not be looked up for it either.
     reach(item_type, target_reference.item_id)
-    return _DEEDS[action](target, item_type, reference, destination, reason)
+    match action:
+        case "push":
+            return _push(target, item_type, reference)
+        case "pull":
+            return _pull(target, item_type, reference, destination)
+        case "inspect":
+            return _inspect(target, item_type, reference, destination)
+        case "verify":
+            return _verify(target, item_type, reference)
+        case _:
+            return _yank(target, item_type, reference, reason)
 
 
-def _refuse_alien(name: str | None) -> None:
+def _require_allowed_registry(name: str | None) -> None:
     if name is not None and name not in (
         context.settings().get("registry.default"),
         *context.settings().texts("registry.allowed"),
@@ -104,7 +114,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['item_type']} {row['item_id']}:{row['version']}{mark}, signed by {row['signer']}: {row['description']}"
 
 
-def _pull(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+def _pull(target: RegistryTarget, item_type: str, reference: str, destination: str) -> dict[str, Any]:
     row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
     if row["status"] == "refused":
         # The error carries these five itself; the rest are its details.
@@ -114,12 +124,12 @@ def _pull(target: RegistryTarget, item_type: str, reference: str, destination: s
     return results.ok("\n".join([text, *(f"Warning: {one}" for one in row["warnings"])]), **row)
 
 
-def _push(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+def _push(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
     row = registry.push(target, item_type, [oci_reference.parse(reference, item_type).item_id])[0]
     return results.ok(f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']}).", **row)
 
 
-def _inspect(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+def _inspect(target: RegistryTarget, item_type: str, reference: str, destination: str) -> dict[str, Any]:
     found = registry.inspect(target, item_type, reference, destination)
     diff = found.pop("diff", "")
     lines = [f"{name}: {value}" for name, value in found.items() if value not in (None, [], "") and name != "items"]
@@ -130,15 +140,12 @@ def _inspect(target: RegistryTarget, item_type: str, reference: str, destination
     return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(printed))
 
 
-def _verify(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+def _verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
     found = registry.verify(target, item_type, reference)
     text = f"valid: {found['item_id']}:{found['version']}, signed by {found['signer']} ({found['owner']})."
     return results.ok("\n".join([text, *(f"Warning: {one}" for one in found["warnings"])]), **found)
 
 
-def _yank(target: RegistryTarget, item_type: str, reference: str, destination: str, reason: str) -> dict[str, Any]:  # noqa: ARG001 - one signature
+def _yank(target: RegistryTarget, item_type: str, reference: str, reason: str) -> dict[str, Any]:
     result = registry.yank(target, item_type, reference, reason)
     return results.ok(f"Yanked {result['item_id']}:{result['version']}.", **result)
-
-
-_DEEDS = {"pull": _pull, "push": _push, "inspect": _inspect, "verify": _verify, "yank": _yank}

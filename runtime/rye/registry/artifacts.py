@@ -20,10 +20,10 @@ from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import Layer, Manifest
-from rye.registry.oci.reference import Reference, read_tag, repository_of, tag_of
+from rye.registry.oci.reference import Reference, read_tag, tag_of
 from rye.registry.oci.store import Store, open_store
 from rye.trust import verify as trust_verify
-from rye.trust.signature import check, form_of, split
+from rye.trust.signature import Form, check, form_of, split
 from rye.trust.verify import TrustedKey, TrustStore, Verified
 
 _KEY_LIMIT = 16 * 1024
@@ -40,7 +40,7 @@ class Repository(Record, frozen=False):
     @classmethod
     def of(cls, store: Store, namespace: str) -> Repository:
         """Return the repository of a namespace."""
-        return cls(store, repository_of(namespace))
+        return cls(store, namespace)
 
     @property
     def tags(self) -> list[str]:
@@ -52,9 +52,7 @@ class Repository(Record, frozen=False):
     def versions(self, item_type: str, item_id: str) -> list[str]:
         """Return an item's versions, the highest first."""
         tags = [found for tag in self.tags if (found := read_tag(tag)) and found.item_type == item_type and not found.yanked]
-        # Compared by the tag made anew, which also finds ids that are too long and appear as a hash.
-        versions = [one.version for one in tags if tag_of(item_type, item_id, one.version) == one.tag]
-        return sorted(versions, key=version_key, reverse=True)
+        return sorted((one.version for one in tags if one.item_id == item_id), key=version_key, reverse=True)
 
     def yanked(self, item_type: str, item_id: str, version: str) -> bool:
         """Tell whether a version bears the mark of one that was taken back."""
@@ -68,6 +66,18 @@ class File(NamedTuple):
     item_id: str
     suffix: str
     raw: bytes
+
+    @property
+    def form(self) -> Form:
+        """How its signature stands in it."""
+        return form_of("tool" if self.item_type == "bundle" else self.item_type, self.suffix)
+
+    @property
+    def path(self) -> str:
+        """Where it is installed, below `.ai`."""
+        if self.item_type == "bundle":
+            return f"bundles/{self.item_id}/manifest.yaml"
+        return f"{spaces.type_folder(self.item_type)[0]}/{self.item_id}{self.suffix}"
 
 
 class Fetched(Record):
@@ -319,11 +329,10 @@ def _candidate(file: File) -> spaces.Candidate:
 def signed_by(fetched: Fetched) -> TrustedKey | None:
     """Return the key that came along, if it is the one that made the signature: a claim that can be shown, not trust."""
     head = fetched.files[0]
-    form = form_of("tool", _BUNDLE_SUFFIX) if head.item_type == "bundle" else form_of(head.item_type, head.suffix)
     try:
         if fetched.key is not None:
             # The document is only a claim until its key verifies this very signature.
-            check(fetched.key.public, split(head.raw, form))
+            check(fetched.key.public, split(head.raw, head.form))
             return fetched.key
     except TrustError:
         pass

@@ -18,12 +18,12 @@ from rye.items.versions import is_version, version_key
 from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
-from rye.registry.oci.reference import Reference, namespace_of, read_tag, tag_of
+from rye.registry.oci.reference import Reference, is_namespace, read_tag
 from rye.registry.oci.store import Store
 from rye.registry.pull import PullOptions, judge
 from rye.registry.push import yank_reason
 from rye.trust import pins
-from rye.trust.signature import form_of, split
+from rye.trust.signature import split
 
 _DIFF_LINES = 400
 
@@ -35,7 +35,7 @@ def namespaces(given: Sequence[str], store: Store) -> list[str]:
         UsageError: `no_namespace`.
     """
     names = list(given) or context.settings().texts("registry.namespaces")
-    names = names or [name for one in store.repositories() if (name := namespace_of(one))]
+    names = names or [name for name in store.repositories() if is_namespace(name)]
     if not names:
         raise UsageError(
             "no_namespace",
@@ -55,7 +55,7 @@ def rows(given_namespaces: Sequence[str], store: Store, item_type: str | None = 
 
 def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]:
     tags = [found for tag in repository.tags if (found := read_tag(tag)) and item_type in (None, found.item_type)]
-    yanked = {tag for tag in repository.tags if tag.startswith("yanked--")}
+    yanked = {(one.item_type, one.item_id, one.version) for one in tags if one.yanked}
     current = [one for one in tags if not one.yanked]
     out: list[dict[str, Any]] = []
     for one, raw in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
@@ -65,20 +65,16 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
             annotations = manifest.parse(raw).annotations
         except RegistryError:
             continue
-        item_id = one.item_id or annotations.get(ID, "")
-        # The annotation gives the id of a hashed tag; the hash proves that it is the right one.
-        if tag_of(one.item_type, item_id, one.version) != one.tag:
-            continue
         out.append(
             {
                 "item_type": one.item_type,
-                "item_id": item_id,
+                "item_id": one.item_id,
                 "version": one.version,
-                "category": item_id.rpartition("/")[0],
+                "category": one.item_id.rpartition("/")[0],
                 "description": plain(annotations.get(DESCRIPTION, ""), 300),
                 "signer": plain(annotations.get(SIGNER, ""), 16),
                 "key_digest": plain(annotations.get(KEY, ""), 64),
-                "yanked": tag_of(one.item_type, item_id, one.version, yanked=True) in yanked,
+                "yanked": (one.item_type, one.item_id, one.version) in yanked,
                 "digest": manifest.digest_of(raw),
                 "registry": repository.store.name,
             }
@@ -180,9 +176,8 @@ def _claims(fetched: Fetched) -> dict[str, Any]:
     head = fetched.files[0]
     signer = None
     with contextlib.suppress(RyeError):
-        form = form_of("tool", ".yaml") if head.item_type == "bundle" else form_of(head.item_type, head.suffix)
         # From the signature line itself, which names a key even if no document came.
-        signer = split(head.raw, form).signature.fingerprint
+        signer = split(head.raw, head.form).signature.fingerprint
     version = reference.version or plain(annotations.get(VERSION, ""), 40)
     return {
         "item_type": reference.item_type,

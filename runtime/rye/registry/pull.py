@@ -127,10 +127,7 @@ def _gathered(
     def one(reference: Reference) -> Pull | RyeError:
         try:
             repository = repositories[_repository_name(reference)]
-            fetched = fetch(repository, reference)
-            pull = Pull(fetched, verify(fetched, search_path, options.destination))
-            note_yank(pull)
-            return pull
+            return verified_pull(repository, reference, search_path, options.destination)
         except RyeError as err:
             return err
 
@@ -160,8 +157,12 @@ def _repository_name(reference: Reference) -> tuple[str, str]:
     return reference.registry or "", reference.namespace
 
 
-def note_yank(pull: Pull) -> None:
-    """Warn of a version that the registry marks as yanked."""
+def verified_pull(
+    repository: Repository, reference: Reference, search_path: Sequence[Space], destination: str = "project"
+) -> Pull:
+    """Fetch and verify, and warn of a version that the registry marks as yanked. Errors as `fetch` and `verify`."""
+    fetched = fetch(repository, reference)
+    pull = Pull(fetched, verify(fetched, search_path, destination))
     head = pull.checked[0]
     reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:
@@ -169,6 +170,7 @@ def note_yank(pull: Pull) -> None:
         pull.warnings.append(
             f"{head.file.item_id}:{head.version} was yanked, says the registry{reason_text}. Look for a newer version."
         )
+    return pull
 
 
 def _admit(
@@ -263,7 +265,7 @@ def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
 
 def _install(pull: Pull, project: str, search_path: Sequence[Space], options: PullOptions) -> dict[str, Any]:
     root = project if options.destination == "project" else os.fspath(user_dirs.user_space())
-    current = {_path(checked): checked for checked in pull.checked}
+    current = {f".ai/{checked.file.path}": checked for checked in pull.checked}
     others = _other_files(pull)
     # Read once for all files of the pull.
     trusted = spaces.trust_store(search_path)
@@ -275,7 +277,7 @@ def _install(pull: Pull, project: str, search_path: Sequence[Space], options: Pu
             return options.overwrite or (path, hexdigest(old)) in known
         new = current[path]
         try:
-            before = trust_verify.verify(old, form_of(_kind(new), new.file.suffix), trusted)
+            before = trust_verify.verify(old, new.file.form, trusted)
         except TrustError:
             return options.overwrite
         return options.overwrite or before.key.public == new.verified.key.public
@@ -332,17 +334,6 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
                 declared = tool_files.declared(parse.read_tool(before, item_id, suffix))
                 found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in declared.items()}
     return found
-
-
-def _kind(checked: Checked) -> str:
-    return "tool" if checked.file.item_type == "bundle" else checked.file.item_type
-
-
-def _path(checked: Checked) -> str:
-    file = checked.file
-    if file.item_type == "bundle":
-        return f".ai/bundles/{file.item_id}/manifest.yaml"
-    return f".ai/{spaces.type_folder(file.item_type)[0]}/{file.item_id}{file.suffix}"
 
 
 def _rivals(checked: Checked) -> Sequence[str]:

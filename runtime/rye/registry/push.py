@@ -28,7 +28,7 @@ from rye.registry.oci.manifest import (
     YANKED,
     Pushed,
 )
-from rye.registry.oci.reference import Reference, check_item, repository_of, tag_of
+from rye.registry.oci.reference import Reference, check_item, tag_of
 from rye.registry.oci.store import Store
 from rye.trust import verify
 from rye.trust.verify import Verified
@@ -144,7 +144,7 @@ def _composed(
 def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store) -> list[dict[str, Any]]:
     grouped: dict[str, list[tuple[dict[str, Any], Pushed]]] = {}
     for namespace, row, one in uploads:
-        grouped.setdefault(repository_of(namespace), []).append((row, one))
+        grouped.setdefault(namespace, []).append((row, one))
     for repository, group in grouped.items():
         _mark_existing(store, repository, group)
     for repository, group in grouped.items():
@@ -164,13 +164,13 @@ def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str
         try:
             current = oci_manifest.parse(store.manifest(repository, one.tag))
         except RegistryError as err:
-            if err.code in _LOST:
+            if err.code in _LOST or store.broke_off(repository, one):
                 continue
             # A registry that fails to show a version may hold it whole, with other content.
             raise RegistryError(
                 "version_unreadable",
                 f"{name} is in {store.name}, but cannot be read, so nothing was pushed: {err.message}",
-                "Try again later. If a push that broke off left it damaged, give the item a new version, "
+                "Try again later. If somebody else's push broke off and left it damaged, give the item a new version, "
                 "or ask the registry's owner to delete its tag.",
             ) from None
         # Files only: annotations change with releases of this program, signed bytes do not.

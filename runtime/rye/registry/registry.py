@@ -87,10 +87,7 @@ def _references(text: str, item_type: str, store_of: Any) -> list[Reference]:
     tags = [
         one for tag in artifacts.Repository.of(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type
     ]
-    ids = {one.item_id for one in tags if one.item_id and not one.yanked}
-    if any(one.item_id is None for one in tags):
-        # Of a long id the tag has only the hash: the manifest says which it is, and is checked against the tag.
-        ids |= {row["item_id"] for row in browse.rows([namespace], store, item_type)}
+    ids = {one.item_id for one in tags if not one.yanked}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
     if not found:
         raise RegistryError(
@@ -124,12 +121,11 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
         RyeError: whatever a pull would be refused for, except for the file at its destination.
     """
     parsed = parse(reference, item_type)
-    fetched = artifacts.fetch(artifacts.Repository.of(target.store(parsed), parsed.namespace), parsed)
     search_path = spaces.spaces(target.project)
-    pulled = registry_pull.Pull(fetched, artifacts.verify(fetched, search_path))
+    repository = artifacts.Repository.of(target.store(parsed), parsed.namespace)
+    pulled = registry_pull.verified_pull(repository, parsed, search_path)
     for checked in pulled.checked:
         registry_pull.judge(checked, pins.load(), search_path, registry_pull.PullOptions("none"))
-    registry_pull.note_yank(pulled)
     return {"verdict": "valid", **pulled.row}
 
 

@@ -33,11 +33,14 @@ class Part(NamedTuple):
     left: int
 
 
-def parts(one: FileDiff, colours: Colours | None, most: int) -> list[Part]:
-    """Return the hunks of a file, the first ones, in not many more than `most` lines; without `colours` they stay plain."""
-    sides = [
-        colours.of(one.path, side) if colours and side and one.hunks and most > 0 else None for side in (one.before, one.after)
-    ]
+def learn(colours: Colours, files: Sequence[FileDiff]) -> None:
+    """Colour the lines of files whose hunks are to be shown; of others `parts` shows them plain."""
+    colours.learn((one.path, side) for one in files if one.hunks for side in (one.before, one.after))
+
+
+def parts(one: FileDiff, colours: Colours, most: int) -> list[Part]:
+    """Return the hunks of a file, the first ones, in not many more than `most` lines."""
+    sides = [colours.of(one.path, side) for side in (one.before, one.after)]
     out: list[Part] = []
     for at, hunk in enumerate(one.hunks):
         if most <= 0:

@@ -129,11 +129,11 @@ def change(
     row, place, undone = call.first, now.places[call.id], now.is_undone(call)
     beside = sorted({name for entry in entries for name in entry.shared})
     shown, left = [], _LINES_PER_PAGE if only is None else _MAX_ALONE
+    diff_lines.learn(colours, files[:_COLOURED_FILES] if only is None else files[only : only + 1])
     for number, one in enumerate(files):
         if only in (None, number):
             most = min(left, diff_lines.LINES_PER_FILE if only is None else _MAX_ALONE)
-            coloured = colours if only is not None or number < _COLOURED_FILES else None
-            made = diff_lines.parts(one, coloured, most)
+            made = diff_lines.parts(one, colours, most)
             left -= sum(max(len(part.rows), 1) for part in made)
             shown.append(_file(now, call, number, one, made, marks))
     return {
@@ -199,6 +199,7 @@ def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Value
         one = _between(ws, path, rows)
         found += [] if one is None else [one]
     files = []
+    diff_lines.learn(colours, found)
     for one in found:
         made = diff_lines.parts(one, colours, diff_lines.LINES_PER_FILE)
         files.append({"path": one.path, "diff": one, "parts": made, "left": len(one.hunks) - len(made)})

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import uvicorn
-
-from rye.errors import UsageError
-from rye.mcp_server import http
+from rye import local_http
 from rye.review.guard import Guard
 from rye.review.site import Site
 
@@ -37,8 +33,10 @@ class Review:
 
     def server(self) -> Server:
         """Return the web server, bounded in connections and in the time that a request's header may take."""
-        config = http.web_config(self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30)
-        return uvicorn.Server(config)
+        made: Server = local_http.web_server(
+            self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30
+        )
+        return made
 
 
 def serve(root: str, port: int, tell: Callable[[str], None]) -> None:
@@ -47,28 +45,7 @@ def serve(root: str, port: int, tell: Callable[[str], None]) -> None:
     Raises:
         UsageError: `cannot_listen`.
     """
-    with listen(port) as listening:
+    with local_http.listen(local_http.Address(HOST, port)) as listening:
         review = Review(root, listening.getsockname()[1], tell)
         tell(f"Open {review.address}\nThe address works once. Ctrl-C ends the server.")
-        try:
-            review.server().run(sockets=[listening])
-        finally:
-            review.site.close()
-
-
-def listen(port: int) -> socket.socket:
-    """Return a socket that listens at a port of loopback; 0: any free one. Raises UsageError: `cannot_listen`."""
-    # The protocol by its number: without it asyncio leaves the delay on small packets on, 40 ms for each answer.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        # Without it a restart fails while old connections are in TIME_WAIT.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
-        listening.listen(128)
-    except (OSError, OverflowError) as err:
-        listening.close()
-        reason = getattr(err, "strerror", None) or err
-        raise UsageError(
-            "cannot_listen", f"Cannot listen at {HOST}:{port}: {str(reason).rstrip('.')}.", "Give another port, or 0."
-        ) from None
-    return listening
+        review.server().run(sockets=[listening])

@@ -71,10 +71,6 @@ class Site:
         """Take the path that all addresses begin with, and the token that forms must hold."""
         self._base, self._token = base, token
 
-    def close(self) -> None:
-        """End what was started."""
-        self._colours.close()
-
     def app(self) -> Starlette:
         """Return the application."""
         pages: dict[str, Callable[[Workspace, Request], Page]] = {

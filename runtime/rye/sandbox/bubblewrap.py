@@ -191,9 +191,10 @@ def _confined(argv: list[str], policy: Policy) -> Confined:
     write = policy.write_project and policy.read_project
     # The shield first: the layout mounts over names that it makes.
     shield = _shield(policy) if write else project_mounts.Shield()
-    # For what became of the sandbox; what is inherited later is mounted or read.
-    fds = [held_open(b"")]
+    fds: list[int] = []
     try:
+        # For what became of the sandbox; what is inherited later is mounted or read.
+        fds.append(held_open(b""))
         view = _view(policy)
         start = _command(argv, policy, _layout(policy, view, shield, fds), fds)
     except BaseException:

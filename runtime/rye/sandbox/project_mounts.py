@@ -91,22 +91,24 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
             for path, content in _absent_names(root):
                 if _kind(path) is not None:
                     continue
-                if cover_absent or os.path.dirname(path) != root:
-                    making[path] = content
+                # Below the root, which may be renamed before the command ends.
+                name = os.path.relpath(path, root)
+                if cover_absent or "/" in name:
+                    making[name] = content
                 else:
-                    absent.append(os.path.basename(path))
+                    absent.append(name)
             if len(record["made"]) + len(making) > _MAX_MADE:
                 raise OSError(errno.EDQUOT, "too many were left behind")
             if making:
                 # Before the first name is made: if this process is killed in between, the next call knows to remove it.
-                record["made"] |= {path: [] for path in making}
+                record["made"] |= {name: [] for name in making}
                 _write(root, record)
             try:
-                for path, content in making.items():
-                    _make(record, path, content)
+                for name, content in making.items():
+                    record["made"][name] = _make(f"{root}/{name}", content)
             finally:
                 # One that somebody else made first is not ours.
-                record["made"] = {path: known for path, known in record["made"].items() if known or path not in making}
+                record["made"] = {name: known for name, known in record["made"].items() if known or name not in making}
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
     try:
@@ -243,7 +245,7 @@ def is_made(root: str, path: str) -> bool:
         made = _read(root).get("made", {})
         info = os.lstat(path)
         # Nothing is known yet of one that is just being made.
-        return made.get(path) in ([], [info.st_dev, info.st_ino])
+        return made.get(os.path.relpath(path, root)) in ([], [info.st_dev, info.st_ino])
     except OSError:
         return False
 
@@ -264,7 +266,8 @@ def release(root: str, token: str) -> None:
                 set_aside(root, absent)
             record["holders"] = [one for one in record["holders"] if one[2] != token]
             if not record["holders"]:
-                record["made"] = {path: known for path, known in record["made"].items() if not _unmake(path, known)}
+                there = record["made"].items()
+                record["made"] = {name: known for name, known in there if not _unmake(f"{root}/{name}", known)}
     except OSError:
         # The next command finds the record as it is.
         return
@@ -273,10 +276,10 @@ def release(root: str, token: str) -> None:
 def made_names(root: str) -> dict[str, int]:
     """Return the names that were made in the root for mounts and may be there now, each with its inode."""
     out: dict[str, int] = {}
-    for path, known in _read(root)["made"].items():
-        if os.path.dirname(path) == root:
+    for name, known in _read(root)["made"].items():
+        if "/" not in name:
             with suppress(OSError):
-                out[os.path.basename(path)] = known[1] if known else os.lstat(path).st_ino
+                out[name] = known[1] if known else os.lstat(f"{root}/{name}").st_ino
     return out
 
 
@@ -285,7 +288,8 @@ def recover(root: str) -> None:
     release(root, "")
 
 
-def _make(record: dict[str, Any], path: str, content: bytes | None) -> None:
+def _make(path: str, content: bytes | None) -> list[int]:
+    """Make a folder, or a file with a content; return its identity, which decides at removal: another one is left alone."""
     if content is None:
         os.mkdir(path, 0o755)
     else:
@@ -296,8 +300,7 @@ def _make(record: dict[str, Any], path: str, content: bytes | None) -> None:
         finally:
             os.close(fd)
     info = os.lstat(path)
-    # The identity decides at removal: a folder that the user put there meanwhile is left alone.
-    record["made"][path] = [info.st_dev, info.st_ino]
+    return [info.st_dev, info.st_ino]
 
 
 def _unmake(path: str, known: list[int]) -> bool:

@@ -25,6 +25,6 @@ def test_many_folders_are_counted_not_listed():
 
 def test_options_that_were_given_are_not_advised():
     many = counted(*(f"a/{number}" for number in range(60)))
-    assert too_many(many, ".", {"path": "a", "include": None}) == ["[Narrow it with include.]"]
-    assert too_many(many, ".", {"path": "a", "include": "*.py"}) == []
-    assert too_many(counted("a/x"), ".", {"path": None}) == []
+    assert too_many(many, ".", {"path": "a", "include": None}) == ("", ", or narrow it with include")
+    assert too_many(many, ".", {"path": "a", "include": "*.py"}) == ("", "")
+    assert too_many(counted("a/x"), ".", {"path": None}) == ("", "")

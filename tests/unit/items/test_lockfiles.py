@@ -9,10 +9,9 @@ import re
 import pytest
 
 import rye
-from rye.errors import TrustError, WorkspaceError
+from rye.errors import WorkspaceError
 from rye.executor import executor
 from rye.items import lockfiles
-from rye.items.spaces import Space
 from rye.journal import commit
 from rye.workspace.workspace import Workspace
 from support.in_process import rye as shell
@@ -247,14 +246,6 @@ def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch, step):
     with Workspace(str(locked)) as ws:
         assert "is finished now" in commit.recover(ws)[0]
     assert os.listdir(folder) == ["tool@2.0.0.lock.json"]
-
-
-def test_a_check_names_the_space_and_the_command(locked):
-    space = Space("project", str(locked / ".ai"))
-    with pytest.raises(TrustError) as caught:
-        lockfiles.check(space, "my/tool", "9.9.9", [{"item_id": "my/tool", "integrity": "0" * 64}])
-    assert caught.value.code == "lockfile_mismatch"
-    assert "project space" in caught.value.message
 
 
 def test_rye_lock_pins_what_would_run_and_nothing_that_is_refused(project):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from rye.errors import RyeError
 from rye.items.spaces import hold, look, noted
 
@@ -69,19 +67,3 @@ def test_a_look_that_is_refused_does_not_hold(tmp_path):
     assert hold(looks)
     file.unlink()
     assert not hold(looks)
-
-
-def test_a_defect_is_not_taken_for_a_change(tmp_path):
-    with noted() as looks:
-        content(tmp_path / "a")
-    with pytest.raises(TypeError):
-        hold([*looks, looks[0]._replace(args=(1, 2, 3))])
-
-
-def test_a_look_with_named_arguments_is_not_noted_wrongly(tmp_path):
-    """It would be made again without them, so it must not be made in this way."""
-    file = tmp_path / "a"
-    file.write_bytes(b"one")
-    with noted() as looks, pytest.raises(TypeError):
-        content(file, most=1)
-    assert looks == []

@@ -93,9 +93,6 @@ def test_an_id_is_a_path_of_plain_names(item_id):
 )
 def test_anything_else_is_none(project, item_id):
     assert code(project, item_id) == "bad_item_id"
-
-
-def test_an_unknown_type_is_named(project):
     assert code(project, item_type="song") == "unknown_type"
 
 
@@ -117,12 +114,6 @@ def test_extensions_are_tried_in_one_order(project):
         assert found(project).suffix == suffix
         assert ids(project)[0] == ("my/tool", "project")
     assert suffixes[:2] == (".py", ".yaml")
-
-
-def test_types_do_not_mix(project):
-    put(project, "knowledge/my/tool.md", b"x")
-    assert code(project) == "item_not_found"
-    assert found(project, item_type="knowledge").suffix == ".md"
 
 
 def test_a_reserved_id_is_the_systems_alone(project, user_space):
@@ -154,22 +145,17 @@ def test_the_nearest_ids_are_named(project):
 # --- hostile folders ---
 
 
-def test_a_fifo_in_an_items_place_does_not_block(project, user_space):
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_in_an_items_place_is_no_item_and_does_not_block(project, user_space, make):
+    path = project / ".ai/tools/my/tool.py"
+    path.parent.mkdir(parents=True)
+    make(path)
+    assert code(project) == "item_not_found"
     put(user_space, "tools/my/tool.py", b"user")
-    (project / ".ai/tools/my").mkdir(parents=True)
-    os.mkfifo(project / ".ai/tools/my/tool.py")
     assert found(project).space == "user"
     (project / ".ai/trusted_keys").mkdir()
-    os.mkfifo(project / ".ai/trusted_keys/a.toml")
+    make(project / ".ai/trusted_keys/a.toml")
     assert spaces.trust_store(spaces.spaces(project)).keys
-
-
-def test_a_folder_or_a_device_in_an_items_place_is_no_item(project):
-    (project / ".ai/tools/my/tool.py").mkdir(parents=True)
-    assert code(project) == "item_not_found"
-    (project / ".ai/tools/my/tool.py").rmdir()
-    (project / ".ai/tools/my/tool.py").symlink_to("/dev/zero")
-    assert code(project) == "item_not_found"
 
 
 def test_an_oversized_item_is_an_error_and_not_an_absence(project, user_space):

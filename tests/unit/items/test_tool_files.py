@@ -136,6 +136,11 @@ def test_what_is_not_there_is_not_signed_and_what_has_no_digest_does_not_run(pro
     assert call(project)["code"] == "malformed_item"
 
 
+def test_a_script_without_metadata_stays_as_it_is():
+    for raw in (b"#!/bin/sh\nls files\n", b"#!/bin/sh\nls files\n# ---\n# files: [a]\n# ---\n"):
+        assert tool_files.bound(tool_files.with_digests(raw, "my/x", ".sh", lambda path: path.encode()), "my/x", ".sh") == raw
+
+
 @pytest.mark.parametrize(
     ("raw", "suffix"),
     [
@@ -145,6 +150,9 @@ def test_what_is_not_there_is_not_signed_and_what_has_no_digest_does_not_run(pro
         (b'{"version": "1.0.0", "files": ["a.txt", "b/c.txt"], "category": "my"}', ".yaml"),
         (b"# ---\n# version: 1.0.0\n# files:\n#   - a.txt\n#   - b/c.txt\n# category: my\n# ---\nfiles: x\n", ".sh"),
         (b"// ---\n// files: [a.txt, b/c.txt]\n// category: my\n// ---\n", ".js"),
+        (b"{version: '1.0.0', files: [a.txt, b/c.txt], category: my}", ".yaml"),
+        (b'{\t"files":\t["a.txt",\n"b/c.txt"], "category": "my"}\n', ".yaml"),
+        (b"category: my\nfiles: # these\n  - a.txt # one\n  - b/c.txt\n# behind\nx: 1", ".yml"),
     ],
 )
 def test_only_the_list_of_files_is_rewritten(raw, suffix):
@@ -157,17 +165,3 @@ def test_only_the_list_of_files_is_rewritten(raw, suffix):
     assert suffix != ".sh" or found.endswith(b"# ---\nfiles: x\n")
     with pytest.raises(RyeError):
         tool_files.with_digests(raw, "my/tool", suffix, lambda _path: None)
-
-
-def test_a_flow_of_yaml_is_refused_where_files_are_to_be_filled_in(project):
-    """Its text begins as JSON does, and is none."""
-    text = f"{{version: '1.0.0', tool_type: http, executor_id: {RUNTIMES}/http_runtime, category: my, description: x, files: [w.txt]}}"
-    put(project, "tools/my/w.txt", b"world")
-    put(project, "tools/my/flow.yaml", text.encode())
-    (row,) = sign(project, "my/flow")
-    assert row["code"] == "malformed_item"
-    assert "is no JSON" in row["error"]
-    # The control.
-    put(project, "tools/my/flow.yaml", text[1:-1].replace(", ", "\n").encode())
-    (row,) = sign(project, "my/flow")
-    assert row["status"] == "signed"

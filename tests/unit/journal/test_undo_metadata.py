@@ -34,6 +34,7 @@ def test_the_attributes_of_a_file_that_is_there_stay(project, file):
     assert os.getxattr(file, "user.note") == b"kept"
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_the_owner_of_a_file_that_is_there_stays(project, file):
     done = bash(project, "echo two >> a.txt; chmod 600 a.txt")

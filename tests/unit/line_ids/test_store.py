@@ -422,6 +422,7 @@ def test_edits_of_two_user_spaces_at_one_time_wait_for_each_other(project, tmp_p
     assert [[one for one in lines if one[0] == who] for who in "ab"] == [[f"{who}{at}" for at in range(12)] for who in "ab"]
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which makes folders in another user's project")
 def test_folders_that_root_makes_are_the_owners(project):
     (project / "f.txt").write_bytes(SMALL)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,9 +115,3 @@ def test_bytes_and_large_files_are_said_in_words(monkeypatch):
     assert diffs.of_contents("x", b"a\0", None).notes == ["The file was deleted.", "2 bytes before, 0 after."]
     monkeypatch.setattr(diffs, "MAX_TEXT", 3)
     assert diffs.of_contents("x", b"a\n", b"aaaa\n").notes == ["2 bytes before, 5 after."]
-
-
-def test_the_order_of_files_is_the_same_each_time(begun):
-    names = [f"{os.urandom(2).hex()}.txt" for _ in range(20)]
-    run(begun, "; ".join(f"echo x > {name}" for name in names))
-    assert list(last(begun)) == list(last(begun, around=False))

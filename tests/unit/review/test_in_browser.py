@@ -182,7 +182,6 @@ def test_new_calls_come_in_while_the_page_is_open_and_the_focus_stays(page, ten)
 
 def test_syntax_has_colours(page, monkeypatch):
     monkeypatch.setattr(colours, "_SECONDS", 120.0)
-    monkeypatch.setattr(colours, "_START_SECONDS", 120.0)
     page.press("j", "j")
     page.leave("Enter")
     assert page.eval("document.querySelectorAll('.row .c, .row .s, .row .m').length") > 3

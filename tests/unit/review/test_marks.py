@@ -32,13 +32,6 @@ def test_toggles_are_those_of_a_set_of_hunks(toggles):
     assert not whole or len([one for one in found.reviewed if one.startswith("c")]) == 1
 
 
-def test_what_is_no_mark_changes_nothing():
-    found = Marks([], "")
-    for mark in ("", "c/x", "c/0/0/0", "c/-1", "a b", "c/" + "9" * 9, "../x"):
-        found.toggle(mark, HUNKS)
-    assert found.reviewed == []
-
-
 def test_they_are_stored_and_damage_is_nothing(project):
     with Workspace(project) as ws:
         with marks.changed(ws) as one:
@@ -50,12 +43,3 @@ def test_they_are_stored_and_damage_is_nothing(project):
             marks._place(ws).write_text(text)
             assert set(marks.read(ws).reviewed) <= {"a"}
             assert marks.read(ws).looked == ""
-
-
-def test_so_many_are_kept(project, monkeypatch):
-    monkeypatch.setattr(marks, "_MOST", 3)
-    with Workspace(project) as ws:
-        for number in range(5):
-            with marks.changed(ws) as one:
-                one.toggle(f"c{number}", [1])
-        assert marks.read(ws).reviewed == ["c2", "c3", "c4"]

@@ -141,7 +141,7 @@ def test_names_of_a_process_that_was_killed_while_it_made_them_go(project, made)
             if left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
             left = left and left - 1
-            make(*arguments)
+            return make(*arguments)
 
         project_mounts._make = stopped
         project_mounts.shield(str(project))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import socket
-import stat
 
 import pytest
 
@@ -18,165 +16,10 @@ from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_tex
 pytestmark = pytest.mark.usefixtures("here")
 
 STATE = "5" * 64
-GOOD = hashlib.sha256(b"good").hexdigest()
-OTHER = hashlib.sha256(b"other").hexdigest()
 
 
-@pytest.fixture
-def cache(user_space):
-    """The file of a state that knows GOOD."""
-    Verdicts(STATE).add(GOOD)
-    (file,) = (user_space / ".ai/trust").iterdir()
-    return file
-
-
-def knows(digest=GOOD):
-    return digest in Verdicts(STATE)
-
-
-def test_what_was_added_is_known_to_the_next_process_under_the_same_state_only(cache):
-    assert knows()
-    assert not knows(OTHER)
-    assert GOOD not in Verdicts("6" * 64)
-    assert GOOD not in Verdicts(STATE[:-1] + "4")
-    assert STATE in cache.name
-    assert stat.S_IMODE(cache.stat().st_mode) == 0o600
-    assert stat.S_IMODE(cache.parent.stat().st_mode) == 0o700
-    Verdicts(STATE).add(OTHER)
-    assert cache.read_text() == f"{GOOD}\n{OTHER}\n"
-    Verdicts(STATE).add(OTHER)
-    assert cache.read_text().count("\n") == 2
-
-
-@pytest.mark.parametrize("mode", [0o644, 0o660, 0o700, 0o400, 0o602, 0o4600])
-def test_a_file_of_another_mode_is_not_believed_nor_added_to(cache, mode):
-    cache.chmod(mode)
-    content = cache.read_bytes()
-    known = Verdicts(STATE)
-    assert GOOD not in known
-    known.add(OTHER)
-    assert cache.read_bytes() == content
-    # Control: the mode alone decided.
-    cache.chmod(0o600)
-    assert knows()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_a_file_of_another_owner_is_not_believed_nor_added_to(cache):
-    os.chown(cache, 65_534, -1)
-    content = cache.read_bytes()
-    known = Verdicts(STATE)
-    assert GOOD not in known
-    known.add(OTHER)
-    assert cache.read_bytes() == content
-    os.chown(cache, 0, -1)
-    assert knows()
-
-
-def as_link(cache, tmp_path):
-    target = tmp_path / "target"
-    target.write_bytes(cache.read_bytes())
-    target.chmod(0o600)
-    cache.unlink()
-    cache.symlink_to(target)
-    return target
-
-
-def as_fifo(cache, tmp_path):
-    cache.unlink()
-    os.mkfifo(cache, 0o600)
-
-
-def as_folder(cache, tmp_path):
-    cache.unlink()
-    cache.mkdir(mode=0o600)
-
-
-def as_socket(cache, tmp_path):
-    cache.unlink()
-    here = os.getcwd()
-    os.chdir(cache.parent)
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(cache.name[:90])
-    finally:
-        os.chdir(here)
-    cache.with_name(cache.name[:90]).rename(cache)
-
-
-def as_huge(cache, tmp_path):
-    with cache.open("ab") as file:
-        file.truncate(1 << 30)
-
-
-@pytest.mark.parametrize("change", [as_link, as_fifo, as_folder, as_socket, as_huge])
-def test_what_is_no_plain_file_is_not_believed_nor_followed(cache, tmp_path, change):
-    target = change(cache, tmp_path)
-    before = target.read_bytes() if target else None
-    known = Verdicts(STATE)
-    assert GOOD not in known
-    known.add(OTHER)
-    assert target is None or target.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\0" * 1_000,
-        b"\xff" * 64 + b"\n",
-        b"[]",
-        b"1\n2\n",
-        b" " + GOOD.encode(),
-        GOOD.encode() + b"0\n",
-        GOOD.upper().encode(),
-    ],
-)
-def test_corrupt_content_is_a_fresh_check(cache, content):
-    cache.write_bytes(content)
-    assert not knows()
-    # What it is worth: a torn line costs that line.
-    cache.write_bytes(content[:100] + b"\n" + GOOD.encode() + b"\n")
-    assert knows()
-
-
-def test_it_does_not_grow_without_end(cache, monkeypatch):
-    monkeypatch.setattr(verified_cache, "_KEPT", 5)
-    known = Verdicts(STATE)
-    for number in range(12):
-        known.add(f"{number:064x}")
-    assert cache.read_text().count("\n") <= 5
-    assert f"{11:064x}" in known
-    assert knows(f"{11:064x}")
-
-
-def test_what_was_found_last_is_known_when_it_is_full(cache, monkeypatch):
-    """To forget everything would verify all items anew at each search of more than that many."""
-    monkeypatch.setattr(verified_cache, "_KEPT", 100)
-    known = Verdicts(STATE)
-    for number in range(101):
-        known.add(f"{number:064x}")
-    assert sum(f"{number:064x}" in known for number in range(101)) >= 49
-    assert sum(f"{number:064x}" in Verdicts(STATE) for number in range(101)) >= 49
-
-
-def test_states_of_long_ago_are_forgotten(user_space):
-    for number in range(40):
-        Verdicts(f"{number:064x}").add(GOOD)
-        for file in (user_space / ".ai/trust").iterdir():
-            os.utime(file, ns=(0, file.stat().st_mtime_ns - 10**9))
-    kept = os.listdir(user_space / ".ai/trust")
-    assert len(kept) <= 16
-    assert GOOD in Verdicts(f"{39:064x}")
-    assert GOOD not in Verdicts(f"{0:064x}")
-
-
-def test_where_nothing_can_be_kept_nothing_fails(user_space, monkeypatch):
-    (user_space / "file").write_bytes(b"")
-    monkeypatch.setenv("USER_SPACE", str(user_space / "file"))
-    known = Verdicts(STATE)
-    known.add(GOOD)
-    assert GOOD in known
+def digest(number):
+    return f"{number:064x}"
 
 
 # --- what a call makes of it ---
@@ -213,12 +56,73 @@ def test_a_cold_call_checks_no_signature_twice(project, user_space, fresh, check
     fresh()
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
     assert len(checks) == 4
-    # A corrupt cache only costs the check.
-    for file in (user_space / ".ai/trust").glob("verdicts-*"):
-        file.write_bytes(b"\xff\n" * 100)
+
+
+def as_link(cache):
+    target = cache.with_name("target")
+    cache.rename(target)
+    cache.symlink_to(target)
+
+
+def as_fifo(cache):
+    cache.unlink()
+    os.mkfifo(cache, 0o600)
+
+
+def as_folder(cache):
+    cache.unlink()
+    cache.mkdir(mode=0o600)
+
+
+def as_huge(cache):
+    with cache.open("ab") as file:
+        file.truncate(1 << 30)
+
+
+NOT_BELIEVED = {
+    "a link": as_link,
+    "a named pipe": as_fifo,
+    "a folder": as_folder,
+    "huge": as_huge,
+    "empty": lambda cache: cache.write_bytes(b""),
+    "no text": lambda cache: cache.write_bytes(b"\xff\n" * 100),
+    "lines with more": lambda cache: cache.write_bytes(cache.read_bytes().replace(b"\n", b"0\n")),
+    "lines cut short": lambda cache: cache.write_bytes(cache.read_bytes().replace(b"\n", b" \n")),
+    "in capitals": lambda cache: cache.write_bytes(b"\n".join(line.upper() + b"F" for line in cache.read_bytes().split(b"\n"))),
+    **{f"mode {mode:o}": lambda cache, mode=mode: cache.chmod(mode) for mode in (0o644, 0o660, 0o700, 0o400, 0o602, 0o4600)},
+    **({"of another user": lambda cache: os.chown(cache, 65_534, -1)} if os.geteuid() == 0 else {}),
+}
+
+
+@pytest.mark.parametrize("how", NOT_BELIEVED)
+def test_only_a_whole_plain_file_of_the_users_own_is_believed(project, user_space, fresh, checks, how):
+    put_tool(project, "my/tool")
+    rye.execute("my/tool", project_path=project)
+    NOT_BELIEVED[how](user_space / ".ai/trust/verdicts.txt")
+    target = user_space / ".ai/trust/target"
+    before = target.read_bytes() if how == "a link" else None
     fresh()
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
     assert len(checks) == 8
+    assert before is None or target.read_bytes() == before
+
+
+def test_it_does_not_grow_without_end(user_space, monkeypatch):
+    monkeypatch.setattr(verified_cache, "_KEPT", 5)
+    known = Verdicts(STATE)
+    for number in range(12):
+        known.add(digest(number))
+        assert (user_space / ".ai/trust/verdicts.txt").stat().st_size <= 5 * 65
+    assert all(digest(number) in known for number in range(12))
+    assert digest(11) in Verdicts(STATE)
+    assert digest(11) not in Verdicts("6" * 64)
+
+
+def test_where_nothing_can_be_kept_nothing_fails(project, user_space, monkeypatch, fresh):
+    put_tool(project, "my/tool")
+    (user_space / ".ai/trust/verdicts.txt").mkdir(parents=True)
+    fresh()
+    assert rye.execute("my/tool", project_path=project)["status"] == "success"
 
 
 def test_another_state_of_trust_is_checked_afresh(project, fresh, checks):
@@ -259,16 +163,16 @@ def test_no_project_can_supply_one(project, user_space, fresh):
     raw = forged("my/forged")
     put(project, "tools/my/forged.py", raw)
     assert rye.execute("my/forged", project_path=project)["code"] == "bad_signature"
-    line = f"{hashlib.sha256(raw).hexdigest()}\n".encode()
     state = admission.Admission(rye.items.spaces.spaces(project)).state
+    line = f"{hashlib.sha256(f'{state} {hashlib.sha256(raw).hexdigest()}'.encode()).hexdigest()}\n".encode()
     for place in ("trust", "cache", "state", "cache/trust"):
-        put(project, f"{place}/verdicts-{state}.txt", line).chmod(0o600)
+        put(project, f"{place}/verdicts.txt", line).chmod(0o600)
     fresh()
     assert rye.execute("my/forged", project_path=project)["code"] == "bad_signature"
     # Control: the user's own file is believed, which is why nobody else may write it.
-    put(user_space, f"trust/verdicts-{state}.txt", line).chmod(0o600)
+    put(user_space, "trust/verdicts.txt", line).chmod(0o600)
     fresh()
     assert rye.execute("my/forged", project_path=project)["status"] == "success"
-    (user_space / f".ai/trust/verdicts-{state}.txt").chmod(0o644)
+    (user_space / ".ai/trust/verdicts.txt").chmod(0o644)
     fresh()
     assert rye.execute("my/forged", project_path=project)["code"] == "bad_signature"

@@ -194,11 +194,6 @@ def test_a_revoked_key_is_refused_in_every_role(monkeypatch):
         assert error.details["key_digest"] == MINE.public.digest
 
 
-def test_a_revocation_that_names_no_key_is_reported():
-    store = TrustStore.build([document(MINE)], [], revoked=frozenset({MINE.public.fingerprint}))
-    assert "names no key" in store.problems[0]
-
-
 def test_a_revocation_that_names_no_key_is_reported_and_one_that_does_is_not():
     for entry in ("", "a" * 63, "g" * 64, "A" * 64, MINE.public.fingerprint):
         (problem,) = TrustStore.build([], [], revoked=frozenset({entry})).problems

@@ -247,6 +247,7 @@ def test_holders_of_several_never_wait_in_a_circle(project):
     assert len(done) == 2
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="root passes every permission check; this needs root to set it up")
 def test_another_users_lock_file_can_be_locked(ws, project):
     with cache.locked(ws, b"file"):

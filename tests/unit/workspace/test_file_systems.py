@@ -51,6 +51,7 @@ print(call("/dev/shm", "a.txt")["status"], call(project, "a.txt")["status"])
 """
 
 
+@pytest.mark.root
 @pytest.mark.skipif(not ROOT or not os.path.isdir("/dev/shm"), reason="needs root, to mount")
 def test_mounts_are_judged_by_what_is_mounted_wherever_it_is(tmp_path):
     for folder in ("project/proc", "disk"):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T23:01:44Z:269f565daa2906bb3932f4cb72429c24ec182164f9d24f7cc9a9f3f9c5eaeee7:DnT0mehs-H08ZCY_uzxflTnC813yjdLPg31CqTbZGQbqft42QKouThFENA47oERf-I3oVx_WPNCOlCaaQPsyBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:11Z:6150309724346b8829d8884b1a99a0898beb1b486d168bffe9efce4baf2d8682:PqOsPKhCSSg72zmyTN-sLirsrsW-rHE4NkKnAreCtENbIxlMhc6BUunAJmFhFBi3QWa7F24A0hxRk0eGOXX2CA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -55,9 +55,9 @@ __timeout__ = 615
 __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __agent_description__ = """Run a shell command in the project, sandboxed; nothing of it outlives the call.
-Requires: command; a new shell each time, without a terminal.
+Requires: command; each is a new shell without a terminal.
 Does not: keep cd or variables; write outside the project where the sandbox holds.
-Side effects: those of the command.
+Side effects: the command's.
 Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
 Prefer it to build, test and use git; use the file tools for files."""
 __agent_parameters__ = {

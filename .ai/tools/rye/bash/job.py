@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:aa67c0976482a1d7d6d3cb39e9cb268094293caad9c60f59b0aea662c262f838:702WTN7sHAfCNrL1YbNeSUSSadhwKCv-uQLSb3vHzTN1DMac9cgUdUi8ngLkCR_JvBRgAbwPZKb5kHEmUZACBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:44af47cc49e86fe6c5cb078bf68fcb253b6d3d15ba7c8b88f7ed2bd268beb555:jKU9vaGFNvma1HJIly8M8KPrZkVCmMZrMBdcc5ixfwSpIP8BQGmkhENPdxFzjiNOpGeru8PZi33lKNbY1gvzBA==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -42,8 +42,8 @@ __agent_description__ = """Handle background jobs of bash, and read on in output
 Requires: action; job_id, but for list.
 Does not: start jobs.
 Side effects: write feeds its input, end ends it with all that it started.
-Returns: output, status, exit code, next offset. wait returns at the end or after timeout.
-Prefer it to sleep in bash."""
+Returns: output, status, exit code, next offset; wait: at the end or after timeout.
+Prefer wait to sleep in bash."""
 __agent_parameters__ = {
     "action": "",
     "job_id": "",

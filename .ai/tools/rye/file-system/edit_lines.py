@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T01:23:14Z:fa49f5961a027c013ea553a40058165ff6eedc94287c405db41852465f2ea0f8:YLTeywmTxuzQbeD8KMpyee53Ok8llK258AOHr2BYfoOWRdi8wYGeKR9C-IFbk_i9BeKOqz3zOJxtEYBUhMejBA==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:30:08Z:c03c1fa54dc20396c34e13d135f08884868ead54409c2f1be97a793009baf894:FueRai4EkIMBrMz9AM4Pkxk2E2TRHY2NSDQ2NpNM2Gz5NbaOUKne4ZwNx903z2AbWzFLIQ70WlaEnVIPugfaCA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -32,18 +32,13 @@ __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
 "12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
 "12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON in
-a string, {"find": "exact text", "replace": "new", "count": 1}.
+a string, {"find": "exact text", "replace": "new"}, with "count": how often it stands, "file_path": another file.
 Requires: lines that were shown (find needs none).
 Does not: guess or apply a part: refused changes come back with the lines as they are.
 Side effects: writes files; one undo takes the call back.
 Returns: the new addresses, one line around each place; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {
-    "file_path": "",
-    "changes": "All land or none",
-    "dry_run": "Show the diff only",
-    "encoding": "Only where it is not recognised",
-}
+__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only", "encoding": ""}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:43e14d358c91025e9f524e821bbbaf4615b849929c063f4d2f51f7b2310e7857:MO-Q1V6ZwxGRXX0yvxSWIr48O1Bb_MCVvQ4XL5AwSU_HHsFlnCxiAq0qMbVVYYa9JI7Uk9dL3NBwZ1u9OxJBBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:30:08Z:b52c364836411d6bccfae1cdfe7ba7b7b2145ce8d0fb624e0eb9552a48948933:xxTtaZ-AJcVO_81Ql9S0ZxFF5fOswXB87G-nd9EfRbP7ZCMwFUFi8YPoN0Vu9hkH95I5HA4sdT60lDMStFwgBQ==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -32,17 +32,9 @@ __agent_description__ = """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx
 Requires: pattern, relative to path.
 Does not: list folders, hidden or ignored files.
 Side effects: none.
-Returns: one path a line; a cut names the call that continues.
-Prefer it to find in bash."""
-__agent_parameters__ = {
-    "pattern": "",
-    "path": "Folder",
-    "sort": "",
-    "hidden": "",
-    "no_ignore": "",
-    "limit": "",
-    "offset": "First one, from 1",
-}
+Returns: one path a line; a cut names the next call.
+Prefer it to find."""
+__agent_parameters__ = {"pattern": "", "path": "Folder", "sort": "", "hidden": "", "no_ignore": "", "limit": "", "offset": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:55:18Z:7dba2cff5fa44be5e9b4922e4622fe2633541a7831679a78846bb16ec9402768:NoNUL1HOZsarTMOjaMu3aSzxkCqRwCBQ_l8NC-wAmCvXMnh6f4ulfTOsUeOmE3UzVSwOyNfpgoajePURoguvCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:db46fe503e2bba949f3f966b29efc6eefa279643772594bbc035b6026bfbb484:MuzTCGj3eHnI_JGUufE9UAJFwLRb01rx_8bC-DBvMKI79JI6OXhPYVI5eTjdCeJ-cyMYVPEG50wLATRwbK2rAQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.call import results
-from rye.call.context import current
+from rye.call.context import current, widened
 from rye.filesearch import content_search
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
@@ -38,12 +38,12 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
-__agent_description__ = """Search file contents by regex (Rust syntax, no look-around). Lines come with their addresses, ready for edit_lines without a read.
+__agent_description__ = """Search file contents by regex (Rust, no look-around). Lines come with their addresses: edit_lines needs no read.
 Requires: pattern.
 Does not: search hidden, ignored or binary files.
 Side effects: none.
-Returns: matches by file; up to three come with context. Too many: how many in which folders.
-Prefer it to grep or rg in bash."""
+Returns: matches by file; up to three with context, marked "-". Too many: the first 100, and how many in which folders.
+Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
     "path": "Folder or file",
@@ -143,7 +143,8 @@ def _files(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
         if not search.page.add([path if params["mode"] == "files" else f"{path}:{count}"]):
             break
         matches.append({"file": path, "count": count})
-    end = start + len(matches) if search.page.full else min(start + search.query.limit, search.file_count)
+    most = widened(search.query.limit, search.file_count - start)
+    end = start + len(matches) if search.page.full else min(start + most, search.file_count)
     return _answer(search, params, matches, end, search.file_count, f"files with {search.total} matches")
 
 
@@ -191,7 +192,11 @@ class _Printer:
         if path != self._path and not self._one_file:
             lines = [f"{path}:"]
         self._path = path
-        return [*lines, *(addresses.printed(row.short or f"{row.number}:", content_search.around(hit, row)) for row in rows)]
+        for row in rows:
+            # As grep has it: what stands around a match is marked.
+            mark = "" if hit.line <= row.number <= hit.last else "-"
+            lines.append(addresses.printed(f"{row.short or f'{row.number}:'}{mark}", content_search.around(hit, row)))
+        return lines
 
     def _name(self, row: Row, mark: str) -> str:
         """Return what names a line: its number and ID."""
@@ -211,8 +216,8 @@ def _answer(
         usual = __agent_defaults__ if current().options.agent_defaults else {}
         again = {name: value for name, value in params.items() if usual.get(name) != value}
         call = results.next_call("grep", again, CONFIG_SCHEMA)(end + 1)
-        out += search.narrowing()
-        out.append(results.cut_notice(len(matches), total, unit, call, total - end))
+        where, advice = search.narrowing()
+        out.append(results.cut_notice(len(matches), total, f"{unit}{where}", call, total - end, advice=advice))
         fields["next_offset"] = end + 1
     return results.ok(
         "\n".join(out),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T23:36:53Z:ce63ac3ad7527188f663df84b49a7b52a95a9e30369b9721ec937529a5504c77:FYkTpzyb9sQp_VpIIwyZkuA93BzvfcrEYCVR8YaVciMqYvycyhedrY4lF-m8_16h0FViTMF0-vbHFwYJzaFxBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:9fa50c2642a445a0d084252576659fedb42f99c5e3665a40b68020f738de36d9:vM-WcHikQnbehqDA1u9mvFrXZhdXfL-Ix3P7m-FLPP5vf_PAduHzl5mThd0DY9ligxk_t0D4d6m2KFBF0b7eCA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -45,11 +45,11 @@ __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """List a folder, or a tree of folders down to depth.
 Requires: nothing.
-Does not: enter ignored folders (no_ignore=true) or links.
+Does not: enter ignored folders or links.
 Side effects: none.
 Returns: one name a line, folders first with a slash.
-Prefer it to ls in bash; glob finds files by pattern."""
-__agent_parameters__ = {"path": "", "depth": "", "no_ignore": "", "limit": "", "offset": "First one, from 1"}
+Prefer it to ls; glob finds files by pattern."""
+__agent_parameters__ = {"path": "", "depth": "", "no_ignore": "", "limit": "", "offset": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

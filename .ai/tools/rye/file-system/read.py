@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T23:30:11Z:2b7e3636d29752d7c054767d9e5a9d47cae7aa0277201905ffa9732246db1782:fikoYLNAhUfWHmfXAU-j5BWuM4ABhArfnOgbuCI-NSxUipetxHit7qI2WtMzGzKF-ZobDwsPzVRaqurqwMEWAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:1aa33e4edac4f775e5d6f22f1b438c59042ae074a547fb715142c0dac082715d:SJ1gX8e8hy-9Ivf5TD1NJmrIHQKU42Q0snv8WCYhvLARIIEZJZUkR0zkhIhiagW2nV7Dv6WzckfVF3WTJyMhAg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -46,20 +46,20 @@ __tool_description__ = "Read a text file with persistent line IDs, a window at a
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
-__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted), which stays its own through every edit:
-its line number at first; a new line gets a new one.
+__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted): its line number at first. It stays its own
+through every edit; a new line gets a new one.
 Requires: file_path.
 Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
 Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
-Prefer it to cat in bash."""
+Prefer it to cat."""
 __agent_parameters__ = {
     "file_path": 'Or "a.py:20-40" (line numbers), "a.py:@20-40" (addresses)',
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": "Version of your last read",
     "encoding": "Only where it is not recognised",
-    "more": 'Other files and ranges: ["b.py", "b.py:20-40", ":200-240"]',
+    "more": 'Other files and ranges: ["b.py", "b.py:20-40"]; ":200-240" is of file_path',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
@@ -183,7 +183,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     """Put another window behind the ones so far; what cannot be read is said there, and the others stay."""
     parts = result.setdefault("more", [])
     place = f"@{params['named'][0]}" if params["named"] else f"line {params['offset']}" if params["offset"] != 1 else ""
-    header = f"{params['file_path']}, from {place}:" if place else f"{params['file_path']}:"
+    header = ", from ".join(filter(None, (params["file_path"], place))) + ":"
     budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
         if budget_left < _LEAST:
@@ -193,18 +193,16 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
         part = {"file_path": params["file_path"], "output": f"[{err}]", "error": str(err), "code": err.code}
     if media := part.pop("media", []):
         result["media"] = [*result.get("media", []), *media]
+    before = parts[-1] if parts else result
+    if before["file_path"] == part["file_path"] and "version" in part and before.get("version") == part["version"]:
+        # One file, one heading, one version, behind its last range.
+        result["output"], header = re.sub(r"\n\[version [^\n]*\Z", "", result["output"]), "…"
     result["output"] += f"\n{header}\n{part['output']}"
     parts.append({name: value for name, value in part.items() if name not in ("output", "success")})
 
 
-# Lines are printed so many at a time.
-_BATCH = 500
-# Bytes reserved for the notices around the lines.
-_NOTICES = 400
-# With fewer bytes left another window is not begun.
-_LEAST = 1_000
-# Bytes that a line with its ID takes at least.
-_SHORTEST = 13
+# Lines printed at a time. Bytes: kept for the notices; left where another window begins; that a line with its ID takes at least.
+_BATCH, _NOTICES, _LEAST, _SHORTEST = 500, 400, 1_000, 13
 _CELLS = (
     '[cells: edit a line as its text; text with "# %%" or "# %% [markdown]" before it, behind a cell\'s last line, adds a cell]'
 )

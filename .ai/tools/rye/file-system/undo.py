@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:1f9639c063097ab77a3e2abe43b40beff1730e132868aa18cffc1e689d0ebb18:2eJ3nU1na3WnRWwO9PBNxrtvZp_IO70TjUyyKTKYcSQ2EknrY1KRnJxZj3_vyoAT3Q7bssU2cKLMSR_RKfy0Bg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:d07bb9079c4602cd386325839d19cb5a8da12393c107419a1e3dd0f374315307:7NjgzT8aqDZnuhZfeNUQVfxQTSoua7fQbgoykAiWknOJU60kYmLr0mKwZA4eFmHdyGupu0zkrsF52umHRsTJBg==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -27,7 +27,7 @@ __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "op
 __agent_description__ = """Take back your last change of files, or a named one; take back an undo to redo.
 Requires: nothing; file_path for the last change of that file, entry_id for any.
 Does not: touch lines changed since: then it refuses and says so.
-Side effects: changes the files; is itself undoable.
+Side effects: changes files; can be undone.
 Returns: the diff; with list=true the changes.
 Prefer it to retyping old text."""
 __agent_parameters__ = {"entry_id": "", "file_path": "", "list": "List changes", "offset": "", "dry_run": ""}

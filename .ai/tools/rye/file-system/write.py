@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T01:23:14Z:563b3bbd903c1ca4fa227c049a1adc1747de0a0bfd09a7e3fc71d892fbb03c57:AzYzv5sHSMVBsw_2QVS4wDfNvyjJc4ZSzJ_xo_v9-EBMpiqSemAYng_T6k1FRtLDlyP-pvtrakcNfLBkmdAADg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:12Z:1ae34604cb6f28d17997c63d56af1e158e374e84dfb504f62b336c0ff4456ea3:KnLMHRKQvLz_WXuvtj3ZyLxaDe1nUKjTy76nrwEILUhUoFHMYTQVX518YY_MhVUg5CFtQnBoXupjPOFt1giaCg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -29,12 +29,12 @@ __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 __agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Create a text file, or replace all of one.
-Requires: content, the whole file exactly as it shall be.
-Does not: append or merge; write files that other programs run (.git, .vscode, .envrc …).
+Requires: content, the whole file.
+Does not: append; write files that other programs run (.git, .vscode, .envrc …).
 Side effects: makes missing folders; undo takes it back.
-Returns: the addresses that its lines have now ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
+Returns: the addresses of its lines ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
 Prefer it for new files; edit_lines changes a part of one."""
-__agent_parameters__ = {"file_path": "", "content": "", "encoding": "Only where it is not recognised"}
+__agent_parameters__ = {"file_path": "", "content": "", "encoding": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

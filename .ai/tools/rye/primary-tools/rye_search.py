@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:28:59Z:38c46d1f0baa966745cd517d0bc78d6443046d058ebe5c99cf2ecaad10e1c2be:0vkWE_3FJ7k5XzldANflUiVO8DWGOonN12AMK_Nj37FvZHlv8hWCfeXWyauHrfEx_JBBq7tYqkhRSe9z5dIsDg==:b63173adc9f5699f
+# rye:signed:2026-11-23T02:25:13Z:b48c668e3c54035afc4c56f96acc416310856ad1093f3685fc55bcd36bc30d23:jGqxc2NBKtbqFcqVUJLC7k2ARUYi4LzaPPESLxWeXGc9Kz-BCLM8s3ap_U8pWVYzv0AHv_IGJAKn0vzZ2oWRCw==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -25,11 +25,11 @@ __requires_rye__ = ">=0.1"
 __needs__ = ["search"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 60
-__agent_description__ = """Find tools and documentation by words. The name of a tool gives its long form with all parameters.
+__agent_description__ = """Find tools and documentation by words. A tool's name gives its long form.
 Requires: query; "a phrase", AND, OR, NOT, wild*.
 Does not: search your files (grep does).
 Side effects: none.
-Returns: one item a paragraph; tools that this server does not offer (lsp renames symbols, webfetch, patches …) are named with the switch that offers them.
+Returns: one item a paragraph; tools not offered here (lsp renames symbols, webfetch, patches …) with the switch that offers them.
 Prefer it to guessing."""
 __agent_parameters__ = {"query": "", "scope": "Such as tool.rye.lsp.* or knowledge", "limit": "", "offset": "Results to skip"}
 

@@ -119,7 +119,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     wire = None if args.http else stdio.take_descriptors()
     # Before the server's modules, which would fail with a bare ImportError.
     shared.require_extra("mcp", "mcp")
-    from rye.mcp_server import http
+    from rye import local_http
     from rye.mcp_server import server as mcp_server_server
     from rye.mcp_server.listing import Selection
 
@@ -130,7 +130,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
         tuple(args.category), args.meta, args.allow_sign, args.structured, _tool_ids(args.tools, project), args.read_only
     )
     if wire is None:
-        mcp_server_server.serve_http(project, selection, http.parse_address(args.http))
+        mcp_server_server.serve_http(project, selection, local_http.parse_address(args.http))
     else:
         mcp_server_server.serve_stdio(project, selection, wire)
     return EXIT_OK
@@ -170,6 +170,7 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
 
 
 def _install(args: argparse.Namespace) -> int:
+    from rye import local_http
     from rye.mcp_server import client_config, http
 
     if not args.client:
@@ -187,7 +188,7 @@ def _install(args: argparse.Namespace) -> int:
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
     server: client_config.Server
     if args.http:
-        server = client_config.Remote(http.url_of(http.parse_address(args.http)))
+        server = client_config.Remote(local_http.url_of(local_http.parse_address(args.http), http.PATH))
     else:
         words = client_config.project_words(args.client, named, lambda: _project(args))
         server = client_config.Local(client_config.argv(_program(uvx=args.uvx), words, _options(args)))

@@ -48,11 +48,11 @@ def _run(args: argparse.Namespace) -> int:
     if not os.path.isdir(project):
         raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
     shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
+    from rye import local_http
     from rye.agent_sandbox import server
-    from rye.mcp_server import http
 
-    token, made = (None, False) if args.no_token else http.token_to_use(server.TOKEN_VARIABLE)
-    address = http.Address(args.host.removeprefix("[").removesuffix("]"), args.port)
+    token, made = (None, False) if args.no_token else local_http.token_to_use(server.TOKEN_VARIABLE)
+    address = local_http.Address(args.host.removeprefix("[").removesuffix("]"), args.port)
     server.serve(project, address, token, tuple(args.allow_host), show_token=made)
     return EXIT_OK
 

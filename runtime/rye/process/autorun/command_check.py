@@ -101,7 +101,9 @@ def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set
     forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
-    covered = {path: _identity(path) for path in confined.covered}
+    # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
+    bare = () if "protected_names" in report["holds"] else (f"{ws.real}/{name}" for name in forbidden)
+    covered = {**dict.fromkeys(bare, (0, 0)), **{path: _identity(path) for path in confined.covered}}
     look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
     try:
         with opened(look.root, look.identity) as tree:
@@ -418,8 +420,8 @@ def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> 
         return EXEC.sub(b"", data)
     settings = [(one.what, one.value) for one in found]
     try:
-        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd))
-        still = git_settings.refused(git_settings.questionable(rest), os.path.join(tree.root, folder), tree.root)
+        rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd), tree.root)
+        still = git_settings.refused(git_settings.questionable(rest, tree.root), os.path.join(tree.root, folder), tree.root)
     except git_settings.UnreadableError:
         return None
     # Judge the result again: git may read a malformed file in another way than the removal did.

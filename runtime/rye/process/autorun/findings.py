@@ -282,7 +282,7 @@ def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | Non
     digest = hashlib.sha256(data).hexdigest()
     if digest not in tree.parsed:
         try:
-            tree.parsed[digest] = git_settings.questionable(data)
+            tree.parsed[digest] = git_settings.questionable(data, tree.root)
         except git_settings.UnreadableError:
             # Not kept: git may be installed, or be quicker, the next time.
             return None

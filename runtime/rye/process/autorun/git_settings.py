@@ -14,10 +14,11 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from rye.config import user_dirs
+from rye.process.child import program_on_path
 
 _PLACES: Final = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 _ENVIRONMENT: Final = {"PATH": _PLACES, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"}
@@ -45,10 +46,11 @@ _PLAIN: Final = {
     "init": re.compile(r"defaultbranch"),
     "lfs": re.compile(r"repositoryformatversion"),
     "log": re.compile(r"date|decorate|follow"),
+    "maintenance": re.compile(r"auto|strategy"),
     "merge": re.compile(r"conflictstyle|ff"),
     "pull": re.compile(r"rebase|ff"),
     "push": re.compile(r"default|autosetupremote|followtags"),
-    "remote": re.compile(r"url|fetch|tagopt"),
+    "remote": re.compile(r"url|fetch|tagopt|gh-resolved"),
     "rerere": re.compile(r"enabled|autoupdate"),
     "status": re.compile(r"short|branch|showuntrackedfiles|showstash"),
     "submodule": re.compile(r"url|active|update"),
@@ -73,14 +75,14 @@ class UnreadableError(Exception):
     """Git cannot read a file of settings, or there is no git."""
 
 
-@cache
-def git_program() -> str | None:
-    """Return where git is, in the system's own places; None without it."""
-    return shutil.which("git", path=_PLACES)
+def git_program(root: str = "") -> str | None:
+    """Return where git is: in the system's own places, else on PATH outside the project, whose commands could put it there."""
+    found = shutil.which("git", path=_PLACES)
+    return found or (program_on_path("git", os.stat(root)) if root else None)
 
 
-def _run(arguments: list[str], data: bytes = b"") -> bytes:
-    program = git_program()
+def _run(arguments: list[str], data: bytes = b"", root: str = "") -> bytes:
+    program = git_program(root)
     if program is None:
         raise UnreadableError
     try:
@@ -99,8 +101,12 @@ def _run(arguments: list[str], data: bytes = b"") -> bytes:
     return result.stdout
 
 
-def questionable(data: bytes) -> list[Setting]:
+def questionable(data: bytes, root: str = "") -> list[Setting]:
     """Return the settings of a file that are not plain wherever the file lies; `refused` judges them by their place.
+
+    Args:
+        data: the file.
+        root: the project: where git is not in the system's places, it is sought on PATH outside of it.
 
     Raises:
         UnreadableError: git cannot read it.
@@ -108,7 +114,9 @@ def questionable(data: bytes) -> list[Setting]:
     if not data.strip():
         return []
     # Git parses its own format: quotes, continued lines and odd spellings are read as git will read them.
-    listed = _run(["--file", "-", "--no-includes", "--list", "-z"], data).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    listed = (
+        _run(["--file", "-", "--no-includes", "--list", "-z"], data, root).decode("utf-8", "surrogateescape").split("\0")[:-1]
+    )
     pairs = ((key, value) for key, _, value in (entry.partition("\n") for entry in listed))
     return [(key, value) for key, value in pairs if not _is_plain(key, value)]
 
@@ -176,8 +184,8 @@ def _leads_back(value: str, inside: str, root: str) -> bool:
     return os.path.normpath(os.path.join(target, line)) == inside == os.path.realpath(inside)
 
 
-def without(data: bytes, settings: list[Setting], folder: str) -> bytes:
-    """Return a file of settings without some of them; `folder` is a private one to work in.
+def without(data: bytes, settings: list[Setting], folder: str, root: str = "") -> bytes:
+    """Return a file of settings without some of them; `folder` is a private one to work in, `root` the project.
 
     Raises:
         UnreadableError: git cannot do it.
@@ -191,7 +199,7 @@ def without(data: bytes, settings: list[Setting], folder: str) -> bytes:
             raise UnreadableError
         for key in keys:
             # By git, so that comments and the rest of the file stay as they are.
-            _run(["--file", path, "--unset-all", key])
+            _run(["--file", path, "--unset-all", key], root=root)
         with open(path, "rb") as file:
             return file.read()
     except OSError:

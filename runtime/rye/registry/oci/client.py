@@ -1,7 +1,7 @@
 """A registry over HTTP: the OCI distribution protocol, version 1.1 (`/v2/`), as registries of images speak it.
 
-Every answer is hashed again here. A fetched manifest is cached in `${USER_SPACE:-~}/.ai/cache/registry/`, and
-asked for by its digest as entity tag, so that looking again costs a short answer each.
+Every answer is hashed again here. While a push gives a tag its manifest, `${USER_SPACE:-~}/.ai/cache/registry/` notes which.
+So the next push can tell a tag that a killed server left half written from one that it must not touch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -26,9 +26,6 @@ from rye.web.client import Answer
 _MAX_TAGS_BYTES = 16 << 20
 _MAX_TAGS = 200_000
 _MAX_PAGES = 400
-_MAX_CACHED = 20_000
-# What a server answers when others send the same blob at the same time.
-_COLLIDED = (400, 404, 409, 416)
 # Each further one answers a manifest that the server holds damaged: as many pushes would have to be killed in it.
 _MOST_VARIANTS = 4
 _PATH = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
@@ -102,13 +99,9 @@ class Server:
     def manifest(self, repository: str, reference: str) -> bytes:
         """Return a manifest by tag or digest; see `Store.manifest`."""
         url = f"/v2/{self._prefix}{repository}/manifests/{reference}"
-        cache_path = _cache_path(f"{self._host.origin}{url}")
-        known = _read_cached(cache_path)
-        headers = {"Accept": _ACCEPT, **({"If-None-Match": f'"{digest_of(known)}"'} if known is not None else {})}
-        answer = self._host.ask(Ask("GET", url, self._scope(repository), "manifest", MAX_MANIFEST_BYTES, headers))
-        # Unchanged: the cached manifest is checked like a fresh one.
-        if answer.status == 304 and known is not None:
-            return self._checked(known, reference, answer)
+        answer = self._host.ask(
+            Ask("GET", url, self._scope(repository), "manifest", MAX_MANIFEST_BYTES, headers={"Accept": _ACCEPT})
+        )
         if answer.status == 404:
             raise RegistryError(
                 "not_in_registry",
@@ -117,14 +110,7 @@ class Server:
             )
         if answer.status != 200:
             raise refused(self._host.host, answer, "manifest")
-        data = self._checked(answer.body, reference, answer)
-        # An error page that came with status 200 must not be cached.
-        if data[:1] == b"{":
-            _write_cached(cache_path, data)
-        return data
-
-    def _checked(self, data: bytes, reference: str, answer: Answer) -> bytes:
-        """Check a manifest against its digest, and against the digest that the server states."""
+        data = answer.body
         stated = answer.headers.get("docker-content-digest", "")
         if reference.startswith("sha256:"):
             check_digest(data, reference, "manifest")
@@ -134,6 +120,9 @@ class Server:
                 f"{self._host.host} calls the manifest {stated[:19]}…; it is {digest_of(data)[:19]}….",
                 "It was changed on the way or in the registry; nothing was installed.",
             )
+        # The tag has an answer, so no push needs to repair it.
+        with contextlib.suppress(OSError):
+            self._begun(repository, reference).unlink()
         return data
 
     def blob(self, repository: str, layer: Layer) -> bytes:
@@ -172,21 +161,43 @@ class Server:
             return list(pool.map(lambda one: self._push_manifest(repository, one), items))
 
     def _push_manifest(self, repository: str, one: Pushed) -> str:
-        """Send a manifest until the server can serve it; return its digest.
+        """Send a manifest under its digest until the server can serve it, then name it by its tag; return its digest.
 
         A server that was killed while it wrote may hold half of the bytes under their digest. It accepts the same bytes
         again without writing them, and never serves them. Other bytes of the same meaning have another digest.
         """
-        for added in range(_MOST_VARIANTS):
-            variant = Pushed(one.tag, one.manifest + b"\n" * added, one.blobs)
-            self._put_manifest(repository, variant)
-            if self._serves(repository, variant.manifest):
-                return digest_of(variant.manifest)
+        for data in _variants(one.manifest):
+            digest = digest_of(data)
+            self._put_manifest(repository, digest, data)
+            if self._serves(repository, data):
+                begun = self._begun(repository, one.tag)
+                # Where it cannot be noted, only `broke_off` knows nothing of it.
+                with contextlib.suppress(OSError):
+                    begun.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    atomic.write(begun, digest.encode(), 0o600)
+                self._put_manifest(repository, one.tag, data)
+                with contextlib.suppress(OSError):
+                    begun.unlink()
+                return digest
         raise RegistryError(
             "manifest_damaged",
             f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
             "Ask the registry's owner to check its storage, then push again.",
         )
+
+    def broke_off(self, repository: str, one: Pushed) -> bool:
+        """Tell whether a tag was given to this manifest by a push from here that did not end; see `Store.broke_off`."""
+        try:
+            digest = self._begun(repository, one.tag).read_text()
+        except OSError:
+            return False
+        # Whole, and served now: so it is the tag alone that fails.
+        return any(digest_of(data) == digest and self._serves(repository, data) for data in _variants(one.manifest))
+
+    def _begun(self, repository: str, tag: str) -> Path:
+        """Return where it is noted that a push from here gives a tag its content."""
+        name = sha256(f"{self._host.origin}/{self._prefix}{repository}:{tag}".encode()).hexdigest()
+        return Path(user_dirs.user_ai()) / "cache" / "registry" / name
 
     def _serves(self, repository: str, manifest: bytes) -> bool:
         """Tell whether a manifest that was accepted is served, whole; by its digest, since another push may take the tag."""
@@ -203,24 +214,15 @@ class Server:
             return False
         return answer.status == 200 and answer.headers.get("content-length", str(len(data))) == str(len(data))
 
-    def _put_manifest(self, repository: str, one: Pushed) -> None:
-        """Send a manifest; if the server misses a blob that another client was sending too, send the blobs again first."""
-        url = f"/v2/{self._prefix}{repository}/manifests/{one.tag}"
-        ask = Ask(
-            "PUT", url, self._scope(repository, "pull,push"), "upload", headers={"Content-Type": MEDIA_TYPE}, body=one.manifest
-        )
-        for wait in (*WAITS, None):
-            answer = self._host.ask(ask)
-            if answer.status == 201:
-                break
-            if wait is None or answer.status not in _COLLIDED:
-                raise refused(self._host.host, answer, "upload")
-            time.sleep(wait)
-            for digest, data in one.blobs.items():
-                self._push_blob(repository, digest, data)
+    def _put_manifest(self, repository: str, name: str, data: bytes) -> None:
+        url = f"/v2/{self._prefix}{repository}/manifests/{name}"
+        scope, headers = self._scope(repository, "pull,push"), {"Content-Type": MEDIA_TYPE}
+        answer = self._host.ask(Ask("PUT", url, scope, "upload", headers=headers, body=data))
+        if answer.status != 201:
+            raise refused(self._host.host, answer, "upload")
         stated = answer.headers.get("docker-content-digest", "")
         if stated:
-            check_digest(one.manifest, stated, "manifest")
+            check_digest(data, stated, "manifest")
 
     def _push_blob(self, repository: str, digest: str, data: bytes) -> None:
         scope = self._scope(repository, "pull,push")
@@ -242,35 +244,17 @@ class Server:
             except PassingError:
                 if wait is None:
                     raise
-            else:
-                if answer.status == 201:
-                    return
-                if wait is None or answer.status not in _COLLIDED:
-                    raise refused(self._host.host, answer, "upload")
-            time.sleep(wait)
+                time.sleep(wait)
+                continue
+            if answer.status == 201:
+                return
+            raise refused(self._host.host, answer, "upload")
 
     def _scope(self, repository: str, actions: str = "pull") -> str:
         return f"repository:{self._prefix}{repository}:{actions}"
 
 
-def _cache_path(url: str) -> Path:
-    return Path(user_dirs.user_ai()) / "cache" / "registry" / sha256(url.encode()).hexdigest()
-
-
-def _read_cached(path: Path) -> bytes | None:
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_MANIFEST_BYTES)
-    except OSError:
-        return None
-
-
-def _write_cached(path: Path, data: bytes) -> None:
-    """Cache a manifest; ignore failures, because an empty cache costs only time."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Counted at one write in 256: listing the folder each time would cost more than it saves.
-        if path.name[:2] == "00" and len(names := list(path.parent.iterdir())) > _MAX_CACHED:
-            for name in names:
-                name.unlink(missing_ok=True)
-        atomic.write(path, data, 0o600, durably=False)
+def _variants(manifest: bytes) -> Iterator[bytes]:
+    """Yield a manifest, then others of the same meaning and other bytes."""
+    for added in range(_MOST_VARIANTS):
+        yield manifest + b"\n" * added

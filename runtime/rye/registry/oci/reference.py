@@ -1,12 +1,12 @@
 """References of registry items, and their repository and tag names.
 
 A reference reads `[oci://host[:port][/prefix]//]namespace/category/name[:version][@sha256:…]`; without a prefix one slash
-after the host is enough. The namespace is the first part of an item's id. Its repository has the namespace's name, or
-`x-<hex>` of one that a repository may not have (capitals, say).
+after the host is enough. The namespace is the first part of an item's id, and the name of its repository: small letters and
+digits, with single marks between them.
 
 A tag is `type--id--version`, such as `tool--my.text.report--1.2.0`: `/` becomes `.`; letters, digits, and one `-` or `_`
-between two of them stand for themselves; all else, and `Z`, as `Zhh`. So it reads back in one way only. An id that would make
-the tag longer than 128 characters becomes `Zsha256-<hex>`. A yanked version's mark has `yanked--` before its tag. Formats:
+between two of them stand for themselves; all else, and `Z`, as `Zhh`. So it reads back in one way only. An id whose tag would
+be longer than 128 characters is refused. A yanked version's mark has `yanked--` before its tag. Formats:
 OCI distribution specification 1.1 (repositories, tags), OCI image specification 1.1 (`org.opencontainers.image.ref.name`, which
 allows no two separators in a row but `--`).
 """
@@ -14,7 +14,6 @@ allows no two separators in a row but `--`).
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 
 from rye.errors import ItemError, UsageError
 from rye.items import spaces
@@ -27,8 +26,8 @@ TYPES = (*spaces.TYPES, "bundle")
 _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TAG_LENGTH = 128
+_NAMESPACE_LENGTH = 200
 _YANKED = "yanked--"
-_HASHED = "Zsha256-"
 _ESCAPED = re.compile(r"[^A-Ya-z0-9/]")
 
 
@@ -99,38 +98,28 @@ def check_item(item_type: str, item_id: str) -> None:
         raise UsageError("bad_reference", err.message, _HINT) from None
     if "/" not in item_id and item_type != "bundle":
         raise _bad(item_id, "it has no namespace")
+    if not is_namespace(item_id.partition("/")[0]):
+        raise _bad(item_id, "a registry's namespace is of small letters and digits, with single marks between them")
 
 
-def repository_of(namespace: str) -> str:
-    """Return the name of a namespace's repository."""
-    if _REPOSITORY.fullmatch(namespace) and not namespace.startswith("x-") and len(namespace) <= 200:
-        return namespace
-    return f"x-{namespace.encode().hex()}"
-
-
-def namespace_of(repository: str) -> str | None:
-    """Return the namespace whose repository has a name; None for one that is no namespace's."""
-    try:
-        name = bytes.fromhex(repository[2:]).decode() if repository.startswith("x-") else repository
-    except ValueError:
-        return None
-    return name if repository_of(name) == repository else None
+def is_namespace(name: str) -> bool:
+    """Tell whether a registry can have a namespace of this name: it is the name of a repository."""
+    return len(name) <= _NAMESPACE_LENGTH and _REPOSITORY.fullmatch(name) is not None
 
 
 def tag_of(item_type: str, item_id: str, version: str, *, yanked: bool = False) -> str:
-    """Return the tag of a version, or of the mark that it was yanked."""
-    before = f"{_YANKED if yanked else ''}{item_type}--"
-    name = _escaped(item_id)
-    if len(f"{_YANKED}{item_type}--{name}--{version}") > _TAG_LENGTH:
-        name = _HASHED + sha256(item_id.encode()).hexdigest()
-    return f"{before}{name}--{version}"
+    """Return the tag of a version, or of the mark that it was yanked. Raises UsageError: `bad_reference`, it is too long."""
+    tag = f"{item_type}--{_escaped(item_id)}--{version}"
+    if len(_YANKED + tag) > _TAG_LENGTH:
+        raise _bad(item_id, "it is too long for a registry's tag")
+    return _YANKED + tag if yanked else tag
 
 
 class Named(Record):
-    """A parsed tag; the id is None if the tag contains only its hash."""
+    """A parsed tag."""
 
     item_type: str
-    item_id: str | None
+    item_id: str
     version: str
     tag: str
     yanked: bool
@@ -141,14 +130,11 @@ def read_tag(tag: str) -> Named | None:
     rest = tag.removeprefix(_YANKED)
     item_type, _, name_and_version = rest.partition("--")
     name, _, version = name_and_version.rpartition("--")
-    item_id = None if name.startswith(_HASHED) else _unescaped(name)
-    found = Named(item_type, item_id, version, tag, yanked=rest != tag)
-    if item_type not in TYPES or not is_version(version):
-        return None
-    if item_id is None:
-        return found if re.fullmatch(_HASHED + "[0-9a-f]{64}", name) else None
+    item_id = _unescaped(name)
     # Only the one spelling that `tag_of` gives is ours.
-    return found if tag_of(item_type, item_id, version, yanked=found.yanked) == tag else None
+    if item_type not in TYPES or not is_version(version) or not name or _escaped(item_id) != name or len(rest) > _TAG_LENGTH:
+        return None
+    return Named(item_type, item_id, version, tag, yanked=rest != tag)
 
 
 def _escaped(item_id: str) -> str:

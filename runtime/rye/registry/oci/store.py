@@ -43,6 +43,9 @@ class Store(Protocol):
     def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
         """Put items there, each visible only when it is whole; return the digest of each manifest as it is served."""
 
+    def broke_off(self, repository: str, one: Pushed) -> bool:
+        """Tell whether a tag that cannot be read may be given this manifest: a push from here was doing that and broke off."""
+
 
 def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     """Return the storage that a name means.

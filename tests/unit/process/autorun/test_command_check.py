@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -98,7 +99,7 @@ core.sparsecheckoutcone=true index.sparse=true user.name=x user.email=a@b pull.r
 remote.o.url=https://example.org/x remote.o.url=git@example.org:a/b.git remote.o.url=ssh://git@example.org/x remote.o.url=../other
 remote.o.url={root}/other remote.o.url=file://{root}/other remote.o.fetch=+refs/heads/*:refs/remotes/o/* remote.o.tagopt=--no-tags
 branch.main.merge=refs/heads/main branch.main.remote=. branch.main.rebase=true submodule.a.update=checkout submodule.a.active=true
-submodule.a.url=https://example.org/x merge.conflictstyle=diff3 core.worktree=../../../sub
+submodule.a.url=https://example.org/x merge.conflictstyle=diff3 maintenance.strategy=incremental remote.o.gh-resolved=base core.worktree=../../../sub
 """
 OTHERS = """
 core.fsmonitor=true core.fsmonitor=./x core.sshcommand=x core.worktree=. core.worktree=/etc core.worktree=../../../link
@@ -109,7 +110,7 @@ remote.o.uploadpack=x remote.o.fetch=../../x extensions.partialclone=o extension
 filter.a.required=true diff.a.textconv=x diff.external=x merge.a.driver=x alias.a=status include.path=x includeif.gitdir:/a.path=x
 credential.helper=x gpg.program=x gpg.ssh.defaultkeycommand=x sequence.editor=x pager.log=x interactive.difffilter=x
 protocol.ext.allow=always hook.a.command=x merge.tool=meld svn.authorsprog=x http.proxy=x http.https://h.sslverify=false url.x.insteadof=y
-rebase.instructionformat=%s pull.twohead=../x branch.main.mergeoptions=-sx init.templatedir=x user.signingkey=/x core.unknown=1 new.key=1
+maintenance.gc.schedule=x rebase.instructionformat=%s pull.twohead=../x branch.main.mergeoptions=-sx init.templatedir=x user.signingkey=/x core.unknown=1 new.key=1
 """
 
 
@@ -130,6 +131,26 @@ def test_which_settings_are_plain(tmp_path, setting, is_plain):
     assert [one for _, one in found] == ([] if is_plain else [value])
     left = git_settings.without(path.read_bytes(), found, str(tmp_path))
     assert refused(left, inside, root) == []
+
+
+def test_git_is_found_on_path_too_but_never_in_the_project(root, tmp_path, monkeypatch):
+    program = shutil.which("git")
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt/git").symlink_to(program)
+    Path(f"{root}/git").write_text(f'#!/bin/sh\ntouch {tmp_path}/ran\nexec {program} "$@"\n')
+    Path(f"{root}/git").chmod(0o755)
+    monkeypatch.setattr(git_settings, "_PLACES", "/nowhere")
+    monkeypatch.setenv("PATH", f"{root}:{tmp_path}/opt:{os.environ['PATH']}")
+    assert looked(root, "git init -q new", "git -C new config user.name x") == []
+    found = looked(root, "git -C new config core.fsmonitor x")
+    assert [one["what"] for one in found] == ["core.fsmonitor"]
+    assert Path(f"{root}/new/.git/config").exists()
+    # Without any, what cannot be read is set aside as a whole.
+    (tmp_path / "ran").unlink(missing_ok=True)
+    monkeypatch.setenv("PATH", root)
+    found = looked(root, "echo '[user]' >>new/.git/config")
+    assert [one["what"] for one in found] == ["unreadable"]
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_a_path_leads_to_is_judged_at_each_look(root):

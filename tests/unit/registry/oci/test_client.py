@@ -22,14 +22,12 @@ import rye
 from rye.errors import RegistryError, UsageError
 from rye.registry import registry
 from rye.registry.oci import credentials, http
-from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.client import Server
-from rye.registry.oci.manifest import Layer, Pushed, digest_of
-from rye.registry.oci.reference import tag_of
+from rye.registry.oci.manifest import Layer, digest_of
 from rye.registry.oci.store import open_store
 from rye.registry.pull import PullOptions
 from rye.registry.registry import RegistryTarget
-from support.oci_server import free_address, handled_by, put_items, running, serve
+from support.oci_server import free_address, handled_by, put_items, running, serve, version_of
 
 LAYER = Layer("text/plain", digest_of(b"content"), 7, "x")
 
@@ -45,7 +43,7 @@ def _alone(monkeypatch, tmp_path):
 
 @contextmanager
 def answering(answer):
-    """Serve what `answer(method, path, headers)` returns, (status, headers, body); yield (registry, requests seen)."""
+    """Serve what `answer(method, path, headers, body)` returns, (status, headers, body); yield (registry, requests seen)."""
     seen = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -55,7 +53,7 @@ def answering(answer):
             length = int(self.headers.get("Content-Length", 0))
             body = self.rfile.read(length)
             seen.append((self.command, self.path, dict(self.headers), body))
-            status, headers, reply = answer(self.command, self.path, self.headers)
+            status, headers, reply = answer(self.command, self.path, self.headers, body)
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -87,7 +85,7 @@ def test_a_busy_server_is_asked_again():
 
 
 def test_tags_come_page_by_page():
-    def answer(method, path, headers):
+    def answer(method, path, headers, body):
         page = int(path.partition("last=")[2] or 0)
         link = {"Link": f'</v2/my/tags/list?last={page + 1}>; rel="next"'} if page < 2 else {}
         return 200, link, json.dumps({"tags": [f"t{page}"]}).encode()
@@ -108,7 +106,7 @@ def test_credentials_answer_a_challenge_and_never_follow_a_redirect(tmp_path):
     with answering(lambda *_: (200, {}, b"content")) as (store, stored):
         wanted = "Basic " + base64.b64encode(b"me:secret").decode()
 
-        def answer(method, path, headers):
+        def answer(method, path, headers, body):
             if headers.get("Authorization") != wanted:
                 return 401, {"WWW-Authenticate": 'Basic realm="registry"'}, b""
             return 307, {"Location": f"{store.replace('oci', 'http')}/blob"}, b""
@@ -121,7 +119,7 @@ def test_credentials_answer_a_challenge_and_never_follow_a_redirect(tmp_path):
 
 
 def test_a_token_is_fetched_from_where_the_challenge_says(tmp_path):
-    def answer(method, path, headers):
+    def answer(method, path, headers, body):
         if path.startswith("/token"):
             assert "scope=repository%3Amy%3Apull" in path
             assert headers["Authorization"].startswith("Basic ")
@@ -199,21 +197,6 @@ def test_malformed_registries(name):
         open_store(name)
 
 
-def test_a_manifest_that_was_seen_is_asked_for_by_its_digest(tmp_path):
-    manifest, blobs = oci_manifest.compose({"x": ("text/plain", b"content")}, {})
-    with running(tmp_path / "server") as where:
-        Server(where).push("my", [Pushed("a", manifest, blobs)])
-        assert Server(where).manifest("my", "a") == manifest
-        assert Server(where).manifest("my", "a") == manifest
-        newer, more = oci_manifest.compose({"x": ("text/plain", b"newer")}, {})
-        Server(where).push("my", [Pushed("a", newer, more)])
-        assert Server(where).manifest("my", "a") == newer
-    tag = f'"{digest_of(manifest)}"'
-    with answering(lambda *_: (304, {}, b"")) as (where, seen), pytest.raises(RegistryError):
-        Server(where).manifest("my", "a")
-    assert tag not in str(seen)
-
-
 @pytest.mark.parametrize(
     ("half", "tagged"),
     [
@@ -260,35 +243,71 @@ SHOWN_INSTEAD = {
 }
 
 
-@pytest.mark.parametrize("shown", [*SHOWN_INSTEAD, "gone"])
-def test_a_version_that_cannot_be_read_is_not_replaced(project, shown):
-    put_items(project, 1)
-    held: list[bytes] = []
+class Half:
+    """A registry that holds what is pushed, but for a tag that it dies at: `broken` tells what it answers for that one then."""
 
-    def answer(method, path, headers):
+    def __init__(self, broken):
+        self.broken, self.dying, self.down, self.blobs, self.tags = broken, True, False, {}, {}
+
+    def answer(self, method, path, headers, body):
+        name = path.partition("?")[0].rpartition("/")[2]
         if path.endswith("/tags/list?n=1000"):
-            return 200, {}, json.dumps({"tags": [tag_of("tool", "my/many/t000", "1.2.3")]}).encode()
-        if method == "PUT":
-            # The digest that the client sends is in `seen`; the size is that of the manifest which it sent last.
-            held.append(b"x" * int(headers["Content-Length"]))
-            return 201, {}, b""
+            return 200, {}, json.dumps({"tags": list(self.tags)}).encode()
+        if self.down or (method != "PUT" and name in self.tags and self.tags[name] is None):
+            return self.broken
         if method == "POST":
             return 202, {"Location": "/v2/my/blobs/uploads/1?from=https://elsewhere.example"}, b""
-        if method == "HEAD":
-            return (200, {}, held[-1]) if "/manifests/" in path else (404, {}, b"")
-        return SHOWN_INSTEAD.get(shown, (404, {}, b""))
+        if method == "PUT" and "/manifests/" in path:
+            self.blobs[digest_of(body)] = body
+            if not name.startswith("sha256:"):
+                self.tags[name] = None if self.dying else body
+                return (500 if self.dying else 201), {}, b""
+        if method == "PUT":
+            return 201, {}, b""
+        data = self.blobs.get(name) or self.tags.get(name)
+        return (404, {}, b"") if data is None else (200, {}, data)
 
-    with answering(answer) as (where, seen):
+
+@pytest.mark.parametrize("shown", SHOWN_INSTEAD)
+def test_a_tag_that_cannot_be_read_is_given_only_to_what_this_user_was_giving_it_to(project, monkeypatch, tmp_path, shown):
+    put_items(project, 1)
+    half = Half(SHOWN_INSTEAD[shown])
+    with answering(half.answer) as (where, seen):
         at = RegistryTarget(str(project), where)
-        if shown == "gone":
-            # The control. Besides, each blob goes to the location that the server named, which is relative for all its query.
-            assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
-            assert sum("/uploads/1?from=https://elsewhere.example&digest=" in path for _, path, _, _ in seen) == 3
-        else:
+
+        def refused():
             with pytest.raises(RegistryError) as caught:
                 registry.push(at, "tool", ["my/many/t000"])
-            assert caught.value.code == "version_unreadable"
-            assert not held
+            return caught.value.code
+
+        assert refused() == "registry_busy"
+        half.dying = False
+        # Somebody else cannot know what was to stand there.
+        mine = os.environ["USER_SPACE"]
+        monkeypatch.setenv("USER_SPACE", str(tmp_path / "another"))
+        put_items(project, 1)
+        assert refused() == "version_unreadable"
+        monkeypatch.setenv("USER_SPACE", mine)
+        # Nor can one whose item has changed, nor while the registry shows nothing at all.
+        tool = project / ".ai/tools/my/many/t000.py"
+        before = tool.read_bytes()
+        tool.write_bytes(version_of("my/many/t000", body='return {"success": True, "output": "other"}'))
+        assert refused() == "version_unreadable"
+        tool.write_bytes(before)
+        half.down = True
+        assert refused() == "version_unreadable"
+        half.down = False
+        if shown in ("a proxy's page", "another artifact"):
+            # The registry gave an answer for the tag, so it is none of those that a kill leaves.
+            assert refused() == "version_unreadable"
+            return
+        assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+        assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "unchanged"
+        # From now on it is a published version that merely cannot be read.
+        half.tags = dict.fromkeys(half.tags)
+        assert refused() == "version_unreadable"
+        # Each blob went to the location that the server named, which is relative for all its query.
+        assert sum("/uploads/1?from=https://elsewhere.example&digest=" in path for _, path, _, _ in seen) >= 3
 
 
 def is_written_in_place(path: Path) -> bool:
@@ -334,12 +353,7 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
     rows = registry.pull(at, "tool", ids, PullOptions())
     # A tag may be listed, and its manifest be half written: refused, and nothing of it is installed.
     assert_whole(project, there, [row["item_id"] for row in rows if row["status"] == "installed"], ids)
-    try:
-        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
-    except RegistryError:
-        # The server died within a link: what it meant to name is lost with it.
-        shutil.rmtree(repository / "_manifests/tags")
-        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+    registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
 
     tools = there / ".ai/tools/my/many"
     shutil.rmtree(tools, ignore_errors=True)

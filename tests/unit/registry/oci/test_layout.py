@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import rye
-from rye.errors import RegistryError
+from rye.errors import RegistryError, UsageError
 from rye.registry import registry
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed, digest_of
-from rye.registry.oci.reference import namespace_of, parse, read_tag, repository_of, tag_of
+from rye.registry.oci.reference import parse, read_tag, tag_of
 from rye.registry.registry import RegistryTarget
 from support.oci_server import put_items
 from support.signed_tools import put
@@ -169,30 +170,23 @@ TAG = re.compile(r"\w[\w.-]{0,127}", re.ASCII)
 REF_NAME = re.compile(r"[A-Za-z0-9]+(?:(?:[-._:@+]|--)[A-Za-z0-9]+)*")
 
 
-@pytest.mark.slow
 @example(parts=["0", "Z00"], kind="tool")
 @example(parts=["zZ", "Z5aZ"], kind="tool")
 @given(parts=st.lists(PART, min_size=2, max_size=12), kind=st.sampled_from(["tool", "knowledge", "bundle"]))
-def test_a_tag_is_allowed_everywhere_and_reads_back(parts, kind):
+def test_a_tag_is_allowed_everywhere_and_reads_back_so_different_ids_have_different_tags(parts, kind):
     item_id = "/".join(parts)
+    if sum(3 if char in ".-_Z" else 1 for char in item_id) + len(f"yanked--{kind}----1.20.3") > 128:
+        # It may be too long: then it is refused, by the longer of the two.
+        with suppress(UsageError):
+            assert len(tag_of(kind, item_id, "1.20.3", yanked=True)) <= 128
+        return
     tag, mark = (tag_of(kind, item_id, "1.20.3", yanked=yanked) for yanked in (False, True))
     for one in (tag, mark):
         assert TAG.fullmatch(one)
         assert REF_NAME.fullmatch(one)
     found = read_tag(tag)
-    assert (found.item_type, found.version, found.yanked) == (kind, "1.20.3", False)
-    assert found.item_id in (item_id, None)
+    assert (found.item_type, found.item_id, found.version, found.yanked) == (kind, item_id, "1.20.3", False)
     assert read_tag(mark).yanked
-    assert (found.item_id is None) == (len(f"yanked--{kind}--{tag[len(kind) + 2 :]}") > 128 or "Zsha256-" in tag)
-
-
-@given(one=st.lists(PART, min_size=1, max_size=3), two=st.lists(PART, min_size=1, max_size=3))
-def test_different_ids_have_different_tags(one, two):
-    first, second = "/".join(one), "/".join(two)
-    assert (tag_of("tool", first, "1.0.0") == tag_of("tool", second, "1.0.0")) == (first == second)
-    assert (repository_of(one[0]) == repository_of(two[0])) == (one[0] == two[0])
-    assert namespace_of(repository_of(one[0])) == one[0]
-    assert re.fullmatch(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*", repository_of(one[0]))
 
 
 @pytest.mark.parametrize(
