@@ -16,7 +16,6 @@ from typing import Final
 
 from rye.fs import beneath
 from rye.workspace import repositories
-from rye.workspace.workspace import REPOSITORIES
 
 MOST_ENTRIES: Final = 10_000
 """So many names are looked at after a command, in all such folders together."""
@@ -69,7 +68,7 @@ def is_repository(root_fd: int, path: str) -> bool:
 
 
 def _what(path: str, verb: str) -> str:
-    if os.path.basename(path) in REPOSITORIES:
+    if os.path.basename(path) in repositories.FOLDERS:
         return f"a {_REPOSITORY} {verb}"
     if os.path.basename(path) in _DEPENDENCIES:
         return f"installed again by programs; it {verb}"

@@ -18,18 +18,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rye.fs import beneath
 from rye.snapshots import watch as watches
 from rye.workspace import cache, repositories
-from rye.workspace.workspace import REPOSITORIES
 
 if TYPE_CHECKING:
     from rye.snapshots.contents import Contents
     from rye.snapshots.watch import Watch
 
-SKIPPED: Final = frozenset(
-    {
-        *REPOSITORIES, ".ragix", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache",
-        ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache", ".turbo",
-    }
-)  # fmt: skip
+SKIPPED: Final = frozenset({
+    *repositories.FOLDERS, ".ragix", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache",
+    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache",
+    ".turbo",
+})  # fmt: skip
 """Folders with these names are made again by programs: they are not recorded, and neither is one with a `CACHEDIR.TAG`."""
 
 MAX_ENTRIES: Final = 500_000

@@ -40,6 +40,9 @@ _COARSEST: Final = 3_000_000_000
 # So many components of 255 bytes are a path that the kernel takes.
 _STEP: Final = 15
 
+FOLDERS: Final = (".git", ".hg", ".svn")
+"""In folders with these names a version control keeps what it needs."""
+
 
 class TooLargeError(Exception):
     """A tree has more names than a walk looks at."""

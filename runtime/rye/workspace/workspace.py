@@ -37,10 +37,7 @@ _OF_PYTHON = (
     ".eggs",
     ".nox",
 )
-REPOSITORIES = (".git", ".hg", ".svn")
-"""Folders in which a version control keeps what it needs."""
-
-IGNORED_DIRECTORIES = ("node_modules", *REPOSITORIES, "dist", "build", *_OF_PYTHON)
+IGNORED_DIRECTORIES = ("node_modules", *repositories.FOLDERS, "dist", "build", *_OF_PYTHON)
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
