@@ -350,6 +350,19 @@ def test_every_file_that_an_edit_touches_is_checked(warm):
         assert all(f"{path} not checked: " in data["output"] for path in not_checked)
 
 
+@pytest.mark.slow
+def test_of_a_file_that_was_just_made_nothing_is_said_but_what_was_found(warm):
+    (warm / "a.py").write_text("x = 1\n")
+    assert errors(ask(warm, "a.py")) == set()
+    for name in ("new.py", "sub/new.py"):
+        made = {"file_path": name, "content": "print(undefined_name)\n", "check": True}
+        data = rye.execute("rye/file-system/write", made, project_path=warm)["data"]
+        # A server that runs may not know the file yet: then it was not checked.
+        found = [row["file_path"] for row in data["check"].get("broken", []) if row["severity"] == "error"]
+        assert found == [name] or [*data["check"]["not_checked"]] == [name], data
+        assert ("0 errors" in data["output"], f"{name} not checked" in data["output"]) == (False, not found)
+
+
 def test_an_edit_nobody_can_check_is_made_all_the_same(project):
     answer = rye.execute(
         "rye/file-system/write", {"file_path": "a.xyz", "content": "x\n", "check": True}, project_path=project

@@ -40,27 +40,32 @@ def checked(
     for path, now in paths.items():
         if now not in (path, None):
             # A server may take a moment to know a file under its new name, and finds nothing in it until then.
-            why[str(now)] = f"it was renamed; {call_text('lsp', file_path=now)} shows what it has now."
+            why[str(now)] = f"it was renamed; {_ask(str(now))}"
     others = [path for path, now in paths.items() if now in (path, None)]
     why |= dict.fromkeys(others[_FILES:], f"only {_FILES} files are checked in one call.")
-    before = {path: _rows(project_path, path, missing_is_empty=True) for path in others[:_FILES]}
+    before = {path: _rows(project_path, path, may_miss=True) for path in others[:_FILES]}
     result = edit()
     if not result.get("success") or result.get("dry_run"):
         return result
     broken, mended = list[_Row](), list[_Row]()
-    errors, refused = 0, list[RyeError]()
-    for path, old in before.items():
+    errors, count, refused = 0, 0, list[RyeError]()
+    for path, was in before.items():
+        old = [] if was is None else was
         # A file that is deleted has nothing to check.
-        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path)
+        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path) or []
         if isinstance(old, RyeError) or isinstance(new, RyeError):
             refused += [one for one in (new,) if isinstance(one, RyeError)]
             why[path] = str(new)
             continue
+        if was is None and not new:
+            why[path] = f"it is new, and a server may not know it yet; {_ask(path)}"
+            continue
+        count += 1
         broken += [{"file_path": path, **row} for row in _without(new, old)]
         mended += [{"file_path": path, **row} for row in _without(old, new)]
         errors += sum(row["severity"] == "error" for row in new)
     lines = [f"{path} not checked: {reason}" for path, reason in why.items()]
-    if len(refused) < len(before):
+    if count:
         result["check"] = {"available": True, "broken": broken, "mended": mended, "errors": errors}
         lines = _printed(broken, mended, errors) + lines
     else:
@@ -71,12 +76,17 @@ def checked(
     return result
 
 
-def _rows(project_path: str, file_path: str, *, missing_is_empty: bool = False) -> Rows | RyeError:
+def _ask(path: str) -> str:
+    return f"{call_text('lsp', file_path=path)} shows what it has now."
+
+
+def _rows(project_path: str, file_path: str, *, may_miss: bool = False) -> Rows | RyeError | None:
+    """Return a file's diagnostics, or why there are none; with `may_miss` None for a file that does not exist."""
     try:
         with queries.known(project_path, file_path) as (project, path):
             return queries.diagnosed(project, path, _SECONDS)
     except RyeError as err:
-        return [] if missing_is_empty and err.code == "file_not_found" else err
+        return None if may_miss and err.code == "file_not_found" else err
 
 
 def _without(rows: Rows, others: Rows) -> Rows:
