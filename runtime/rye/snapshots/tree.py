@@ -44,7 +44,6 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A file that changed so shortly before it was read may change again without a new ctime (ns): its clock goes on by ticks.
 _TICK: Final = 20_000_000
 _COARSE_TICK: Final = 2_000_000_000
-_SECOND: Final = 1_000_000_000
 _FORMAT: Final = 0o170000
 _KINDS: Final = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo"}
 
@@ -570,7 +569,7 @@ def _settled(info: os.stat_result, now: int) -> int:
 
     `now` is what the clock of files showed before the content was read: the usual clock may be far ahead of it.
     """
-    tick = _TICK if info.st_ctime_ns % _SECOND else _COARSE_TICK
+    tick = _TICK if info.st_ctime_ns % 1_000_000_000 else _COARSE_TICK
     return info.st_ctime_ns if now - info.st_ctime_ns > tick else -1
 
 
