@@ -440,13 +440,13 @@ def test_a_commands_streams_stay_apart_also_when_it_fails(here):
     done = rye(*BASH, "command=echo out; echo err >&2", cwd=here)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"out\n", b"err\n")
     done = rye(*BASH, "command=echo out; echo err >&2; exit 3", cwd=here)
-    assert (done.returncode, done.stdout) == (1, b"out\n")
+    assert (done.returncode, done.stdout) == (3, b"out\n")
     assert done.stderr.startswith(b"err\nrye: The command ended with exit code 3.")
 
 
 def test_at_a_terminal_output_is_shown_as_it_comes_and_once(here):
     code, shown = typed(*BASH, "command=echo one; sleep 0.3; echo two >&2; exit 3", cwd=here)
-    assert code == 1
+    assert code == 3
     assert shown.startswith("one\ntwo\nrye: The command ended with exit code 3.")
 
 

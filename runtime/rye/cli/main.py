@@ -91,7 +91,8 @@ examples:
   rye help grep                          what a verb or a tool does, and its parameters
   rye verify --all                       check every item
 
-Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away.
+Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away;
+of `rye bash` the command's own.
 Colours: --color auto|always|never before or behind the verb, NO_COLOR, FORCE_COLOR. The project is the nearest folder above
 with .git, or with items in .ai."""
 COLOR_OPTION = "--color"
@@ -237,7 +238,13 @@ def _run(words: list[str]) -> int:
         return cli_help.explain_tool(rest[:at], short=short)
     verb = verb_of(name)
     typed = rest[:at] if verb.rest else rest
-    args = without_options(verb.plain, typed) or parsed(parser_of(name, verb, f"rye {words[0]}"), typed)
+    # What is no option of ours is one of the tool's, whose schema is not known yet.
+    own, typed = verb.own(typed) if verb.own else ([], typed)
+    args = None if own or not typed else without_options(verb.plain, typed, anything=verb.own is not None)
+    if args is None:
+        args = parsed(parser_of(name, verb, f"rye {words[0]}"), [*own, *(typed[:1] if verb.own else typed)])
+        if verb.own:
+            args.values = typed[1:]
     args.rest, args.short = rest[at + 1 :] if verb.rest else [], short
     choose_color(args.color or when)
     return verb.run(args)
@@ -289,12 +296,14 @@ def help_formatter(prog: str) -> argparse.HelpFormatter:
     return argparse.RawDescriptionHelpFormatter(prog, width=max(width, 40) - 2)
 
 
-def without_options(plain: Plain | None, words: Sequence[str]) -> argparse.Namespace | None:
+def without_options(plain: Plain | None, words: Sequence[str], *, anything: bool = False) -> argparse.Namespace | None:
     """Return what the parser of a verb would for words of which none is an option; None where it must be asked.
+
+    With `anything` words that look like options are not the verb's.
 
     Most calls are such, and loading argparse, gettext and locale takes a tenth of a cold command.
     """
-    if plain is None or not words or any(word[:1] == "-" for word in words):
+    if plain is None or not words or (not anything and any(word[:1] == "-" for word in words)):
         return None
     found = plain(words)
     return None if found is None else cast("argparse.Namespace", SimpleNamespace(**found))

@@ -90,6 +90,7 @@ class Verb(Record):
         run: does it and returns the exit code; RyeErrors pass through to `rye.cli.main.main`.
         plain: what the parser makes of words without any option, known without it; None where it must be asked.
         rest: whether words behind `--` are the argument `rest`, as they stand; else they are parsed like the others.
+        own: parts words into the verb's own options and all others, of which the first is its item; None: all are its own.
     """
 
     summary: str
@@ -97,6 +98,7 @@ class Verb(Record):
     run: Callable[[argparse.Namespace], int]
     rest: bool = False
     plain: Plain | None = None
+    own: Callable[[Sequence[str]], tuple[list[str], list[str]]] | None = None
 
 
 def add_project_option(parser: argparse.ArgumentParser) -> None:
@@ -307,7 +309,9 @@ def exit_code(response: dict[str, Any]) -> int:
         return EXIT_OK
     # Parameters that the schema refuses are the caller's mistake, also where the refusal comes in the tool's envelope.
     if response["metadata"]["ran"] and response.get("code") != "invalid_parameters":
-        return EXIT_NO
+        # Of a command that ended by itself it is the command's own.
+        code = (response["data"] or {}).get("exit_code")
+        return code if response.get("code") == "command_failed" and code.__class__ is int and 0 < code < 256 else EXIT_NO
     from rye.trust.verify import VERDICTS
 
     code = response.get("code")

@@ -1,12 +1,13 @@
 """What a person types for a call: a tool's short name, and words that become the parameters of its schema.
 
-A word is `name=value`, `name=@file` (the file's text), `name:=json`, or a bare value: bare values fill the required parameters
-in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limit=20` needs no more.
+A word is `name=value`, `name=@file` (the file's text), `name:=json`, `--name value`, or a bare value: bare values fill the
+required parameters in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limit=20` needs no more.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from rye.items import schema
 
 _MAX_FILE = 64 << 20
 _PLACES = ("path", "root", "file_path")
+_WHERE = "working_dir"
 
 
 def tool_id(word: str, project: str) -> str | None:
@@ -101,9 +103,10 @@ def parameters(
     values: dict[str, Any] = {}
     loose: list[str] = []
     known = tool_schema.get("properties", {})
-    for at, word in enumerate([*typed, *after_dashes]):
+    assigned = _assigned(typed, tool_schema, called)
+    for at, word in enumerate([*assigned, *after_dashes]):
         found = split_assignment(word)
-        if found is None or (at >= len(typed) and found[0] not in known):
+        if found is None or (at >= len(assigned) and found[0] not in known):
             loose.append(word)
             continue
         name, sign, rest = found
@@ -113,7 +116,7 @@ def parameters(
             values[name] = _json(name, _of_file(name, rest[1:], word) if rest.startswith("@") else rest)
         else:
             texts[name] = _text(name, rest, word, tool_schema)
-    texts.update(_placed(loose, tool_schema, {*texts, *values}, called))
+    texts.update(_placed(loose, tool_schema, {*texts, *values}, called, project))
     for name, text in list(texts.items()):
         if (one := _one_of_list(text, known.get(name))) is not None:
             values[name] = [one]
@@ -122,10 +125,83 @@ def parameters(
             _check_json(name, text, known.get(name))
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
+    if _is_path(known.get(_WHERE)) and _WHERE not in out and not _is_outside(project):
+        # A command runs where the person stands.
+        out[_WHERE] = paths[_WHERE] = "."
     return {name: _path_value(value, name, paths, project) for name, value in out.items()}
 
 
-def _placed(loose: Sequence[str], tool_schema: Mapping[str, Any], filled: set[str], called: str) -> list[tuple[str, str]]:
+def _is_outside(project: str) -> bool:
+    return os.path.relpath(os.getcwd(), os.path.realpath(project)).partition("/")[0] == ".."
+
+
+def insist(tool_schema: Mapping[str, Any], called: str) -> None:
+    """Refuse a call without a word of a tool that needs one, in two lines.
+
+    Raises:
+        UsageError: `invalid_parameters`, with how to call it.
+    """
+    required = tool_schema.get("required", ())
+    if required:
+        named = " ".join([name.upper() for name in positions(tool_schema)])
+        options = " ".join(f"[{_option(name)}]" for name in tool_schema.get("properties", {}) if name not in required)
+        raise UsageError("invalid_parameters", f"usage: rye {called} {named} {options}\n`rye help {called}` explains them.")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> list[str]:
+    """Return words of which options, as `--limit 1`, are written as assignments, `limit=1`."""
+    known, out, left = tool_schema.get("properties", {}), list[str](), list(typed)
+    while left:
+        word = left.pop(0)
+        # A lone dash and a negative number are values.
+        if word[:1] != "-" or not word.lstrip("-")[:1].isalpha():
+            out.append(word)
+            continue
+        name, equals, value = word[2:].partition("=")
+        name = name.replace("-", "_")
+        if word[:2] != "--" or name not in known:
+            raise _no_option(word, name, typed, tool_schema, called)
+        if not equals and known[name].get("type") == "boolean":
+            value = "true"
+        elif not equals:
+            if not left:
+                raise UsageError("bad_word", f"{word} has no value.", f"Write {word} VALUE.")
+            value = left.pop(0)
+        out.append(f"{name}={value}")
+    return out
+
+
+def _no_option(word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> UsageError:
+    import shlex
+
+    from rye.call.safe_text import nearest
+
+    known = tool_schema.get("properties", {})
+    near = nearest(name, known, 1)
+    if word[:2] != "--":
+        # A letter is no option; it mostly stands for a switch.
+        near = [one for one in known if one[0] == word[1] and known[one].get("type") == "boolean"]
+    if positions(tool_schema) == ["command"]:
+        hint = _quoted(called, typed)
+    else:
+        instead = [part for one in typed for part in ([one] if one != word else map(_option, near[:1]))]
+        hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
+    return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(_option, known))}.", hint)
+
+
+def _quoted(called: str, typed: Sequence[str]) -> str:
+    import shlex
+
+    return f"A command is one word: rye {called} {shlex.quote(' '.join(typed))}"
+
+
+def _placed(
+    loose: Sequence[str], tool_schema: Mapping[str, Any], filled: set[str], called: str, project: str
+) -> list[tuple[str, str]]:
     """Return the parameter that each bare value fills."""
     if not loose:
         return []
@@ -133,11 +209,15 @@ def _placed(loose: Sequence[str], tool_schema: Mapping[str, Any], filled: set[st
     free = [name for name in order if name not in filled]
     if len(loose) > len(free):
         takes = f"{called} takes {' '.join(name.upper() for name in order)}" if order else f"{called} takes no bare values"
-        raise UsageError(
-            "bad_word",
-            f"{loose[len(free)]!r} has no name. {takes}.",
-            f"Write the others as name=value; `rye help {called}` lists the names.",
-        )
+        hint = f"Write the others as name=value; `rye help {called}` lists the names."
+        if order == ["command"]:
+            hint = _quoted(called, loose)
+        elif "more" in tool_schema.get("properties", {}) and free:
+            import shlex
+
+            others = json.dumps([typed_path(one, project) for one in loose[len(free) :]], ensure_ascii=False)
+            hint = f"Write: rye {shlex.join([called, *loose[: len(free)], f'more={others}'])}"
+        raise UsageError("bad_word", f"{loose[len(free)]!r} has no name. {takes}.", hint)
     return list(zip(free, loose, strict=False))
 
 

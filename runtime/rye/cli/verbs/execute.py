@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 _REMEMBERED = 1 << 16
 _DAY = 86_400
 _EPILOG = """\
-A word is name=value, name=@file (the file's text; @- is standard input), name:=json, or a bare value. Bare values fill the
-required parameters in their order, then path, root or file_path. Behind -- a word is a value unless it begins with a
-parameter's name. A tool goes by its id or by its last part; `rye ITEM …` is short for `rye execute ITEM …`.
+A word is name=value, name=@file (the file's text; @- is standard input), name:=json, --name value (a switch: --name), or a
+bare value. Bare values fill the required parameters in their order, then path, root or file_path. Behind -- a word is a
+value unless it begins with a parameter's name. A tool goes by its id or by its last part; `rye ITEM …` is short for
+`rye execute ITEM …`.
 
 examples:
   rye read README.md limit=20
@@ -53,7 +54,8 @@ examples:
 
 def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
-        "rye [execute] ITEM [value | name=value …] [--type T] [--params JSON|@file|-] [--project DIR] [--dry-run] [--json]"
+        "rye [execute] ITEM [value | name=value | --name value …] [--type T] [--params JSON|@file|-]\n"
+        "           [--project DIR] [--dry-run] [--json]"
     )
     parser.epilog = _EPILOG
     parser.add_argument("item_id", metavar="ITEM", help="the item's id or short name, such as read (see `rye search`)")
@@ -73,7 +75,9 @@ def _build(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
     add_project_option(parser)
-    parser.add_argument("--dry-run", action="store_true", help="verify, validate and confine, but do not run")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="verify, validate and confine, but do not run; a tool's own dry_run"
+    )
     parser.add_argument("--allow-unsigned", action="store_true", help="run an unsigned tool you are building (terminal only)")
     parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
 
@@ -179,10 +183,10 @@ def _require_person() -> None:
 
 
 def _prepared(args: argparse.Namespace, item_id: str, project: str) -> Prepared | None:
-    """Return the tool whose schema types the words, admitted once; None where there are no words, or it is refused."""
+    """Return the tool whose schema types the words, admitted once; None where it is refused."""
     from rye.executor import executor
 
-    if args.type != "tool" or not (args.values or args.rest):
+    if args.type != "tool":
         return None
     try:
         return executor.prepare(item_id, project, allow_unsigned=args.allow_unsigned)
@@ -197,6 +201,11 @@ def _parameters(args: argparse.Namespace, item_id: str, project: str, prepared: 
         schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
         # After `--params`, since a word on the command line wins over it.
         parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id))
+        if args.dry_run and "dry_run" in schema.get("properties", {}):
+            # The tool's own shows what it would do.
+            args.dry_run, parameters["dry_run"] = False, True
+    elif prepared is not None and args.params is None and not args.json:
+        words.insist(prepared.ready.tool.schema, args.item_id)
     return parameters
 
 
@@ -309,4 +318,22 @@ def _plain(words: Sequence[str]) -> dict[str, Any]:
 
 
 _SWITCHES = ("dry_run", "allow_unsigned", "json")
-VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True, plain=_plain)}
+_OWN = ("--type", "--params", "--project", "--color", *(f"--{name.replace('_', '-')}" for name in _SWITCHES), "--help", "-h")
+
+
+def _own(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Part words into options of `rye execute`, with their values, and all others."""
+    own, others, left = list[str](), list[str](), list(words)
+    while left:
+        word = left.pop(0)
+        if word.partition("=")[0] not in _OWN:
+            others.append(word)
+            continue
+        own.append(word)
+        if word in _OWN[:4] and left:
+            own.append(left.pop(0))
+    # An option before the item is no tool's.
+    return (list(words), []) if others[:1] and others[0][:1] == "-" else (own, others)
+
+
+VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True, plain=_plain, own=_own)}

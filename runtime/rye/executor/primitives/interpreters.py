@@ -154,10 +154,11 @@ def identity(root: str, path: str) -> str:
 
 def _opened(path: str) -> BinaryIO:
     """Open a file to read. Raises OSError, also for what is no regular file: a named pipe would block."""
-    file = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb")  # noqa: SIM115
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return file
-    file.close()
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    # Before it is a file of Python's: of a folder `open` makes none, and leaves the descriptor open.
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return open(fd, "rb")
+    os.close(fd)
     raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
 
