@@ -61,6 +61,11 @@ def test_a_version_is_not_waited_for(project):
     (project / ".python-version").unlink()
     (project / ".python-version").write_text("3.11.2\n")
     assert interpreters._named_version(str(project), ".python-version") == "3.11.2"
+    (project / ".python-version").unlink()
+    (project / ".python-version").mkdir()
+    before = os.listdir("/proc/self/fd")
+    assert interpreters._named_version(str(project), ".python-version") == ""
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 # Not `.gitignore`: ripgrep waits at a pipe of that name, until the time of a search is up, and the answer says so.
