@@ -13,7 +13,6 @@ import rye
 from rye.lsp import connection, queries, session
 from rye.lsp.servers import Server
 from rye.sandbox import sandbox
-from rye.sandbox.policy import Confined
 from support.waiting import PATIENCE
 
 READS_NOTHING = "import time; time.sleep(600)"
@@ -160,11 +159,10 @@ def test_without_a_sandbox_no_server_is_started_on_a_projects_code(project, user
     (config / "lsp.yaml").unlink()
 
 
-def test_what_was_made_for_a_server_goes_with_it(project, tmp_path):
-    made = tmp_path / "made"
-    made.mkdir()
+def test_what_was_made_for_a_server_goes_with_it(project):
+    ended = []
     code = "import sys; sys.stdin.buffer.readline()"
-    started = Confined([sys.executable, "-c", code], {}, (), {}, temporary=str(made))
+    started = session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
     with pytest.raises(connection.LanguageServerError):
         session.session(str(project), _server(), lambda: started)
-    assert not made.exists()
+    assert ended == [True]

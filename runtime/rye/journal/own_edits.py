@@ -96,14 +96,6 @@ class OwnEdits:
         return Change(path, left, now) if found and left != now else None
 
 
-def paths_since(ws: Workspace, newest: str) -> dict[str, bool]:
-    """Return the paths that entries after `newest` changed, and whether something was there before."""
-    found: dict[str, bool] = {}
-    for path, step in _recorded_since(ws, newest):
-        found.setdefault(path, step.before is not None)
-    return found
-
-
 def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple[bool, State | None]:
     """Return whether it can be told what the last of some steps left, and that; `before` is what the first one found."""
     now = before

@@ -11,18 +11,15 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rye.call.context import deadline
-from rye.journal.news import News
 from rye.lsp.connection import LanguageServerError, Wire
 from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server
+from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Identity
-
-if TYPE_CHECKING:
-    from rye.sandbox.policy import Confined
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -48,6 +45,20 @@ class _Opened(Record, frozen=False):
     published_before: int
 
 
+class Started(NamedTuple):
+    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it.
+
+    `close` is called once it was started, `finish` once it has ended.
+    """
+
+    argv: list[str]
+    env: dict[str, str]
+    fds: tuple[int, ...]
+    close: Callable[[], None]
+    finish: Callable[[], object]
+    report: dict[str, Any]
+
+
 class Session(Record, frozen=False):
     """One server for one root.
 
@@ -57,7 +68,8 @@ class Session(Record, frozen=False):
         report: what the sandbox holds.
         lock: locked during a question, so that documents and answers belong together.
         cold: no question was answered yet.
-        news: what had changed in the project at the last question; None before the first.
+        sources: the source files of each project, by its root.
+        stamps: the file states that were reported to the server, by project.
         stale: open documents whose published diagnostics may be out of date.
     """
 
@@ -71,7 +83,8 @@ class Session(Record, frozen=False):
     used: float = field(factory=time.monotonic)
     opened: dict[str, _Opened] = field(factory=dict)
     published: dict[str, Published] = field(factory=dict)
-    news: News | None = None
+    sources: dict[str, SourceFiles] = field(factory=dict)
+    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
     stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
@@ -115,55 +128,52 @@ class Session(Record, frozen=False):
         """Tell whether the server announced a capability."""
         return bool(self.capabilities.get(capability))
 
-    def refresh(self, project: str, news: News, read: Callable[[str], str | None]) -> None:
+    def sources_of(self, project: str) -> SourceFiles:
+        """Return a project's source files, whose changes are reported to the server."""
+        if project not in self.sources:
+            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
+        return self.sources[project]
+
+    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
         """Report to the server what changed on disk since the last question.
 
         Args:
-            project: the project's root, which may lie above the server's.
-            news: what changed since `self.news`.
-            read: gives a file's text by absolute path, or None where it has none.
+            project: its root, which may lie above the server's.
+            stamps: absolute path of every source file to its state now.
+            read: gives a file's text, or None where it has none.
         """
-        changed = {os.path.join(project, path): was_there for path, was_there in self._paths(news) if self._is_source(path)}
-        # A server that was just started reads the disk itself.
-        changed = {} if self.news is None else changed
-        self.news = news
+        before = self.stamps.get(project)
+        self.stamps[project] = stamps
         # Open documents first: the server takes their text from us and ignores the disk.
+        same = self._reopened(stamps, before or {}, read)
+        if before is None:
+            return
+        events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
+        events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
+        events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
+        if events:
+            # Another file's change may change the diagnostics of any open document.
+            self.stale |= self.opened.keys() - ({events[0][0]} if len(events) == 1 else set())
+            changes = [{"uri": uri_of(path), "type": kind} for path, kind in sorted(events)]
+            # Sorted, so that the server sees the same order in every run.
+            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+
+    def _reopened(self, stamps: dict[str, Stamp], before: dict[str, Stamp], read: Callable[[str], str | None]) -> set[str]:
+        """Send open documents as they are on disk, and close those that are gone; return the unchanged ones."""
+        same: set[str] = set()
         for path, opened in list(self.opened.items()):
-            text = read(path)
+            stamp = stamps.get(path)
+            if stamp is not None and stamp == before.get(path):
+                continue
+            text = read(path) if stamp is not None or os.path.exists(path) else None
             if text is None:
                 self.wire.notify("textDocument/didClose", {"textDocument": {"uri": uri_of(path)}})
                 del self.opened[path]
             elif text != opened.text:
                 self.show(path, text)
             else:
-                changed.pop(path, None)
-                continue
-            changed.setdefault(path, True)
-        if changed:
-            # Another file's change may change the diagnostics of any open document.
-            self.stale |= self.opened.keys() - (changed.keys() if len(changed) == 1 else set())
-            # Sorted, so that the server sees the same order in every run.
-            events = [
-                (path, (_CHANGED if was_there else _CREATED) if os.path.exists(path) else _DELETED)
-                for path, was_there in sorted(changed.items())
-            ]
-            changes = [{"uri": uri_of(path), "type": kind} for path, kind in events]
-            self.wire.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-
-    def _paths(self, news: News) -> Iterator[tuple[str, bool]]:
-        """Yield the paths that are others than at the last question, and whether something was there then."""
-        # Of one that is in both, what was there at the last question counts: a dict keeps the last.
-        yield from news.recorded.items()
-        known = self.news.unrecorded if self.news is not None else {}
-        for path in known.keys() | news.unrecorded.keys():
-            last, now = known.get(path), news.unrecorded.get(path)
-            if last is None or now is None or last.after != now.after:
-                state = last.after if last is not None else now.before if now is not None else None
-                yield path, state is not None
-
-    def _is_source(self, path: str) -> bool:
-        name = os.path.basename(path)
-        return name in self.server.markers or os.path.splitext(name)[1].lower() in self.server.languages
+                same.add(path)
+        return same
 
     def show(self, path: str, text: str, *, again: bool = False) -> None:
         """Open a document, or send its new text; `again` makes the server check the same text anew, includes too."""
@@ -182,16 +192,22 @@ class Session(Record, frozen=False):
             change = {"textDocument": document, "contentChanges": [{"text": text}], "forceRebuild": again}
             self.wire.notify("textDocument/didChange", change)
 
-    def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
-        """Return the diagnostics of an open document as it was last sent. Errors as `Wire.request`."""
+    def diagnostics(self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
+        """Return the diagnostics of an open document as it was last sent; `meanwhile` runs while the server works.
+
+        Errors as `Wire.request`.
+        """
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
-            reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
+            reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
             return well_formed(reply.get("items")) if isinstance(reply, dict) else []
         again = path in self.stale and self._current(path)
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
+        # The server should work while this thread does: both `meanwhile` and the writer need the GIL.
+        self.wire.sent()
+        meanwhile()
 
         def current() -> bool:
             return self._current(path)
@@ -271,13 +287,13 @@ _sessions: dict[tuple[str, str, Identity | None], Session] = {}
 _guard = threading.Lock()
 
 
-def session(root: str, server: Server, start: Callable[[], Confined], project: Identity | None = None) -> Session:
+def session(root: str, server: Server, start: Callable[[], Started], project: Identity | None = None) -> Session:
     """Return the running session for a root and server, or start one; replace one that is dead or uses too much memory.
 
     Args:
         root: the folder that the server works on.
         server: which one.
-        start: returns what starts it, once.
+        start: starts it.
         project: device and inode of the project's root: another folder at its path has a session of its own.
 
     Raises:
@@ -311,7 +327,7 @@ def session(root: str, server: Server, start: Callable[[], Confined], project: I
     return raced
 
 
-def _start(root: str, server: Server, started: Confined) -> Session:
+def _start(root: str, server: Server, started: Started) -> Session:
     waiting: list[tuple[str, Any]] = []
     made: list[Session] = []
 
@@ -404,3 +420,6 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
+
+
+__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal_uri", "path_of", "session", "uri_of"]

@@ -10,12 +10,9 @@ import time
 import pytest
 
 from rye.errors import RyeError
-from rye.journal.news import News
-from rye.lsp import positions
 from rye.lsp import session as lsp_session
 from rye.lsp.servers import Server
-from rye.sandbox.policy import Confined
-from rye.snapshots.tree import Change, State
+from rye.lsp.session import Started
 from support import scripted_server
 from support.waiting import PATIENCE
 
@@ -31,7 +28,9 @@ def begin(tmp_path):
     def begin(idle=600.0, **options):
         argv, log = scripted_server.command(tmp_path, options)
         server = Server("scripted", tuple(argv), {".zz": "zz"}, {}, idle, 1 << 40, ())
-        return lsp_session.session(str(tmp_path), server, lambda: Confined(argv, dict(os.environ), (), {})), log
+        return lsp_session.session(
+            str(tmp_path), server, lambda: Started(argv, dict(os.environ), (), lambda: None, lambda: None, {})
+        ), log
 
     return begin
 
@@ -97,12 +96,10 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
     path = {name: str(tmp_path / name) for name in ("a.zz", "b.zz", "c.zz")}
     texts = {path["a.zz"]: "one\n"}
     session.show(path["a.zz"], "one\n")
-    session.refresh(str(tmp_path), News("1", {"c.zz": False}, {}), texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 1, 1), path["b.zz"]: (1, 1, 2)}, texts.get)
     assert told(log, "workspace/didChangeWatchedFiles") == []
     texts[path["a.zz"]] = "BAD\n"
-    (tmp_path / "a.zz").write_text("BAD\n")
-    (tmp_path / "c.zz").write_text("x\n")
-    session.refresh(str(tmp_path), News("2", {"b.zz": True, "c.zz": False, "d.txt": False}, {}), texts.get)
+    session.refresh(str(tmp_path), {path["a.zz"]: (4, 2, 1), path["c.zz"]: (1, 1, 3)}, texts.get)
     assert messages_of(session, path["a.zz"]) == ["bad 0"]
     [changes] = told(log, "workspace/didChangeWatchedFiles")
     assert {(one["uri"].rpartition("/")[2], one["type"]) for one in changes["changes"]} == {
@@ -110,41 +107,22 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
         ("b.zz", 3),
         ("c.zz", 1),
     }
-    session.refresh(str(tmp_path), News("2", {}, {}), {}.get)
+    session.refresh(str(tmp_path), {path["c.zz"]: (1, 1, 3)}, {}.get)
     session.show(path["c.zz"], "x\n")
     messages_of(session, path["c.zz"])
-    assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [positions.uri_of(path["a.zz"])]
-
-
-@pytest.mark.slow
-def test_what_a_running_command_changes_is_told_once_and_its_return_too(begin, tmp_path):
-    session, log = begin(push="versioned")
-    (tmp_path / "b.zz").write_text("x\n")
-    was, one, two = (State("file", 0o644, value, 2) for value in ("a", "b", "c"))
-    found = [
-        {},
-        {"b.zz": Change("b.zz", was, one)},
-        {"b.zz": Change("b.zz", was, one)},
-        {"b.zz": Change("b.zz", was, two)},
-        {},
-        {},
-    ]
-    for changes in found:
-        session.refresh(str(tmp_path), News("1", {}, changes), {}.get)
-    session.ask("textDocument/hover", {}, 20)
-    assert [[event["type"] for event in one["changes"]] for one in told(log, "workspace/didChangeWatchedFiles")] == [[2]] * 3
+    assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [lsp_session.uri_of(path["a.zz"])]
 
 
 @pytest.mark.slow
 def test_a_server_that_only_tells_news_is_believed_when_it_tells_none(begin, tmp_path, monkeypatch):
     monkeypatch.setattr(lsp_session, "_AGAIN_SECONDS", 0.3)
     session, log = begin(push="news only")
-    path = str(tmp_path / "a.zz")
-    session.refresh(str(tmp_path), News("1", {}, {}), {path: "BAD\n"}.get)
+    path, other = str(tmp_path / "a.zz"), str(tmp_path / "b.zz")
+    session.refresh(str(tmp_path), {path: (1,), other: (1,)}, {path: "BAD\n"}.get)
     session.show(path, "BAD\n")
     assert messages_of(session, path) == ["bad 0"]
-    for state in ("2", "3"):
-        session.refresh(str(tmp_path), News(state, {"b.zz": True}, {}), {path: "BAD\n"}.get)
+    for state in (2, 3):
+        session.refresh(str(tmp_path), {path: (1,), other: (state,)}, {path: "BAD\n"}.get)
         assert messages_of(session, path) == ["bad 0"]
         assert messages_of(session, path) == ["bad 0"]
     assert [one["forceRebuild"] for one in told(log, "textDocument/didChange")] == [True, True]
@@ -157,13 +135,13 @@ def test_a_document_whose_own_change_alone_is_news_is_shown_once(begin, tmp_path
     session, log = begin(push="versioned")
     path = str(tmp_path / "a.zz")
     texts = {path: "fine\n"}
-    session.refresh(str(tmp_path), News("1", {}, {}), texts.get)
+    session.refresh(str(tmp_path), {path: (1,)}, texts.get)
     session.show(path, "fine\n")
     assert messages_of(session, path) == []
     texts[path] = "BAD\n"
-    session.refresh(str(tmp_path), News("2", {"a.zz": True}, {}), texts.get)
+    session.refresh(str(tmp_path), {path: (2,)}, texts.get)
     assert messages_of(session, path) == ["bad 0"]
-    session.refresh(str(tmp_path), News("3", {"a.zz": True}, {}), texts.get)
+    session.refresh(str(tmp_path), {path: (3,)}, texts.get)
     assert messages_of(session, path) == ["bad 0"]
     # What was asked last is logged last.
     session.ask("textDocument/hover", {}, 20)
@@ -222,9 +200,9 @@ def test_who_waits_for_another_question_waits_no_longer_than_allowed(begin, monk
 
 @pytest.mark.parametrize("name", ["a b.zz", "é.zz", "%41.zz", "a#b?c.zz", "\udcff.zz", "a\nb.zz"])
 def test_any_name_survives_its_uri(name):
-    assert positions.path_of(positions.uri_of(f"/x/{name}")) == f"/x/{name}"
+    assert lsp_session.path_of(lsp_session.uri_of(f"/x/{name}")) == f"/x/{name}"
 
 
 @pytest.mark.parametrize("uri", ["http://x/a", "untitled:a", "file://host/a", "", "a.zz"])
 def test_what_is_no_local_file_has_no_path(uri):
-    assert positions.path_of(uri) is None
+    assert lsp_session.path_of(uri) is None
