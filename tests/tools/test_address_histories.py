@@ -62,7 +62,7 @@ def code_of(answer):
 
 
 def git_pairs(before, after, folder):
-    """The (old, new) positions that git leaves unchanged, with its usual settings or others."""
+    """The (old, new) positions that git leaves unchanged, white space told apart or not, or in runs that moved."""
     return set().union(*git_readings(before, after, folder))
 
 
@@ -71,9 +71,7 @@ def git_readings(before, after, folder):
     readings = []
     for name, lines in (("before", before), ("after", after)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    # Where a change can be moved up and down among equal lines, the one that looks best, or the last.
-    # By patience a blank line that moved may be what holds; the shortest difference has more lines stay.
-    for more in ([], ["-w"], ["--no-indent-heuristic"], ["--diff-algorithm=minimal"]):
+    for more in ([], ["-w"]):
         command = ["git", "diff", "--no-index", "--patience", "--text", "--no-color", "-U0", *more, "before", "after"]
         shown = subprocess.run(command, cwd=folder, capture_output=True, check=False, text=True).stdout
         old, new, out = 0, 0, set()

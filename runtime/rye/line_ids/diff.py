@@ -181,10 +181,11 @@ class Splits:
 
     def best(self, highest: int, lowest: int, hunk_size: int) -> int:
         """Return the best end for a hunk of `hunk_size` lines; among equals the lowest."""
-        best, best_splits = lowest, self._pair(lowest, hunk_size)
-        for end in range(lowest - 1, highest - 1, -1):
+        best, best_splits = highest, self._pair(highest, hunk_size)
+        # Downwards, as git does: the comparison is not transitive, so another order finds another place.
+        for end in range(highest + 1, lowest + 1):
             splits = self._pair(end, hunk_size)
-            if _compare(splits, best_splits) < 0:
+            if _compare(splits, best_splits) <= 0:
                 best, best_splits = end, splits
         return best
 
