@@ -604,6 +604,11 @@ def test_no_address_ever_names_another_line(own_state, form, count):
     assert tally["lines that others left, with a new address"] <= 0.05 * tally["lines that others left"]
 
 
+@pytest.mark.parametrize("seed", [8001000020, 9105000876, 9301000372])
+def test_a_history_that_once_went_wrong_goes_right(own_state, seed):
+    assert [problem for form in ("lid", "short") for problem in run(seed, 1, form)[0]] == []
+
+
 def test_a_line_indented_anew_has_not_the_address_of_its_neighbour(project):
     """Behind the change the second line's text is that which the third one had."""
     path = project / "a.py"

@@ -8,7 +8,7 @@ the IDs of what is gone stay reserved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -250,9 +250,9 @@ class _Step:
     def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
         """Within a gap, in order: lines that differ in white space only.
 
-        Of others' changes all lines of the gap together, or those that are unmistakable.
+        Of others' changes all lines of the gap together, or those that are unmistakable: a run with a line that has no twin.
         """
-        used = set(self.found.values())
+        used, single = set(self.found.values()), None
         for a, b, c, d in gaps:
             old = [at for at in range(a, b) if at in from_old and at not in self.found and at in self.old.marks]
             new = [at for at in range(c, d) if at in to_new and at not in used] if old else []
@@ -261,26 +261,32 @@ class _Step:
             loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
             pairs = [] if set(loose_old).isdisjoint(loose_new) else align(loose_old, loose_new)
             for old_at, new_at, length in pairs:
-                is_all = length == b - a == d - c
-                weight = sum(_weight(self.texts(at)) for at in new[new_at : new_at + length]) if by_others and not is_all else 0
-                if by_others and not is_all and weight < _UNMISTAKABLE:
-                    continue
+                if by_others and not length == b - a == d - c:
+                    if single is None:
+                        single = self._loose_once(to_new)
+                    is_single = not single.isdisjoint(loose_old[old_at : old_at + length])
+                    weight = sum(_weight(self.texts(at)) for at in new[new_at : new_at + length])
+                    if not is_single or weight < _UNMISTAKABLE:
+                        continue
                 self.found.update(zip(old[old_at : old_at + length], new[new_at : new_at + length], strict=True))
+
+    def _loose_once(self, left_new: Collection[int]) -> Set[bytes]:
+        """Return the texts without white space of which the old state knows one line, and what is left one."""
+        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
+        return known.keys() & _singles((self._loose(at), at) for at in left_new).keys()
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
         used = set(self.found.values())
         known = self.old.marks
-        old, new = _singles((known[a].loose, a) for a in left_old if a in known and a not in self.found), {}
-        if old:
-            new = _singles((self._loose(a), a) for a in left_new if a not in used)
-        both = old.keys() & new.keys()
-        if not both:
+        old = {known[at].loose: at for at in left_old if at in known and at not in self.found}
+        if not old:
             return
-        unique = _singles((mark.loose, at) for at, mark in known.items())
-        for loose in both:
-            if loose in unique and _weight(self.texts(new[loose])) >= _UNMISTAKABLE:
-                self.found[old[loose]] = new[loose]
+        free = [at for at in left_new if at not in used]
+        single = self._loose_once(free) & old.keys()
+        for at in free if single else ():
+            if self._loose(at) in single and _weight(self.texts(at)) >= _UNMISTAKABLE:
+                self.found[old[self._loose(at)]] = at
 
     def _surviving_ids(self) -> dict[int, LineId]:
         marks: dict[int, LineId] = {}
