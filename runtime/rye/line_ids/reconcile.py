@@ -223,8 +223,9 @@ class _Step:
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
         digests, width = self.old.digests, self.old.width
-        by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
-        by_new = {self._new_digest(at): at for at in left_new}
+        # Text -> place; without those that are left twice.
+        by_old = _singles((digests[at * width : (at + 1) * width], at) for at in left_old)
+        by_new = _singles((self._new_digest(at), at) for at in left_new)
         shared = by_old.keys() & by_new.keys()
         if not shared:
             return
@@ -236,11 +237,16 @@ class _Step:
             if seed[0] not in free_old or seed[1] not in free_new:
                 continue
             run = [seed]
-            # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
+            # A moved block has repeated lines too, such as braces. They follow between lines that no other can be, and no
+            # further: at its end the block may have come to stand before their like.
             for step in (1, -1):
                 a, b = seed[0] + step, seed[1] + step
-                while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
-                    run.append((a, b))
+                beside = list[tuple[int, int]]()
+                while a in free_old and b in free_new and (digest := self.old.digest(a)) == self._new_digest(b):
+                    beside.append((a, b))
+                    if digest in shared:
+                        run += beside
+                        beside.clear()
                     a, b = a + step, b + step
             if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
                 self.found.update(run)
