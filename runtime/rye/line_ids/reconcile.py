@@ -223,9 +223,8 @@ class _Step:
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
         digests, width = self.old.digests, self.old.width
-        # Text -> place; without those that are left twice.
-        by_old = _singles((digests[at * width : (at + 1) * width], at) for at in left_old)
-        by_new = _singles((self._new_digest(at), at) for at in left_new)
+        by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
+        by_new = {self._new_digest(at): at for at in left_new}
         shared = by_old.keys() & by_new.keys()
         if not shared:
             return
@@ -237,14 +236,14 @@ class _Step:
             if seed[0] not in free_old or seed[1] not in free_new:
                 continue
             run = [seed]
-            # A moved block has repeated lines too, such as braces. They follow between lines that no other can be, and no
-            # further: at its end the block may have come to stand before their like.
+            # A moved block has repeated lines too, such as braces. They follow between lines that have no twin, and no further:
+            # at an end of the block their like may stand where it came to.
             for step in (1, -1):
                 a, b = seed[0] + step, seed[1] + step
                 beside = list[tuple[int, int]]()
                 while a in free_old and b in free_new and (digest := self.old.digest(a)) == self._new_digest(b):
                     beside.append((a, b))
-                    if digest in shared:
+                    if digest in unique:
                         run += beside
                         beside.clear()
                     a, b = a + step, b + step
