@@ -218,12 +218,17 @@ def _compare(left: tuple[int, int], right: tuple[int, int]) -> int:
 
 
 def old_indent(
-    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None]
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None],
+    known: Callable[[int], int | None] | None,
 ) -> Callable[[int], int | None]:
-    """Return the indentation of old lines, known from equal new lines only; of others it is taken to be 0."""
+    """Return the indentation of old lines: as known, else that of equal new lines; of others it is taken to be 0."""
     places: dict[Hashable, int] = {}
 
     def old_indent(index: int) -> int | None:
+        if known is not None and (depth := known(index)) != -1:
+            return depth
         # Built at the first call: most alignments ask for no old line.
         if not places:
             places.update(zip(new, range(len(new)), strict=True))
@@ -244,7 +249,10 @@ _SCAN = 100
 
 
 def align(
-    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None] | None = None
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None] | None = None,
+    known: Callable[[int], int | None] | None = None,
 ) -> list[tuple[int, int, int]]:
     """Return the blocks of lines that both versions share, as `(old_start, new_start, length)`.
 
@@ -254,11 +262,12 @@ def align(
         indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it,
             hunks that could be at several places go where git's indent heuristic puts them; without, at
             the lowest.
+        known: the indentation of an old line likewise; -1 where it is not known.
 
     Returns:
         Blocks strictly increasing on both sides; no two of them touch on both sides.
     """
-    return _align(old, new, indent, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
+    return _align(old, new, indent, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))), known)
 
 
 def indentation(line: bytes) -> int | None:
@@ -277,14 +286,15 @@ def indentation(line: bytes) -> int | None:
 
 
 def _align(
-    old: Sequence[Hashable], new: Sequence[Hashable], indent: Callable[[int], int | None] | None, budget: Budget
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None] | None,
+    budget: Budget,
+    known: Callable[[int], int | None] | None = None,
 ) -> list[tuple[int, int, int]]:
     gone, came = _changed(old, new, budget)
     # The old side first: the new side then slides to the places that the old side has.
-    if indent is not None:
-        settle(old, gone, came, Splits(len(old), old_indent(old, new, indent)), budget)
-    else:
-        settle(old, gone, came, None, budget)
+    settle(old, gone, came, Splits(len(old), old_indent(old, new, indent, known)) if indent else None, budget)
     settle(new, came, gone, Splits(len(new), indent) if indent else None, budget)
     return _blocks(gone, came)
 
