@@ -7,10 +7,9 @@ changed is recorded around that (`rye.journal.tree_changes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-from rye.errors import RyeError
 from rye.process.autorun import command_check
 from rye.process.autorun.command_check import Look
 from rye.sandbox import sandbox
@@ -52,7 +51,7 @@ def begin(
     confine: Callable[[str], Confined],
     ours: Callable[[Iterable[str]], set[str]],
     mode: sandbox.Mode,
-    required: Iterable[str] = (),
+    required: Sequence[str] = (),
 ) -> Guarded:
     """Make a command's sandbox, then look at the project for it.
 
@@ -70,21 +69,11 @@ def begin(
     confined = confine(token)
     try:
         look = command_check.begin(ws, token, confined, ours)
-        if mode == "require" and "protected_names" in (required or ("protected_names",)):
-            _insist(confined.report)
+        if mode == "require":
+            # It held before the look.
+            sandbox.insist(confined.report, required or ("protected_names",))
     except BaseException:
         confined.close()
         confined.finish(ws.fd)
         raise
     return Guarded(confined, look)
-
-
-def _insist(report: dict[str, Any]) -> None:
-    if "protected_names" not in report["holds"]:
-        why = report["missing"].get("protected_names", "")
-        raise RyeError(
-            "sandbox_unavailable",
-            f"The sandbox here does not give what is required: protected_names ({why}).",
-            "Make the user's state folder writable, or let the user set sandbox.mode to auto.",
-            sandbox=report,
-        )

@@ -1,8 +1,8 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
-`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `after`, `held`, `facts`), it detaches itself, and
-answers `ok`, or an errno. It has inherited the descriptor in `held` and runs that command: the job lives as long as it does.
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `confined`, `folder`, `seconds`, `input`,
+`root`, `look`, `after`, `held`, `facts`), it detaches itself and answers `ok`, or an errno. It has inherited the descriptor in
+`held` and runs that command: the job lives as long as it does.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
@@ -70,21 +70,13 @@ class Supervisor:
         self._dir = os.open(order["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._stored: OutputFile | None = OutputFile(self._dir, OUTPUT, order["facts"]["output_limit"])
         self._end = time.monotonic() + order["seconds"] if order["seconds"] is not None else None
-        self._confined = Confined(
-            [],
-            {},
-            (),
-            order["facts"]["sandbox"],
-            tuple(order["shielded"]),
-            order["temporary"],
-            tuple(order["groups"]),
-            scoped=order["scoped"],
-        )
+        # The look changes the report, which is the record's.
+        self._confined = Confined(**{**order["confined"], "report": order["facts"]["sandbox"]})
         self._look, self._after = order["look"], order["after"]
         # Held open: the project may be renamed while the job runs, and another folder take its path.
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # Before the program starts: what is exchanged from now on counts.
-        self._mounts = MountWatch(order["covered"])
+        self._mounts = MountWatch(self._confined.covered)
         # Before the program starts, so that none of its descendants can leave the tree.
         reaper.adopt_orphans()
         self._woken, self._waker = reaper.children_ended()
@@ -107,22 +99,22 @@ class Supervisor:
         # Before the program starts: whenever this process is killed, what it started can be found by the record's mark.
         write_record(self._dir, self.record)
         try:
-            self._spawn(order)
+            self._spawn()
         except OSError:
             self._withdraw()
             raise
 
-    def _spawn(self, order: dict[str, Any]) -> None:
+    def _spawn(self) -> None:
         their_input, self._input = os.pipe()
         self._output, their_output = os.pipe()
-        argv = [os.fsencode(word) for word in order["argv"]]
-        env = {os.fsencode(name): os.fsencode(value) for name, value in order["env"].items()}
+        argv = [os.fsencode(word) for word in self._confined.argv]
+        env = {os.fsencode(name): os.fsencode(value) for name, value in self._confined.env.items()}
         self._leader = reaper.spawn(
             argv,
             env,
             (their_input, their_output, their_output),
-            [os.fsencode(group) for group in order["groups"]],
-            scoped=order["scoped"],
+            [os.fsencode(group) for group in self._confined.groups],
+            scoped=self._confined.scoped,
         )
         # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
         os.close(their_input)

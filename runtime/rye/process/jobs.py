@@ -22,6 +22,7 @@ from typing import Any
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
+from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
 from rye.process.child import name_of_fd
@@ -92,16 +93,10 @@ def start(
             (*confined.fds, held[1]),
             cwd_fd,
             {
-                "argv": confined.argv,
-                "env": {**confined.env, run.RUN_VARIABLE: mark},
+                "confined": as_dict(changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1)),
                 "folder": str(home),
                 "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
                 "seconds": seconds,
-                "shielded": confined.shielded,
-                "temporary": confined.temporary,
-                "groups": confined.groups,
-                "scoped": confined.scoped,
-                "covered": confined.covered,
                 "look": look,
                 "after": list(after),
                 "held": held,
