@@ -24,7 +24,8 @@ FOLDER: Final = "running"
 Handle = tuple[str, int, str]
 """A token, the descriptor of its file and the path."""
 
-_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_ASKED: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 # Commands that this process runs: token -> (descriptor, path). The guard is held at a fork, too.
 _held: dict[str, tuple[int, str]] = {}
 _guard = threading.Lock()
@@ -39,7 +40,7 @@ def begin(root: str | int) -> str:
         token = os.urandom(8).hex()
         path = f"{folder}/{token}"
         with _guard:
-            fd = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
+            fd = os.open(path, _NEW, 0o600)
             try:
                 _lock(fd, fcntl.LOCK_EX)
                 # Another process may have swept it away before it was locked.
@@ -101,11 +102,11 @@ def take(command: Handle) -> None:
 
 
 def is_alive(root: str | int, token: str) -> bool:
-    """Tell whether the process lives that runs a command."""
+    """Tell whether the process lives that runs a command. Where that cannot be found out it counts as living."""
     try:
         return _is_locked(f"{user_dirs.state_dir(root)}/{FOLDER}/{token}")
     except OSError:
-        return False
+        return True
 
 
 def is_alive_from(job: int, token: str) -> bool:
@@ -115,9 +116,12 @@ def is_alive_from(job: int, token: str) -> bool:
 
 def _is_locked(path: str, dir_fd: int | None = None) -> bool:
     try:
-        fd = os.open(path, _FLAGS, dir_fd=dir_fd)
-    except OSError:
+        fd = os.open(path, _ASKED, dir_fd=dir_fd)
+    except FileNotFoundError:
         return False
+    except OSError:
+        # Out of descriptors, say: to take a living command for a dead one would open what guards it.
+        return True
     try:
         # Shared: those who ask at the same time must not take each other for the one that runs it.
         return not _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_many_at_once_are_told_apart_and_only_those_that_ended_are_over(project)
         thread.join()
     assert wrong == []
     assert os.listdir(Path(user_dirs.state_dir(str(project)), running_commands.FOLDER)) == []
+
+
+def test_a_command_counts_as_living_where_no_descriptor_is_left_to_ask(project):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with running_commands.running(str(project)) as token:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+            found = running_commands.is_alive(str(project), token)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found
+    assert not running_commands.is_alive(str(project), token)
 
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
