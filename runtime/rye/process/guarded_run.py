@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from rye.process.autorun import command_check
 from rye.process.autorun.command_check import Look
-from rye.sandbox import sandbox
-from rye.sandbox.sandbox import Confined
+from rye.sandbox.policy import Confined, Mode
 from rye.workspace.workspace import Workspace
 
 
@@ -50,7 +49,7 @@ def begin(
     token: str,
     confine: Callable[[str], Confined],
     ours: Callable[[Iterable[str]], set[str]],
-    mode: sandbox.Mode,
+    mode: Mode,
     required: Sequence[str] = (),
 ) -> Guarded:
     """Make a command's sandbox, then look at the project for it.
@@ -70,6 +69,9 @@ def begin(
     try:
         look = command_check.begin(ws, token, confined, ours)
         if mode == "require":
+            # Late: at its job's end a supervisor has no time for what it needs not.
+            from rye.sandbox import sandbox
+
             # It held before the look.
             sandbox.insist(confined.report, required or ("protected_names",))
     except BaseException:
