@@ -93,7 +93,7 @@ def job_end(*, children: bool) -> Callable[[Template, Path, Path], Victim]:
         look(project)
         job_id = shell_calls.started(project, f"read x < go; {CHANGES}")
         with jobs.home(str(project), job_id) as home:
-            pid = (jobs.record(home) or {})["supervisor"]["pid"]
+            pid = (jobs.record(home) or {})["supervisor"]
         before = descendants(pid)
 
         def release() -> None:

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.config import user_dirs
 from rye.journal import tree_changes
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 from support.harness import Template, arguments, own_space, template
 from support.stepper import Point, Stepper, between_marks, fingerprint, works
@@ -56,12 +57,12 @@ def listed(project: Path) -> list[dict]:
 
 def look(project: Path) -> None:
     with Workspace(str(project)) as ws:
-        tree_changes.end(ws, tree_changes.begin(ws, "rye/bash/bash", "true"))
+        tree_changes.end(ws, tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "true"))
 
 
 def recorded(project: Path, change: Callable[[], object]) -> str:
     with Workspace(str(project)) as ws:
-        recording = tree_changes.begin(ws, "rye/bash/bash", "a command")
+        recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "a command")
         change()
         found = tree_changes.end(ws, recording)
     assert found.entry_id, found
@@ -298,7 +299,7 @@ RUNNING: dict[str, tree_changes.Recording] = {}
 
 def beside(project: Path) -> dict:
     with Workspace(str(project)) as ws:
-        RUNNING[str(project)] = tree_changes.begin(ws, "rye/bash/bash", "a command")
+        RUNNING[str(project)] = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "a command")
     (project / "a.txt").write_text("".join(LINES) + "by the command\n")
     (project / "gone.txt").unlink()
     ids = re.findall(r"^\[LID:([0-9a-f]+)\]", call(project, "read")["output"], re.MULTILINE)

@@ -104,10 +104,11 @@ def naive_batch_loop(order):
 def record(order):
     """A command between two looks."""
     from rye.journal import tree_changes
+    from rye.workspace import running_commands
     from rye.workspace.workspace import Workspace
 
     with Workspace(order["project"]) as ws:
-        recording = tree_changes.begin(ws, "rye/bash/bash", "a command")
+        recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "a command")
         change_many(order["project"])
         return {"entry": tree_changes.end(ws, recording).entry_id}
 

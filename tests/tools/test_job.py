@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from support.machine import needs_bubblewrap
 from support.shell_calls import bash, call, job, record, set_sandbox, sleepers, started
 from support.waiting import PATIENCE, until
 
@@ -133,7 +134,7 @@ def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode
     settled(project, job_id, "up\n")
     while len(sleepers(number)) < 2:
         time.sleep(0.01)
-    os.kill(record(user_space, job_id)["supervisor"]["pid"], signal.SIGKILL)
+    os.kill(record(user_space, job_id)["supervisor"], signal.SIGKILL)
     until(lambda: job(project, "read", job_id)["status"] != "running")
     data = job(project, "read", job_id)
     assert (data["output"], data["status"]) == ("up\n", "lost")
@@ -144,13 +145,26 @@ def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode
     assert until(lambda: not sleepers(number))
 
 
-def test_another_process_of_the_same_number_is_not_taken_for_the_supervisor(project, user_space):
+@needs_bubblewrap
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_job_takes_its_names_away_at_its_own_end_where_the_project_was_renamed(project, tmp_path, renamed):
+    """The empty folders that cover absent names: no other call comes, and none is needed."""
+    job_id = started(project, "until [ -e go ]; do sleep 0.02; done")
+    assert until((project / ".vscode").is_dir)
+    here = project.rename(tmp_path / "other") if renamed else project
+    (here / "go").touch()
+    data = job(here, "wait", job_id, timeout=PATIENCE)
+    assert (data["status"], os.listdir(here)) == ("ended", ["go"])
+
+
+def test_a_job_is_running_only_while_its_supervisor_holds_its_lock(project, user_space):
     set_sandbox(user_space, "off")
     job_id = started(project, "sleep 60")
     (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/job.json")
     kept = json.loads(path.read_bytes())
-    # As if it had been killed, and this very process had its number.
-    path.write_text(json.dumps({**kept, "supervisor": {**kept["supervisor"], "pid": os.getpid()}}))
+    # Whatever process has its number now, and whether a file is there: nobody holds this one.
+    (path.parents[2] / "running" / ("0" * 16)).touch()
+    path.write_text(json.dumps({**kept, "token": "0" * 16}))
     assert job(project, "read", job_id)["status"] == "lost"
     path.write_text(json.dumps(kept))
     assert job(project, "end", job_id)["status"] == "ended"

@@ -19,7 +19,7 @@ from rye.call.context import CallOptions
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
 from rye.journal import commit, journal, tree_changes
-from rye.workspace import cache
+from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import conflict, discard, sync_directory, temporary_name
 from rye.workspace.path_errors import wrong_kind
 from rye.workspace.workspace import Place, Workspace
@@ -61,8 +61,8 @@ def put(root: str, path: str, source: BinaryIO) -> None:
                     shutil.copyfileobj(source, file, _PIECE)
                     file.flush()
                     os.fsync(file.fileno())
-                    with cache.locked(ws, place.path):
-                        recording = tree_changes.begin(ws, TOOL, f"upload {place.shown}")
+                    with cache.locked(ws, place.path), running_commands.running(ws.fd) as token:
+                        recording = tree_changes.begin(ws, token, TOOL, f"upload {place.shown}")
                         try:
                             _exchange(ws, place, temporary, file.fileno())
                         finally:

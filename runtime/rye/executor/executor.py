@@ -295,14 +295,16 @@ def _recorded(workspace: Workspace, tool: Tool, started: Started, response: dict
         yield
         return
     from rye.journal import tree_changes
+    from rye.workspace import running_commands
 
-    recording = tree_changes.begin(workspace, tool.id, tool.id)
-    try:
-        yield
-    finally:
-        changes = tree_changes.fields(tree_changes.end(workspace, recording))
-        if changes:
-            response["changes"] = changes
+    with running_commands.running(workspace.fd) as token:
+        recording = tree_changes.begin(workspace, token, tool.id, tool.id)
+        try:
+            yield
+        finally:
+            changes = tree_changes.fields(tree_changes.end(workspace, recording))
+            if changes:
+                response["changes"] = changes
 
 
 def _with_agent_defaults(call: Call, tool: Tool) -> Any:

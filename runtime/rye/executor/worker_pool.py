@@ -23,9 +23,10 @@ from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.journal import file_history
 from rye.plain_class import Record, changed
-from rye.process import run
-from rye.process.autorun import command_check
+from rye.process import guarded_run, run
+from rye.process.guarded_run import Guarded
 from rye.sandbox import sandbox, seccomp
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
 _IDLE = 300.0
@@ -61,7 +62,7 @@ class WorkerPolicy(Record):
     serves: Literal["function", "program"] = "function"
     extra_read: tuple[str, ...] = ()
 
-    def confine(self, argv: list[str]) -> sandbox.Confined:
+    def confine(self, argv: list[str], token: str = "") -> sandbox.Confined:
         """Return the command that holds `argv` to this policy. Errors as `rye.sandbox.sandbox.confine`."""
         limits = sandbox.Policy(
             self.root,
@@ -73,6 +74,7 @@ class WorkerPolicy(Record):
             run="run" in self.permissions or self.serves == "program",
             extra_read=(*_packages(), *self.extra_read),
             identity=self.identity,
+            token=token,
         )
         if limits.read_project or not _runs_from(self.root):
             return sandbox.confine(argv, limits, self.mode)
@@ -133,18 +135,23 @@ class Worker:
         (self.printed, out), (self.errors, err) = os.pipe(), os.pipe()
         self._ours = (self.calls, self.answers, self.printed, self.errors)
         self._workspace: Workspace | None = None
+        self._token = ""
         try:
             self._workspace = Workspace(policy.root)
             self._workspace.hold_to(policy.identity)
-            self._confined, self._look, self.tree = _started(policy, self._workspace, (given, out, err), answer)
+            if "write" in policy.permissions:
+                # Else nothing is looked at, and nothing made. Without a token the report says what does not hold.
+                with suppress(OSError):
+                    self._token = running_commands.begin(self._workspace.fd)
+            self._guarded, self.tree = _started(policy, self._workspace, self._token, (given, out, err), answer)
         except BaseException:
             self._close_descriptors()
             raise
         finally:
             for fd in (given, answer, out, err):
                 os.close(fd)
-        self.report = self._confined.report
-        self.may_wait = not self._look.token and not self._confined.shielded[1]
+        self.report = self._guarded.confined.report
+        self.may_wait = not self._guarded.look.token and not self._guarded.confined.shielded[0]
         self.set_aside: list[dict[str, str]] = []
         self.reported: dict[str, Any] = {}
         for fd in self._ours:
@@ -154,6 +161,7 @@ class Worker:
     def _close_descriptors(self) -> None:
         for fd in self._ours:
             os.close(fd)
+        running_commands.end(self._token)
         if self._workspace is not None:
             self._workspace.close()
 
@@ -202,14 +210,14 @@ class Worker:
                 self._closed = True
                 self.tree.close()
             if self._workspace is not None:
-                self.set_aside += command_check.end(self._look, self.report, self._workspace.fd)
-            self.set_aside += self._confined.finish()
+                set_aside, moved = self._guarded.end(self._workspace.fd)
+                self.set_aside += [*set_aside, *moved]
             self._close_descriptors()
 
 
 def _started(
-    policy: WorkerPolicy, workspace: Workspace, streams: run.Streams, answer: int
-) -> tuple[sandbox.Confined, command_check.Look, run.Tree]:
+    policy: WorkerPolicy, workspace: Workspace, token: str, streams: run.Streams, answer: int
+) -> tuple[Guarded, run.Tree]:
     command = [
         sys.executable,
         "-I",
@@ -223,18 +231,16 @@ def _started(
         _runtime(),
         *_packages(),
     ]
-    confined = policy.confine(command)
+    ours = partial(file_history.by_our_tools, workspace)
+    guarded = guarded_run.begin(workspace, token, partial(policy.confine, command), ours, policy.mode)
+    confined = guarded.confined
     if policy.serves == "program" and "run" not in policy.permissions:
         _note_no_programs(confined.report)
     try:
-        # What a tool puts where the user's git acts on it counts as a command's does.
-        look = command_check.begin(workspace, confined, partial(file_history.by_our_tools, workspace))
-        if policy.mode == "require" and "protected_names" not in confined.report["holds"]:
-            raise _without_a_look(confined.report)
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.
-        return confined, look, run.Tree(changed(confined, fds=(*confined.fds, answer)), workspace.fd, streams)
+        return guarded, run.Tree(changed(confined, fds=(*confined.fds, answer)), workspace.fd, streams)
     except BaseException:
-        confined.finish()
+        guarded.end(workspace.fd)
         raise
     finally:
         confined.close()
@@ -246,16 +252,6 @@ def _note_no_programs(report: dict[str, Any]) -> None:
         report["holds"].append("no_programs")
     else:
         report["missing"]["no_programs"] = "the sandbox is off" if seccomp.supported() else "no system call filter here"
-
-
-def _without_a_look(report: dict[str, Any]) -> RyeError:
-    why = report["missing"].get("protected_names", "")
-    return RyeError(
-        "sandbox_unavailable",
-        f"The sandbox here does not give what is required: protected_names ({why}).",
-        "Make the user's state folder writable, or let the user set sandbox.mode to auto.",
-        sandbox=report,
-    )
 
 
 class WorkerPool:

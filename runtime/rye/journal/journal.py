@@ -23,7 +23,7 @@ from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
-from rye.workspace import cache
+from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
@@ -131,22 +131,22 @@ def place_for(ws: Workspace, path: str, *, guarded: bool = True) -> Iterator[Pla
 
     A note of the folders is stored until the block ends, so that a kill in it leaves none of them empty.
     """
-    note = _note_folders(ws, ws.missing_folders(path))
-    try:
-        with ws.place(path, create_parents=True, guarded=guarded) as place:
-            yield place
-    finally:
-        if note is not None:
-            with contextlib.suppress(OSError):
-                note.unlink(missing_ok=True)
+    folders = ws.missing_folders(path)
+    with running_commands.running(ws.fd) if folders else contextlib.nullcontext("") as token:
+        note = _note_folders(ws, folders, token)
+        try:
+            with ws.place(path, create_parents=True, guarded=guarded) as place:
+                yield place
+        finally:
+            if note is not None:
+                with contextlib.suppress(OSError):
+                    note.unlink(missing_ok=True)
 
 
-def _note_folders(ws: Workspace, folders: Sequence[bytes]) -> Path | None:
-    if not folders:
+def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path | None:
+    if not token:
         return None
-    from rye.process import job_supervisor
-
-    record = {"folders": [names.show(one) for one in folders], "process": job_supervisor.own_identity()}
+    record = {"folders": [names.show(one) for one in folders], "token": token}
     try:
         waiting = history.folder(ws) / "pending"
         waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,18 +160,15 @@ def _note_folders(ws: Workspace, folders: Sequence[bytes]) -> Path | None:
 
 def _recover_folders(ws: Workspace, note: Path) -> None:
     """Remove the empty folders that a process which was killed had made for a file."""
-    from rye.process import job_supervisor
-
     try:
         record = entries.parse(note.read_bytes())
-        process, folders = dict(record["process"]), [str(one) for one in record["folders"]]
+        token, folders = str(record["token"]), [str(one) for one in record["folders"]]
     except OSError:
         return
     except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
         drop_if_old(note)
         return
-    # Where the system does not tell when a process started, none is known to be over.
-    if process.get("start") and job_supervisor.identity(process.get("pid", 0)) != process:
+    if not running_commands.is_alive(ws.fd, token):
         _remove_empty(ws, folders)
         note.unlink(missing_ok=True)
 

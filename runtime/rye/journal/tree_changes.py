@@ -27,15 +27,14 @@ from rye.fs import atomic, beneath, names
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
 from rye.journal.own_edits import OwnEdits
-from rye.plain_class import as_dict, changed
-from rye.process import job_supervisor
+from rye.plain_class import changed
 from rye.sandbox import hidden_paths, project_mounts
 from rye.snapshots import known_tree, passed_over, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
 from rye.snapshots.tree import Change, Folders, Scope, State, TooLargeError, Walk, state_of
-from rye.workspace import repositories
+from rye.workspace import repositories, running_commands
 from rye.workspace.workspace import Workspace
 
 SOMEONE_ELSE: Final = "changed by someone else"
@@ -90,28 +89,23 @@ class Recorded(NamedTuple):
     why_not: str = ""
 
 
-def begin(ws: Workspace, tool: str, about: str) -> Recording:
+def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
     """Look at the tree before a command runs, and note that it does.
 
     Args:
         ws: the workspace.
+        token: names the running command, see `rye.workspace.running_commands`; empty where its record could not be begun.
         tool: the item id that the journal names.
         about: what the command is; a long one is cut.
     """
     if not context.settings().get("record.commands"):
         return Recording("", "recording is off (record.commands)")
+    if not token:
+        return Recording("", "the state folder cannot be used")
     # What a killed call left is that call's, not someone else's.
     with suppress(OSError, WorkspaceError):
         commit.recover(ws)
-    token = os.urandom(8).hex()
-    command = Running(
-        token=token,
-        process=job_supervisor.own_identity(),
-        tool=tool,
-        actor=context.actor(),
-        about=about[:_ABOUT],
-        started=time.time(),
-    )
+    command = Running(token=token, tool=tool, actor=context.actor(), about=about[:_ABOUT], started=time.time())
     try:
         with look_at(ws, quick=True) as look:
             look.attribute()
@@ -122,15 +116,6 @@ def begin(ws: Workspace, tool: str, about: str) -> Recording:
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
     return Recording(token, git=json.dumps(git), started=str(repositories.clock()))
-
-
-def to_hand_over(ws: Workspace, recording: Recording) -> dict[str, Any] | None:
-    """Return what a job's supervisor stores as `known_tree.Running` under its own process; None where nothing is recorded."""
-    with suppress(OSError):
-        found = known_tree.running(known_tree.folder(ws.fd))
-        facts = next((as_dict(one) for one in found if one.token == recording.token), None)
-        return None if facts is None else {name: value for name, value in facts.items() if name != "process"}
-    return None
 
 
 def after_job(recording: Recording) -> list[str]:
@@ -166,7 +151,6 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
     except OSError as err:
         return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
     except WorkspaceError as err:
-        _over.add(recording.token)
         return Recorded(why_not=str(err))
     if entry is None:
         return Recorded(None, (), left_out, (), git)
@@ -185,7 +169,6 @@ def _said_of_root(ws: Workspace) -> dict[str, str]:
 def drop(ws: Workspace, recording: Recording) -> None:
     """Forget a command that was not started."""
     if recording.token:
-        _over.add(recording.token)
         with suppress(OSError, WorkspaceError), known_tree.locked(ws.fd, at_end=True) as where:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token != recording.token])
 
@@ -220,20 +203,16 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
     with suppress(OSError, TooLargeError, WorkspaceError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        if any(map(_is_alive, running)) or (lost_only and not running):
+        if any(_is_alive(ws, one) for one in running) or (lost_only and not running):
             return
         with look_at(ws, quick=True) as look:
-            if not any(map(_is_alive, look.running)):
+            if not any(_is_alive(ws, one) for one in look.running):
                 look.attribute()
 
 
-def _is_alive(command: Running) -> bool:
+def _is_alive(ws: Workspace, command: Running) -> bool:
     """Tell whether the process lives that will look when a command ends."""
-    return command.token not in _over and job_supervisor.identity(command.process.get("pid", 0)) == command.process
-
-
-# Commands of this process that are over, and that no look could end: the next look does.
-_over: set[str] = set()
+    return running_commands.is_alive(ws.fd, command.token)
 
 
 def settle_undo(ws: Workspace) -> list[str]:
@@ -255,7 +234,7 @@ def is_of_running(ws: Workspace, entry: Entry) -> bool:
     with suppress(OSError):
         running = known_tree.running(known_tree.folder(ws.fd))
         return any(
-            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(one)
+            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(ws, one)
             for one in running
         )
     return False
@@ -382,7 +361,7 @@ class Look:
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
-        dead = first is not None and token == "" and not _is_alive(first)
+        dead = first is not None and token == "" and not _is_alive(self._ws, first)
         return changed(
             entry,
             # The look may be made by a named call that changed none of this.
@@ -444,7 +423,7 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.
         yield look
-        tokens = {one.token for one in look.running if not _is_alive(one)}
+        tokens = {one.token for one in look.running if not _is_alive(ws, one)}
         if tokens:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
 

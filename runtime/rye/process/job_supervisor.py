@@ -1,8 +1,8 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `argv`, `env`, `folder`, `seconds`, `input`,
-`root`, `shielded`, `temporary`, `groups`, `scoped`, `covered`, `look`, `after`, `recorded`,
-`facts`), it detaches itself and answers `ok`, or an errno.
+Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `confined`, `folder`, `seconds`, `input`,
+`root`, `look`, `after`, `held`, `facts`), it detaches itself and answers `ok`, or an errno. It has inherited the descriptor in
+`held` and runs that command: the job lives as long as it does.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
@@ -25,8 +25,8 @@ from rye.fs import atomic
 from rye.process import reaper
 from rye.process.mount_watch import MountWatch
 from rye.process.output_files import OutputFile
-from rye.sandbox import project_mounts
 from rye.sandbox.policy import Confined
+from rye.workspace import running_commands
 
 RECORD, OUTPUT, SOCKET = "job.json", "output", "socket"
 
@@ -39,23 +39,6 @@ _DRAIN = 0.2
 _LOOK = 0.5
 _GRACE = 1.0
 _AFTER = 600.0
-
-
-def own_identity() -> dict[str, Any]:
-    """Return what tells this process from any other, also after its number was given to another one."""
-    return identity(os.getpid()) or {"pid": os.getpid(), "start": 0, "boot": ""}
-
-
-def identity(pid: int) -> dict[str, Any] | None:
-    """Return the same of any living process; None when there is none of that number."""
-    # A zombie still has a number and a start time, but it answers nothing: it counts as gone.
-    fields = reaper.stat_fields(pid)
-    if not fields or fields[0] in (b"Z", b"X"):
-        return None
-    # Start times count from boot, and numbers repeat in another PID namespace: both belong to the identity.
-    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return {"pid": pid, "start": int(fields[19]), "boot": f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"}
-    return {"pid": pid, "start": int(fields[19]), "boot": ""}
 
 
 def write_record(dir_fd: int, record: dict[str, Any]) -> None:
@@ -82,25 +65,18 @@ class Supervisor:
 
     def __init__(self, order: dict[str, Any]) -> None:
         """Start the program. Raises OSError."""
+        running_commands.take(order["held"])
+        self._token, self._held, _ = order["held"]
         self._dir = os.open(order["folder"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._stored: OutputFile | None = OutputFile(self._dir, OUTPUT, order["facts"]["output_limit"])
         self._end = time.monotonic() + order["seconds"] if order["seconds"] is not None else None
-        self._confined = Confined(
-            [], {}, (), {}, tuple(order["shielded"]), order["temporary"], tuple(order["groups"]), scoped=order["scoped"]
-        )
-        if self._confined.shielded[1]:
-            # The starter's process ends soon, and a record under its number would be recovered while the job runs.
-            project_mounts.take_over(*self._confined.shielded)
+        # The look changes the report, which is the record's.
+        self._confined = Confined(**{**order["confined"], "report": order["facts"]["sandbox"]})
         self._look, self._after = order["look"], order["after"]
         # Held open: the project may be renamed while the job runs, and another folder take its path.
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        if self._look is not None:
-            _own_look(self._look)
-        if order["recorded"] is not None:
-            # Before the program starts, and not by the starter, who may be killed: what it changes is told by who runs it.
-            _own_changes(order["recorded"], self._root)
         # Before the program starts: what is exchanged from now on counts.
-        self._mounts = MountWatch(order["covered"])
+        self._mounts = MountWatch(self._confined.covered)
         # Before the program starts, so that none of its descendants can leave the tree.
         reaper.adopt_orphans()
         self._woken, self._waker = reaper.children_ended()
@@ -113,7 +89,8 @@ class Supervisor:
         self.record = {
             **order["facts"],
             "status": "running",
-            "supervisor": own_identity(),
+            "token": self._token,
+            "supervisor": os.getpid(),
             "leader": None,
             "started": time.time(),
             "exit_status": None,
@@ -122,22 +99,22 @@ class Supervisor:
         # Before the program starts: whenever this process is killed, what it started can be found by the record's mark.
         write_record(self._dir, self.record)
         try:
-            self._spawn(order)
+            self._spawn()
         except OSError:
             self._withdraw()
             raise
 
-    def _spawn(self, order: dict[str, Any]) -> None:
+    def _spawn(self) -> None:
         their_input, self._input = os.pipe()
         self._output, their_output = os.pipe()
-        argv = [os.fsencode(word) for word in order["argv"]]
-        env = {os.fsencode(name): os.fsencode(value) for name, value in order["env"].items()}
+        argv = [os.fsencode(word) for word in self._confined.argv]
+        env = {os.fsencode(name): os.fsencode(value) for name, value in self._confined.env.items()}
         self._leader = reaper.spawn(
             argv,
             env,
             (their_input, their_output, their_output),
-            [os.fsencode(group) for group in order["groups"]],
-            scoped=order["scoped"],
+            [os.fsencode(group) for group in self._confined.groups],
+            scoped=self._confined.scoped,
         )
         # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
         os.close(their_input)
@@ -154,7 +131,7 @@ class Supervisor:
         for name in (RECORD, SOCKET, OUTPUT):
             with suppress(OSError):
                 os.unlink(name, dir_fd=self._dir)
-        self._confined.finish()
+        self._confined.finish(self._root)
 
     def descriptors(self) -> tuple[int, ...]:
         """Return what must stay open."""
@@ -169,6 +146,7 @@ class Supervisor:
             self._output,
             self._listener.fileno(),
             stored,
+            self._held,
             *watched,
         )
 
@@ -351,42 +329,30 @@ class Supervisor:
         poll.register(self._output, select.POLLIN)
         while self._output_open and poll.poll(0) and time.monotonic() < end:
             self._read()
-        if self._look is not None:
-            self.record["set_aside"] = _make_look(self._look, self.record["sandbox"], self._root)
-        if self._after:
-            self.record["changes"] = _run_after(self._after, self._root)
         # Before the record says that it is over: who reads that must not find the names that were made for the sandbox.
         with suppress(OSError):
-            self._confined.finish()
+            self.record["set_aside"] = _end(self._confined, self._look, self._root)
+        if self._after:
+            self.record["changes"] = _run_after(self._after, self._root)
         self.record.update(status="ended", why=why, left=survivors, ended=time.time())
         with suppress(OSError):
             write_record(self._dir, self.record)
+        running_commands.end(self._token)
         with suppress(OSError):
             os.unlink(SOCKET, dir_fd=self._dir)
         for client in self._waiting_clients:
             _answer(client, {"ok": True})
 
 
-def _own_look(look: list[Any]) -> None:
-    from rye.process.autorun import command_check
-
-    command_check.take_over(command_check.Look(*look))
-
-
-def _own_changes(recorded: dict[str, Any], root_fd: int) -> None:
-    from rye.errors import WorkspaceError
-    from rye.snapshots import known_tree
-
-    # Where it cannot be noted, it counts as its starter's.
-    with suppress(OSError, WorkspaceError):
-        known_tree.take_over(root_fd, known_tree.Running(**recorded, process=own_identity()))
-
-
-def _make_look(look: list[Any], report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
+def _end(confined: Confined, look: list[Any] | None, root: int) -> list[dict[str, str]]:
+    if look is None:
+        return confined.finish(root)
     # Late: a job starts without it.
-    from rye.process.autorun import command_check
+    from rye.process.autorun.command_check import Look
+    from rye.process.guarded_run import Guarded
 
-    return command_check.end(command_check.Look(*look), report, root_fd)
+    set_aside, moved = Guarded(confined, Look(*look)).end(root)
+    return [*set_aside, *moved]
 
 
 def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:

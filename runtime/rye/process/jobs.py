@@ -1,7 +1,7 @@
 """Background jobs: `jobs/<id>/` in the project's state folder, each run by a supervisor of its own.
 
 Whoever may read the user's state folder may use a job, from any process, also after this one has ended. What the folder says of
-a supervisor is believed only while a process of that number, start time and boot lives.
+a job is believed only while its supervisor lives (`rye.workspace.running_commands`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from typing import Any
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
+from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
 from rye.process.child import name_of_fd
 from rye.sandbox.sandbox import Confined
+from rye.workspace import running_commands
 
 FOLDER = "jobs"
 
@@ -54,9 +56,9 @@ def start(
     first_input: bytes = b"",
     look: Look | None = None,
     after: Sequence[str] = (),
-    recorded: Record | None = None,
+    token: str = "",
 ) -> str:
-    """Start a job and return its ID; what was made for its sandbox is its supervisor's from then on.
+    """Start a job and return its ID; the running command, and what was made for its sandbox, is its supervisor's from then on.
 
     Args:
         root: the project root.
@@ -67,7 +69,7 @@ def start(
         first_input: the beginning of its standard input.
         look: the look at repositories that its supervisor makes when it is over.
         after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
-        recorded: what names it in the record of running commands, whose process its supervisor is from then on.
+        token: names the running command; where there is none, one is begun. It is over where the job could not be started.
 
     Raises:
         RyeError: `too_many_jobs`, `job_not_started`.
@@ -83,25 +85,21 @@ def start(
     output = _output_limit(root, found)
     home = folder / job_id
     try:
+        token = token or running_commands.begin(root)
+        held = running_commands.handle(token)
         # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
         home.mkdir(mode=0o700)
         answered = _launch(
-            confined,
+            (*confined.fds, held[1]),
             cwd_fd,
             {
-                "argv": confined.argv,
-                "env": {**confined.env, run.RUN_VARIABLE: mark},
+                "confined": as_dict(changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1)),
                 "folder": str(home),
                 "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
                 "seconds": seconds,
-                "shielded": confined.shielded,
-                "temporary": confined.temporary,
-                "groups": confined.groups,
-                "scoped": confined.scoped,
-                "covered": confined.covered,
                 "look": look,
                 "after": list(after),
-                "recorded": recorded,
+                "held": held,
                 # JSON holds no bytes; latin-1 maps each byte to one character and back.
                 "input": first_input.decode("latin-1"),
                 "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
@@ -110,7 +108,9 @@ def start(
     except OSError as err:
         answered = str(err.errno)
     if answered == "ok":
+        running_commands.pass_on(token)
         return job_id
+    running_commands.end(token)
     shutil.rmtree(home, ignore_errors=True)
     why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
     raise RyeError(
@@ -118,7 +118,7 @@ def start(
     )
 
 
-def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
+def _launch(fds: Sequence[int], cwd_fd: int, order: Record) -> str:
     env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
     result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
@@ -126,7 +126,7 @@ def _launch(confined: Confined, cwd_fd: int, order: Record) -> str:
         stdout=subprocess.PIPE,
         cwd=name_of_fd(cwd_fd),
         env=env,
-        pass_fds=confined.fds,
+        pass_fds=fds,
         start_new_session=True,
         # Nobody would read it: the answer on standard output carries the errno.
         stderr=subprocess.DEVNULL,
@@ -194,9 +194,7 @@ def record(dir_fd: int) -> Record | None:
         found = _read_record(dir_fd)
     except FileNotFoundError:
         return None
-    supervisor = found["supervisor"]
-    # A number alone is not proof: after a crash or a reboot it may belong to another process.
-    if found["status"] == "running" and job_supervisor.identity(supervisor["pid"]) != supervisor:
+    if found["status"] == "running" and not running_commands.is_alive_from(dir_fd, found["token"]):
         # The job may have ended between the read and the check: read once more.
         with suppress(OSError, ValueError):
             found = _read_record(dir_fd)

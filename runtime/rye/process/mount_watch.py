@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import select
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -27,7 +28,7 @@ class MountWatch:
         fd: readable when one of the folders changed; -1 where the kernel cannot tell: then `seconds` says how often to look.
     """
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
         """Watch the folders of these absolute paths."""
         self.fd = _watch({os.path.dirname(path) for path in paths}) if paths else -1
         self._known = {path: _identity(path) for path in paths}

@@ -21,6 +21,7 @@ from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
 from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, not_made, report
+from rye.workspace import running_commands
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
@@ -190,9 +191,13 @@ def confine(argv: list[str], policy: Policy) -> Confined:
 def _confined(argv: list[str], policy: Policy) -> Confined:
     write = policy.write_project and policy.read_project
     # The shield first: the layout mounts over names that it makes.
-    shield = _shield(policy) if write else project_mounts.Shield()
+    began = ""
+    with suppress(OSError):
+        began = running_commands.begin(policy.root) if write and not policy.token else ""
+    token = policy.token or began
     fds: list[int] = []
     try:
+        shield = _shield(policy, token) if write else project_mounts.Shield()
         # For what became of the sandbox; what is inherited later is mounted or read.
         fds.append(held_open(b""))
         view = _view(policy)
@@ -201,11 +206,13 @@ def _confined(argv: list[str], policy: Policy) -> Confined:
         for fd in fds:
             os.close(fd)
         # Nothing was started, so nobody else would remove the names made for it.
-        project_mounts.release(policy.root, shield.token)
+        if write:
+            project_mounts.release(policy.root, token)
+        running_commands.end(began)
         raise
     reported = _report(policy, view, shield)
     scoped = policy.network == "on" and _scopes()
-    shielded = (policy.root, shield.token)
+    shielded = (policy.root, token) if write else ("", "")
     covered = (*shield.pinned, *shield.fixed)
     env = environment.allowed_variables(os.environ)
     return Confined(
@@ -219,13 +226,14 @@ def _confined(argv: list[str], policy: Policy) -> Confined:
         absent=shield.absent,
         identity=policy.identity,
         status=fds[0],
+        began=began,
     )
 
 
-def _shield(policy: Policy) -> project_mounts.Shield:
+def _shield(policy: Policy, token: str) -> project_mounts.Shield:
     # Without descriptors a name that another command may exchange cannot be mounted: then all are made.
     safe = ability().by_descriptor
-    return project_mounts.shield(policy.root, when_present=safe, cover_absent=policy.cover_absent or not safe)
+    return project_mounts.shield(policy.root, token, when_present=safe, cover_absent=policy.cover_absent or not safe)
 
 
 def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int]) -> list[str]:

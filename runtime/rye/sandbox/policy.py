@@ -8,6 +8,7 @@ from typing import Any, Literal
 from rye.errors import RyeError
 from rye.plain_class import Record, field
 from rye.sandbox import project_mounts
+from rye.workspace import running_commands
 
 Mode = Literal["auto", "require", "off"]
 
@@ -32,6 +33,7 @@ class Policy(Record):
         identity: device and inode that the root must have; None where nobody opened it before.
         home_files: the files in the command's own home, content by name.
         required: names of properties that "require" insists on; empty means all that the policy asks for.
+        token: what names the running command, see `rye.workspace.running_commands`; empty: one is begun, and ended by `finish`.
     """
 
     root: str
@@ -47,6 +49,7 @@ class Policy(Record):
     required: tuple[str, ...] = ()
     cover_absent: bool = True
     identity: tuple[int, int] | None = None
+    token: str = ""
 
 
 class Confined(Record):
@@ -57,7 +60,7 @@ class Confined(Record):
         env: the whole environment to start it with: what starts the sandbox is as clean as what runs in it.
         fds: descriptors it must inherit under their numbers; `close` releases them once it was started.
         report: `{"kind": "bubblewrap" | "landlock" | "none", "holds": [property, …], "missing": {property: why}}`, JSON.
-        shielded: the project root and a token, where names were made in it for the time the command runs.
+        shielded: the project root and the command's token, where names were made in it for the time the command runs.
         temporary: the command's own temporary folder, where one had to be made.
         groups: control groups (folders) that the command joins before it starts; see `rye.sandbox.resource_limits`.
         scoped: who starts it must close abstract unix sockets to it first; see `rye.process.reaper`.
@@ -65,6 +68,7 @@ class Confined(Record):
         absent: protected names that did not exist when it was started and are not covered.
         identity: device and inode of the project root, where they are known.
         status: one of `fds`, into which bubblewrap writes what became of the sandbox; -1 for none.
+        began: the token, where the policy had none.
     """
 
     argv: list[str]
@@ -79,6 +83,7 @@ class Confined(Record):
     absent: tuple[str, ...] = ()
     identity: tuple[int, int] | None = None
     status: int = -1
+    began: str = ""
 
     def was_made(self) -> bool:
         """Tell whether the sandbox was made, of a command that ended by itself; asked before `close`.
@@ -92,15 +97,24 @@ class Confined(Record):
         for fd in self.fds:
             os.close(fd)
 
-    def finish(self) -> list[dict[str, str]]:
+    def finish(self, root: int = -1) -> list[dict[str, str]]:
         """Say that the command has ended (or never started): what was made for it goes. Saying it twice is harmless.
 
-        Returns what was moved aside: `path`, `what` it is, and where it is `stored`.
+        Args:
+            root: a descriptor of the project root that was open since before the command: it may have another path by now.
+                Without one it is looked for at its path.
+
+        Returns:
+            What was moved aside: `path`, `what` it is, and where it is `stored`.
         """
-        # Before the release: if this process is killed in between, the record still lists these names for the next call.
-        moved = project_mounts.set_aside(self.shielded[0], self.absent) if self.absent and self._is_there() else []
-        if self.shielded[1] and self._is_there():
-            project_mounts.release(*self.shielded)
+        path, token = self.shielded
+        place: str | int = root if root >= 0 else path
+        moved = []
+        if token and (root >= 0 or self._is_there()):
+            # Before the release: if this process is killed in between, the record still lists these names for the next call.
+            moved = project_mounts.set_aside(place, self.absent)
+            project_mounts.release(place, token)
+        running_commands.end(self.began)
         if self.temporary:
             import shutil
 

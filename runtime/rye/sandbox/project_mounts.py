@@ -25,7 +25,7 @@ from typing import Any
 from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
-from rye.workspace import protected_paths
+from rye.workspace import protected_paths, running_commands
 
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
@@ -38,14 +38,13 @@ class Shield(Record):
 
     Both are absolute paths, a parent before what it holds. `made` are folders among `fixed` that were made for the mounts:
     something empty is mounted there, so that a command does not see what others put into them while it runs (locks).
-    `open` says why a name could not be protected, `token` is what `release` takes, `absent` are names for `set_aside`.
+    `open` says why a name could not be protected, `absent` are names for `set_aside`.
     """
 
     pinned: tuple[str, ...] = ()
     fixed: tuple[str, ...] = ()
     made: tuple[str, ...] = ()
     open: str = ""
-    token: str = ""
     absent: tuple[str, ...] = ()
 
 
@@ -70,23 +69,22 @@ def _absent_names(root: str) -> Iterator[tuple[str, bytes | None]]:
             yield f"{git}/{name}", content
 
 
-def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -> Shield:
-    """Make the absent names and return what to mount over them; give it back with `release`.
+def shield(root: str, token: str, *, when_present: bool = True, cover_absent: bool = True) -> Shield:
+    """Make the absent names for a running command and return what to mount over them; give it back with `release`.
 
     A project whose folder cannot be written has nothing to make. Without `when_present` only the names that every command in
     this project finds covered count: one of the others could be exchanged for a link by a command that runs already. Without
     `cover_absent` no absent name of the root is made; they are listed, for `set_aside` after the command.
     """
-    problem, token = "", secrets.token_hex(8)
+    problem = ""
     absent: list[str] = []
     try:
+        if not token:
+            raise OSError(errno.EIO, "the user's state folder cannot be used")
         with _record(root) as record:
             # Recover before making: what a killed call made must not count as the project's own now.
-            for absent_then in _recover_holders(record):
-                # Its process was killed before it could do this.
-                set_aside(root, absent_then)
-            holder: list[Any] = [os.getpid(), _started(os.getpid()), token, absent]
-            record["holders"].append(holder)
+            _recover_holders(root, record)
+            record["holders"][token] = absent
             making: dict[str, bytes | None] = {}
             for path, content in _absent_names(root):
                 if _kind(path) is not None:
@@ -112,14 +110,14 @@ def shield(root: str, *, when_present: bool = True, cover_absent: bool = True) -
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
     try:
-        return _listed(root, token, problem, absent, when_present=when_present)
+        return _listed(root, problem, absent, when_present=when_present)
     except BaseException:
         # Bad settings of the user: nobody else would give back what was made.
         release(root, token)
         raise
 
 
-def _listed(root: str, token: str, problem: str, absent: list[str], *, when_present: bool) -> Shield:
+def _listed(root: str, problem: str, absent: list[str], *, when_present: bool) -> Shield:
     """Return what there is to mount. Raises UsageError for the user's settings."""
     # Outside the lock: names that exist are only mounted over, and nothing is written for them.
     present = [path for path, _ in _absent_names(root)]
@@ -140,7 +138,7 @@ def _listed(root: str, token: str, problem: str, absent: list[str], *, when_pres
     made = tuple(path for path in fixed if _kind(path) == stat.S_IFDIR and is_made(root, path))
     # Not the folder of a link: what it leads to has a name of its own.
     pinned = (*((git,) if inner else ()), *(path for path in parents if _kind(path) == stat.S_IFDIR))
-    return Shield(pinned, tuple(fixed), made, problem or _other_name(root, fixed), token, tuple(absent))
+    return Shield(pinned, tuple(fixed), made, problem or _other_name(root, fixed), tuple(absent))
 
 
 def _present_names(root: str) -> list[str]:
@@ -166,12 +164,13 @@ def _folders_above(root: str, paths: Sequence[str]) -> list[str]:
     return list(parents)
 
 
-def set_aside(root: str, absent: Sequence[str]) -> list[dict[str, str]]:
+def set_aside(root: str | int, absent: Sequence[str]) -> list[dict[str, str]]:
     """Move aside what a command put at names that did not exist before; return what was moved, as a result shows it.
 
     Not `.git`: a new repository stays, and the look at repositories judges it. Of `.ai` the file tools' own cache stays.
     """
     moved = []
+    root = _place(root)
     for name in absent:
         path = f"{root}/{name}"
         if name == ".git" or _kind(path) is None:
@@ -250,24 +249,15 @@ def is_made(root: str, path: str) -> bool:
         return False
 
 
-def take_over(root: str, token: str) -> None:
-    """Record this process as the owner of the command of this token, after the process that started it."""
-    with _record(root) as record:
-        for holder in record["holders"]:
-            if holder[2] == token:
-                holder[:2] = [os.getpid(), _started(os.getpid())]
-
-
-def release(root: str, token: str) -> None:
+def release(root: str | int, token: str) -> None:
     """Record that the command of this token has ended; the last one removes what was made."""
     try:
         with _record(root) as record:
-            for absent in _recover_holders(record):
-                set_aside(root, absent)
-            record["holders"] = [one for one in record["holders"] if one[2] != token]
+            record["holders"].pop(token, None)
+            _recover_holders(root, record)
             if not record["holders"]:
                 there = record["made"].items()
-                record["made"] = {name: known for name, known in there if not _unmake(f"{root}/{name}", known)}
+                record["made"] = {name: known for name, known in there if not _unmake(f"{_place(root)}/{name}", known)}
     except OSError:
         # The next command finds the record as it is.
         return
@@ -326,45 +316,36 @@ def _unmake(path: str, known: list[int]) -> bool:
 # --- the record of running commands ---
 
 
-def _started(pid: int) -> str:
-    """Return a process's start time, which with its number is its identity; empty when it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read(4096).rsplit(b")", 1)[1].split()
-        # What was killed and waits for its parent has a number still.
-        return "" if fields[0] in (b"Z", b"X") else fields[19].decode()
-    except (OSError, IndexError):
-        return ""
+def _place(root: str | int) -> str:
+    """Return a path at which a folder is found; that of a descriptor leads to it wherever it was moved."""
+    return f"/proc/self/fd/{root}" if isinstance(root, int) else root
 
 
-def _recover_holders(record: dict[str, Any]) -> list[list[str]]:
-    """Forget commands whose process is gone; return the names that were absent when each began."""
-    # Entries of another length were written by another version, and do not say what was absent.
-    known = [one for one in record["holders"] if len(one) == 4]
-    record["holders"] = [one for one in known if _started(one[0]) == one[1]]
-    return [one[3] for one in known if one not in record["holders"]]
+def _recover_holders(root: str | int, record: dict[str, Any]) -> None:
+    """Set aside what commands left whose process was killed before it could do that, and forget them."""
+    for token in [one for one in record["holders"] if not running_commands.is_alive(root, one)]:
+        set_aside(root, record["holders"].pop(token))
 
 
-def _path(root: str) -> str:
+def _path(root: str | int) -> str:
     return f"{user_dirs.state_dir(root)}/{user_dirs.MOUNTS_RECORD}"
 
 
-def _read(root: str) -> dict[str, Any]:
+def _read(root: str | int) -> dict[str, Any]:
     try:
         with open(_path(root), "rb") as file:
             found = json.loads(file.read(1 << 20) or b"{}")
     except (OSError, ValueError):
         found = {}
-    made, holders = found.get("made", {}), found.get("holders", [])
-    return {"made": made if isinstance(made, dict) else {}, "holders": holders if isinstance(holders, list) else []}
+    return {name: one if isinstance(one := found.get(name), dict) else {} for name in ("made", "holders")}
 
 
-def _write(root: str, record: dict[str, Any]) -> None:
+def _write(root: str | int, record: dict[str, Any]) -> None:
     atomic.write(_path(root), json.dumps(record).encode(), 0o600, durably=False)
 
 
 @contextmanager
-def _record(root: str) -> Iterator[dict[str, Any]]:
+def _record(root: str | int) -> Iterator[dict[str, Any]]:
     """Yield the record, to be changed, under its lock."""
     path = _path(root)
     with atomic.locked(f"{path}.lock"):

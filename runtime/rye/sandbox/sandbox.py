@@ -29,8 +29,8 @@ Repositories that a command makes inside the project are looked at when it is ov
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Final, Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, cast
 
 from rye.call import context
 from rye.errors import RyeError, UsageError
@@ -176,9 +176,9 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     else:
         reason = "; ".join(why_not.values())
         confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), reason))
-    if mode == "require":
-        insist(confined, policy)
     try:
+        if mode == "require":
+            insist(confined.report, policy.required or properties_of(policy))
         # What bubblewrap mounts is open by now.
         _hold_to_root(policy)
     except RyeError:
@@ -223,22 +223,16 @@ def _unconfined(argv: list[str], policy: Policy, missing: dict[str, str]) -> Con
     return Confined(argv, env, (), {"kind": "none", "holds": [], "missing": missing})
 
 
-def insist(confined: Confined, policy: Policy) -> None:
-    """Raise `sandbox_unavailable` when a wanted property does not hold, and release the command."""
-    holds = confined.report["holds"]
-    lacking = {
-        name: confined.report["missing"].get(name, "not part of this policy")
-        for name in policy.required or properties_of(policy)
-        if name not in holds
-    }
+def insist(report: dict[str, Any], wanted: Iterable[str]) -> None:
+    """Raise `sandbox_unavailable` when a wanted property does not hold."""
+    missing = report["missing"]
+    lacking = {name: missing.get(name, "not part of this policy") for name in wanted if name not in report["holds"]}
     if not lacking:
         return
-    confined.close()
-    confined.finish()
     reported = "; ".join(f"{name} ({why})" for name, why in lacking.items())
     raise RyeError(
         "sandbox_unavailable",
-        f"The sandbox here ({confined.report['kind']}) does not give what is required: {reported}.",
+        f"The sandbox here ({report['kind']}) does not give what is required: {reported}.",
         f"{bubblewrap.advice()} Or let the user set sandbox.mode to auto.".lstrip(),
-        sandbox=confined.report,
+        sandbox=report,
     )

@@ -42,15 +42,13 @@ class Running(Record):
     """A command that runs and may change files.
 
     Attributes:
-        token: its name here.
-        process: identity of the process that will look when it ends (see `rye.process.job_supervisor`).
+        token: its name, see `rye.workspace.running_commands`.
         tool, actor: what the journal says of its changes.
         about: what it is, for people: the beginning of a command line.
         started: seconds since 1970.
     """
 
     token: str
-    process: dict[str, Any]
     tool: str
     actor: str
     about: str
@@ -247,17 +245,8 @@ def set_running(where: Path, commands: list[Running]) -> None:
     if not commands:
         (where / _RUNNING).unlink(missing_ok=True)
         return
-    record = {
-        one.token: {"process": one.process, "tool": one.tool, "actor": one.actor, "about": one.about, "started": one.started}
-        for one in commands
-    }
+    record = {one.token: {"tool": one.tool, "actor": one.actor, "about": one.about, "started": one.started} for one in commands}
     atomic.write(where / _RUNNING, json.dumps(record).encode(), 0o600, durably=False)
-
-
-def take_over(root: str | int, command: Running) -> None:
-    """Store a command under its present process, also where a look has dropped it with the one before. Raises OSError."""
-    with locked(root) as where:
-        set_running(where, [*(one for one in running(where) if one.token != command.token), command])
 
 
 def is_known(root: str | int) -> bool:

@@ -20,8 +20,8 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.journal import tree_changes
-from rye.process import job_supervisor
 from rye.snapshots import known_tree
+from rye.workspace import running_commands
 from support.calling import call, undo
 from support.harness import fingerprint
 from support.shell_calls import bash, record, set_sandbox
@@ -357,10 +357,11 @@ def killed_command(project, user_space, kind):
     env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
     host = subprocess.Popen([sys.executable, "-c", KILLED, str(project), kind], env=env, stdout=subprocess.PIPE, text=True)
     until((project / "there").exists)
-    pid = host.pid if kind == "command" else record(user_space, host.stdout.readline().strip())["supervisor"]["pid"]
+    pid = host.pid if kind == "command" else record(user_space, host.stdout.readline().strip())["supervisor"]
     os.kill(pid, signal.SIGKILL)
     host.communicate()
-    until(lambda: job_supervisor.identity(pid) is None)
+    (command,) = known_tree.running(known_tree.folder(str(project)))
+    until(lambda: not running_commands.is_alive(str(project), command.token))
 
 
 def first_look(project, way):

@@ -11,7 +11,7 @@ import pytest
 
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.process import job_supervisor, jobs, output_files
+from rye.process import jobs, output_files
 from rye.sandbox.sandbox import Confined
 from support.commands import confined, held
 from support.shell_calls import bash, job, record, started
@@ -66,14 +66,6 @@ def test_no_more_than_so_many_at_once(project, monkeypatch):
         assert jobs.ask(home, {"do": "end"}, 20) == {"ok": True}
 
 
-def test_a_supervisor_is_told_from_others_by_number_start_and_boot():
-    me = job_supervisor.identity(os.getpid())
-    assert me == job_supervisor.own_identity()
-    assert me["boot"]
-    assert job_supervisor.identity(2**22 + 1) is None
-    assert {**me, "start": me["start"] + 1} != job_supervisor.identity(os.getpid())
-
-
 def test_requests_that_make_no_sense_harm_nobody(project):
     job_id = start(project, "sleep 60")
     with jobs.home(str(project), job_id) as home:
@@ -89,7 +81,7 @@ def test_requests_that_make_no_sense_harm_nobody(project):
 def test_a_supervisor_asked_to_terminate_takes_the_job_with_it(project):
     job_id = start(project, "sleep 60")
     with jobs.home(str(project), job_id) as home:
-        os.kill(jobs.record(home)["supervisor"]["pid"], 15)
+        os.kill(jobs.record(home)["supervisor"], 15)
         assert until(lambda: jobs.record(home)["status"] == "ended")
         assert jobs.record(home)["why"] == "ended"
 

@@ -17,6 +17,7 @@ from rye.errors import RyeError, UsageError
 from rye.process import reaper
 from rye.sandbox import bubblewrap, hidden_paths, landlock, project_mounts, sandbox
 from rye.sandbox.sandbox import Policy, confine
+from rye.workspace import running_commands
 from support.shell_calls import bash
 from support.waiting import PATIENCE
 
@@ -144,7 +145,7 @@ def test_names_of_a_process_that_was_killed_while_it_made_them_go(project, made)
             return make(*arguments)
 
         project_mounts._make = stopped
-        project_mounts.shield(str(project))
+        project_mounts.shield(str(project), running_commands.begin(str(project)))
         os.kill(os.getpid(), signal.SIGKILL)
     # Nobody has asked how it ended: its number is still taken.
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -157,7 +158,8 @@ def test_names_of_a_process_that_was_killed_while_it_made_them_go(project, made)
 
 def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
     if not bubblewrap.ability().by_descriptor:
-        assert not project_mounts.shield(str(project), when_present=False).open
+        with running_commands.running(str(project)) as token:
+            assert not project_mounts.shield(str(project), token, when_present=False).open
         return
     (user_space / "keys").mkdir()
     (user_space / "keys/key").write_text("secret")
@@ -402,9 +404,9 @@ def test_a_protected_file_with_another_name_is_told(bubblewrapped, project, path
 
 
 def test_a_folder_that_cannot_be_written_needs_no_cover(project):
-    shield = project_mounts.shield("/proc/self")
-    assert shield.pinned == ()
-    project_mounts.release("/proc/self", shield.token)
+    with running_commands.running("/proc/self") as token:
+        assert project_mounts.shield("/proc/self", token).pinned == ()
+        project_mounts.release("/proc/self", token)
 
 
 def test_a_linked_worktree_can_read_its_repository(bubblewrapped, tmp_path, monkeypatch):

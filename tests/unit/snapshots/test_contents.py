@@ -126,11 +126,12 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from rye.journal import tree_changes, tree_undo, journal
 from rye.edits import undo
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 project, size = sys.argv[2], int(sys.argv[3])
 def changed(change):
     with Workspace(project) as ws:
-        recording = tree_changes.begin(ws, "rye/bash/bash", "x")
+        recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "x")
         change()
         return tree_changes.end(ws, recording)
 large = Path(project, "large")
@@ -174,11 +175,12 @@ def test_the_state_folder_stays_within_its_bounds(project, user_space):
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("record: {max_bytes: 8388608}\njournal: {max_bytes: 1048576}\n")
     from rye.journal import tree_changes
+    from rye.workspace import running_commands
     from rye.workspace.workspace import Workspace
 
     for number in range(24):
         with Workspace(str(project)) as ws:
-            recording = tree_changes.begin(ws, "rye/bash/bash", "x")
+            recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "x")
             (project / f"f{number % 5}").write_bytes(os.urandom(MB))
             found = tree_changes.end(ws, recording)
         state = Path(user_dirs.state_dir(str(project)))
@@ -195,6 +197,7 @@ def test_a_change_just_made_is_undone_where_the_record_is_nearly_full(project, u
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("record: {max_bytes: 7340032}\n")
     from rye.journal import tree_changes
+    from rye.workspace import running_commands
     from rye.workspace.workspace import Workspace
 
     def write():
@@ -205,7 +208,7 @@ def test_a_change_just_made_is_undone_where_the_record_is_nearly_full(project, u
 
     before = write()
     with Workspace(str(project)) as ws:
-        recording = tree_changes.begin(ws, "rye/bash/bash", "x")
+        recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "x")
         write()
         entry = tree_changes.end(ws, recording).entry_id
     undone = rye.execute("rye/file-system/undo", {"entry_id": entry}, project_path=str(project))

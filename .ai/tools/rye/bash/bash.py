@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:11Z:6150309724346b8829d8884b1a99a0898beb1b486d168bffe9efce4baf2d8682:PqOsPKhCSSg72zmyTN-sLirsrsW-rHE4NkKnAreCtENbIxlMhc6BUunAJmFhFBi3QWa7F24A0hxRk0eGOXX2CA==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:09:23Z:d4cc2f9bca0ed4ed46a1ff24693b41942292e9da3330d3ec16406063a75bf8bf:P55QUnHqBAxA5_cSWytSgcy82cB4Kw_r1iCbrs_k71DvZn6038wkHi1rP4nyums-3mlMZWyf03bXEVXjJFWIBA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -31,11 +31,12 @@ from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import file_history, tree_changes
 from rye.plain_class import changed
-from rye.process import job_report, jobs, output_files, run, terminal_text
-from rye.process.autorun import command_check, git_settings
+from rye.process import guarded_run, job_report, jobs, output_files, run, terminal_text
+from rye.process.autorun import git_settings
 from rye.process.output_files import Capture
 from rye.process.sandbox_hints import LeftFiles, explained
 from rye.sandbox import sandbox
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -174,17 +175,16 @@ def _recorded(
     ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left_files: LeftFiles, command: str, start: _Start
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
-    recording, confined, look = _confined(ws, left_files.argv, policy, mode, command)
-    try:
-        result = start(confined)
-    finally:
-        # Before `finish`, which removes the names that the look compares.
-        set_aside = command_check.end(look, confined.report, ws.fd)
-        confined.close()
-        moved = confined.finish()
-        recorded = tree_changes.end(ws, recording)
+    with running_commands.running(ws.fd) as token:
+        recording, guarded = _begun(ws, token, left_files.argv, policy, mode, command)
+        try:
+            result = start(guarded.confined)
+        finally:
+            guarded.confined.close()
+            set_aside, moved = guarded.end(ws.fd)
+            recorded = tree_changes.end(ws, recording)
     result |= tree_changes.fields(recorded)
-    return explained(result, ws.real, set_aside, moved, left_files.hint(confined.report))
+    return explained(result, ws.real, set_aside, moved, left_files.hint(guarded.confined.report))
 
 
 def _as_job(
@@ -193,43 +193,39 @@ def _as_job(
     """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
-    recording, confined, look = _confined(ws, [_shell(), "-c", params["command"]], policy, mode, params["command"])
-    facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
-    try:
-        after, recorded = tree_changes.after_job(recording), tree_changes.to_hand_over(ws, recording)
-        job_id = jobs.start(ws.fd, confined, cwd_fd, facts, params.get("timeout"), input_bytes, look, after, recorded)
-    except BaseException:
-        tree_changes.drop(ws, recording)
-        command_check.end(look, confined.report, ws.fd)
-        confined.finish()
-        raise
-    finally:
-        confined.close()
+    # Once the job is started, its supervisor runs the command.
+    with running_commands.running(ws.fd) as token:
+        recording, guarded = _begun(ws, token, [_shell(), "-c", params["command"]], policy, mode, params["command"])
+        confined, after = guarded.confined, tree_changes.after_job(recording)
+        facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
+        try:
+            seconds = params.get("timeout")
+            job_id = jobs.start(ws.fd, confined, cwd_fd, facts, seconds, input_bytes, guarded.look, after, token)
+        except BaseException:
+            tree_changes.drop(ws, recording)
+            guarded.end(ws.fd)
+            raise
+        finally:
+            confined.close()
     shows = call_text("job", action="read", job_id=job_id)
     return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
 
 
-def _confined(
-    ws: Workspace, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
-) -> tuple[tree_changes.Recording, sandbox.Confined, command_check.Look]:
-    """Begin the record of changes, make the sandbox, and begin the look at repositories that its report asks for.
+def _begun(
+    ws: Workspace, token: str, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
+) -> tuple[tree_changes.Recording, guarded_run.Guarded]:
+    """Begin the record of changes, then what guards the command."""
+    recording = tree_changes.begin(ws, token, __item_id__, command)
 
-    Under "require" a command is refused where no look can be made: what it puts into a repository would stay.
-    """
-    recording = tree_changes.begin(ws, __item_id__, command)
+    def confine(token: str) -> _Confined:
+        return sandbox.confine(argv, changed(policy, token=token), mode)
+
     try:
-        confined = sandbox.confine(argv, policy, mode)
-        look = command_check.begin(ws, confined, functools.partial(file_history.by_our_tools, ws))
-        try:
-            if mode == "require":
-                sandbox.insist(confined, policy)
-        except RyeError:
-            command_check.end(look, confined.report, ws.fd)
-            raise
+        ours = functools.partial(file_history.by_our_tools, ws)
+        return recording, guarded_run.begin(ws, token, confine, ours, mode, policy.required)
     except BaseException:
         tree_changes.drop(ws, recording)
         raise
-    return recording, confined, look
 
 
 @contextmanager

@@ -39,7 +39,7 @@ _EPILOG = """\
              takes no more. Their changes cannot be undone afterwards, and their jobs are forgotten
   adopt ID   give this project the lost state ID: its changes (undo), jobs, patches and line IDs"""
 # What belongs to running commands of one folder, or is made anew for each.
-_NOT_MOVED = (user_dirs.PROJECT_FILE, "shielded.json", "journal/index", "journal/aged")
+_NOT_MOVED = (user_dirs.PROJECT_FILE, user_dirs.MOUNTS_RECORD, "journal/index", "journal/aged")
 
 
 def _build(parser: argparse.ArgumentParser) -> None:

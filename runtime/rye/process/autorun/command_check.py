@@ -25,7 +25,6 @@ from typing import Any, Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
-from rye.process import job_supervisor
 from rye.process.autorun.findings import (
     EXEC,
     NAME,
@@ -42,7 +41,7 @@ from rye.process.autorun.findings import (
     settings_shown,
 )
 from rye.sandbox.policy import Confined
-from rye.workspace import atomic_replace, protected_paths, repositories
+from rye.workspace import atomic_replace, protected_paths, repositories, running_commands
 from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"
@@ -54,9 +53,9 @@ _MAX_PARSED: Final = 1_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
-# The record: marks of what is the user's, and of what could not be set aside; the commands that run, each with its process; and
-# the questionable settings of files, by their digest.
-_SHAPE: Final = {"known": list, "refused": list, "running": dict, "parsed": dict}
+# The record: marks of what is the user's, and of what could not be set aside; the commands after which no look was made yet;
+# and the questionable settings of files, by their digest.
+_SHAPE: Final = {"known": list, "refused": list, "running": list, "parsed": dict}
 
 
 class Look(NamedTuple):
@@ -64,7 +63,7 @@ class Look(NamedTuple):
 
     Attributes:
         root: the real path of the project.
-        token: what the record knows the command by; empty: no look is made.
+        token: of the command, see `rye.workspace.running_commands`; empty: no look is made.
         own: the sandbox keeps the settings and hooks of the project's own repository from being changed, and the names that
             it can cover.
         names: the protected names that the user has not allowed. The look does not read the settings for them: a job's
@@ -84,20 +83,20 @@ class Look(NamedTuple):
     identity: Sequence[int]
 
 
-def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set[str]]) -> Look:
+def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterable[str]], set[str]]) -> Look:
     """Look what the user has, and note that a command begins. Where no sandbox was asked for, no look is made.
 
     Where it cannot be made, the report lists `protected_names` as missing.
 
     Args:
         ws: the project.
+        token: names the running command; empty where its record could not be begun.
         confined: the command.
         ours: returns those of some paths that one of our own tools wrote last; asked for what is new since the last look.
     """
     report = confined.report
     if report["kind"] == "none" or "project_read_only" in report["holds"]:
         return Look(ws.real, "", own=False, names=(), covered={}, known=(), identity=ws.identity)
-    token = os.urandom(8).hex()
     forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
@@ -106,6 +105,8 @@ def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set
     covered = {**dict.fromkeys(bare, (0, 0)), **{path: _identity(path) for path in confined.covered}}
     look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
     try:
+        if not token:
+            raise OSError(errno.EIO, "the user's state folder cannot be used")
         with opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
             found = _all(tree, before, forbidden, own=False)
@@ -120,7 +121,7 @@ def begin(ws: Workspace, confined: Confined, ours: Callable[[Iterable[str]], set
                 # What is gone is the user's no more: a command could make it again.
                 record["known"] = sorted({one.mark for one in found} & (users | {*(record["known"] or ())}))
                 record["parsed"] = tree.parsed
-                record["running"][token] = job_supervisor.own_identity()
+                record["running"].append(token)
                 look = look._replace(known=record["known"])
     except (OSError, repositories.TooLargeError) as err:
         # No look rather than no command: without the record nothing can be compared.
@@ -149,13 +150,6 @@ def _miss(report: dict[str, Any], why: str) -> None:
     if "protected_names" in report["holds"]:
         report["holds"].remove("protected_names")
         report["missing"]["protected_names"] = why
-
-
-def take_over(look: Look) -> None:
-    """Become the process that will make the look."""
-    with suppress(OSError), opened(look.root, look.identity) as tree, _record(tree) as record:
-        if look.token in record["running"]:
-            record["running"][look.token] = job_supervisor.own_identity()
 
 
 def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
@@ -201,10 +195,9 @@ def _look(tree: Tree, look: Look) -> list[dict[str, str]]:
         record["known"] = sorted(known.union(record["known"] or ()))
         record["refused"] = sorted({one.mark for one in remaining})
         record["parsed"] = tree.parsed
-        for other, process in list(record["running"].items()):
-            # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
-            if other == look.token or (other in before["running"] and job_supervisor.identity(process["pid"]) != process):
-                record["running"].pop(other, None)
+        # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
+        over = {look.token, *(one for one in before["running"] if not running_commands.is_alive(tree.fd, one))}
+        record["running"] = [one for one in record["running"] if one not in over]
     return moved
 
 
@@ -475,4 +468,4 @@ def _stored(path: str) -> dict[str, Any]:
             return {name: found[name] for name in _SHAPE}
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    return {"known": None, "refused": [], "running": {}, "parsed": {}}
+    return {"known": None, "refused": [], "running": [], "parsed": {}}

@@ -13,6 +13,7 @@ import pytest
 
 from rye.process.autorun import command_check, git_settings
 from rye.sandbox.policy import Confined
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
@@ -42,8 +43,8 @@ def root(project):
 
 def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
-    with Workspace(root) as ws:
-        look = command_check.begin(ws, confined(), lambda _: set())
+    with Workspace(root) as ws, running_commands.running(ws.fd) as token:
+        look = command_check.begin(ws, token, confined(), lambda _: set())
         for command in commands:
             subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
         return command_check.end(look, report(), ws.fd)
@@ -160,16 +161,14 @@ def test_what_a_path_leads_to_is_judged_at_each_look(root):
 
 
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
-    with Workspace(root) as ws:
-        command_check.begin(ws, confined(), lambda _: set())
+    with Workspace(root) as ws, running_commands.running(ws.fd) as token:
+        command_check.begin(ws, token, confined(), lambda _: set())
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
-    record = json.loads(path.read_bytes())
-    ((token, process),) = record["running"].items()
-    path.write_text(json.dumps({**record, "running": {token: {**process, "start": 1}}}))
+    assert json.loads(path.read_bytes())["running"] == [token]
     assert [one["what"] for one in looked(root, "true")] == ["core.pager"]
-    assert json.loads(path.read_bytes())["running"] == {}
+    assert json.loads(path.read_bytes())["running"] == []
 
 
 def test_what_a_job_made_is_found_by_a_command_that_ends_while_it_runs(project):
@@ -207,7 +206,7 @@ def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
     with Workspace(root) as ws:
-        look = command_check.begin(ws, Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set())
+        look = command_check.begin(ws, "", Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set())
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
         assert command_check.end(look, report(), ws.fd) == []

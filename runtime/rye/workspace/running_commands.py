@@ -1,0 +1,162 @@
+"""Which commands run: `running/TOKEN` in the project's state folder, locked by the process that runs the command.
+
+The kernel drops the lock when that process ends, however it ends. So a command lives exactly as long as its file is locked, and
+no process number, start time or boot has to be compared. A command is passed on with its descriptor: a job's supervisor
+inherits it. Nothing else does: the descriptor closes at exec, and forked children close theirs.
+
+Where the file system of the state folder has no locks, a command lives as long as its file is there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from rye.config import user_dirs
+from rye.fs import atomic
+
+FOLDER: Final = "running"
+
+Handle = tuple[str, int, str]
+"""A token, the descriptor of its file and the path."""
+
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_ASKED: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+# Commands that this process runs: token -> (descriptor, path). The guard is held at a fork, too.
+_held: dict[str, tuple[int, str]] = {}
+_guard = threading.Lock()
+
+
+def begin(root: str | int) -> str:
+    """Note that this process runs a command, and return its token, which names it everywhere; `end` it. Raises OSError."""
+    folder = f"{user_dirs.state_dir(root)}/{FOLDER}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _sweep(folder)
+    while True:
+        token = os.urandom(8).hex()
+        path = f"{folder}/{token}"
+        with _guard:
+            fd = os.open(path, _NEW, 0o600)
+            try:
+                _lock(fd, fcntl.LOCK_EX)
+                # Another process may have swept it away before it was locked.
+                if os.fstat(fd).st_nlink:
+                    _held[token] = fd, path
+                    return token
+            except BaseException:
+                os.close(fd)
+                raise
+            os.close(fd)
+
+
+@contextmanager
+def running(root: str | int) -> Iterator[str]:
+    """Have a command of this process live for the block; yields its token, empty where the state folder cannot be used."""
+    token = ""
+    with suppress(OSError):
+        token = begin(root)
+    try:
+        yield token
+    finally:
+        end(token)
+
+
+def end(token: str) -> None:
+    """Note that a command of this process is over; nothing where it was passed on, or is over already."""
+    with _guard:
+        fd, path = _held.pop(token, (-1, ""))
+        if fd < 0:
+            return
+        with suppress(OSError):
+            os.unlink(path)
+        # Not only closed: a process that is being started may have the descriptor still.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+
+
+def handle(token: str) -> Handle:
+    """Return what `take` needs in another process, which must inherit the descriptor. Raises KeyError: it does not run here."""
+    return (token, *_held[token])
+
+
+def pass_on(token: str) -> None:
+    """Note that another process, which has inherited the descriptor, runs this command from now on."""
+    with _guard:
+        fd, _ = _held.pop(token, (-1, ""))
+        if fd >= 0:
+            os.close(fd)
+
+
+def take(command: Handle) -> None:
+    """Run a command that another process has begun, by the descriptor that this one has inherited."""
+    token, fd, path = command
+    with _guard:
+        # What this process starts must not inherit it: a program that lives on would keep the command alive.
+        os.set_inheritable(fd, False)
+        _held[token] = fd, path
+
+
+def is_alive(root: str | int, token: str) -> bool:
+    """Tell whether the process lives that runs a command. Where that cannot be found out it counts as living."""
+    try:
+        return _is_locked(f"{user_dirs.state_dir(root)}/{FOLDER}/{token}")
+    except OSError:
+        return True
+
+
+def is_alive_from(job: int, token: str) -> bool:
+    """Tell the same by a descriptor of a job's folder, which lies in the same state folder."""
+    return _is_locked(f"../../{FOLDER}/{token}", job)
+
+
+def _is_locked(path: str, dir_fd: int | None = None) -> bool:
+    try:
+        fd = os.open(path, _ASKED, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # Out of descriptors, say: to take a living command for a dead one would open what guards it.
+        return True
+    try:
+        # Shared: those who ask at the same time must not take each other for the one that runs it.
+        return not _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, kind: int) -> bool:
+    """Lock a file; tell whether that was done. Raises OSError."""
+    try:
+        fcntl.flock(fd, kind)
+    except BlockingIOError:
+        return False
+    except OSError as err:
+        if err.errno not in atomic.NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+def _sweep(folder: str) -> None:
+    """Remove what killed processes left."""
+    for name in os.listdir(folder):
+        path = f"{folder}/{name}"
+        if not _is_locked(path):
+            with suppress(OSError):
+                os.unlink(path)
+
+
+def _forget() -> None:
+    """Close a forked child's copies: the commands are its parent's, and would outlive it."""
+    for fd, _ in _held.values():
+        os.close(fd)
+    _held.clear()
+    _guard.release()
+
+
+os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget)
