@@ -85,6 +85,8 @@ def undo(
         tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
+        if entry_id is not None:
+            entry_id, batch_id = history.meant(entry_id)
         if list:
             if entry_id is not None:
                 return _hunk_listing(ws, history, journal.find(ws, entry_id), path, offset)
