@@ -191,9 +191,32 @@ def test_what_changed_comes_with_the_lines_around_it(project, file):
     version = shown(project).rpartition("[version ")[2].rstrip("]")
     edit(project, "2+|new", "5 delete")
     output = shown(project, changes_since=version)
-    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n[gone: 5]\n[version ")
+    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n4\tline 4\n-\tline 5\n6\tline 6\n[version ")
     again = output.rpartition("[version ")[2].rstrip("]")
     assert shown(project, changes_since=again) == f"[no changes since version {again}]"
+
+
+def test_one_review_shows_what_is_new_and_gone_in_several_files(project, file):
+    (project / "g.txt").write_text("one\ntwo\n")
+    versions = re.findall(r"version (\w+)", shown(project, more=["g.txt"]))
+    edit(project, "1|ONE", "3-4 delete", "g.txt:2|TWO")
+    output = shown(project, changes_since=" ".join(versions), more=["g.txt"])
+    first, second = output.split("\ng.txt:\n")
+    assert first.split("\n")[:-1] == ["-\tline 1", "8\tONE", "2\tline 2", "-\tline 3", "-\tline 4", "5\tline 5"]
+    assert second.split("\n")[:-1] == ["1\tone", "-\ttwo", "3\tTWO"]
+    # With one version the other files are read as they are.
+    assert "1\tone\n3\tTWO\n[version" in shown(project, changes_since=versions[0], more=["g.txt"])
+    # What another program changed has no recorded text.
+    file.write_bytes(file.read_bytes().replace(b"line 7\n", b""))
+    assert "[gone: 1, 3-4, 7]" in shown(project, changes_since=versions[0])
+
+
+def test_what_is_gone_is_bounded_and_named_where_its_text_is_unknown(project, file):
+    file.write_text("".join(f"{'x' * 3_000} {number}\n" for number in range(400)))
+    version = re.search(r"version (\w+)", shown(project, limit=1))[1]
+    shown(project)
+    file.write_text("one\n")
+    assert len(shown(project, changes_since=version)) < 50_000
 
 
 PASTED = "2\tline 2"
