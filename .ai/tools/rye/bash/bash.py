@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:11Z:6150309724346b8829d8884b1a99a0898beb1b486d168bffe9efce4baf2d8682:PqOsPKhCSSg72zmyTN-sLirsrsW-rHE4NkKnAreCtENbIxlMhc6BUunAJmFhFBi3QWa7F24A0hxRk0eGOXX2CA==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:07:46Z:7154a07eb4f09165270f39425ceab31e25d33e01e6e9263ecfa233868f604bc3:qMh6Yzim2RIF8G9OXh3HfXGhJ4lkRfeNCSQqCn95CvrbHciXZEAF-X997N2zGrd--PByRNNT8P_SXX5YriF7CQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -59,7 +59,7 @@ Requires: command; each is a new shell without a terminal.
 Does not: keep cd or variables; write outside the project where the sandbox holds.
 Side effects: the command's.
 Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
-Prefer it to build, test and use git; use the file tools for files."""
+Prefer it to build, test and use git."""
 __agent_parameters__ = {
     "command": "",
     "timeout": "Seconds, at most 600; 120 if not given",
@@ -205,8 +205,10 @@ def _as_job(
         raise
     finally:
         confined.close()
-    shows = call_text("job", action="read", job_id=job_id)
-    return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
+    waits = call_text("job", action="wait", job_id=job_id)
+    return ok(
+        f"Started as job {job_id}. {waits} waits for its end and shows its output.", job_id=job_id, sandbox=confined.report
+    )
 
 
 def _confined(

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:33:37Z:1aa6c046474e763df75d06219a7cd68a9d2746659c5d711127fa6b35ab196350:gD3mvu7_lWdGQXbDUHr8QMjh30s1qJX_JWD2WOQxpsiQbEJil_UIa7pO5ETR_vbdHEeSPsYYNdRgUPz3fcOrBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:02:37Z:51560d52a8330e6e2685c729eca28e015a4b61d54c9daff3367f609e90f0bc22:IgYkbqXU0dsMpV3W-LxWuUX-MztnvBfoh0Yik24oskcRCCFu4ms7T3gSfH3-dd7SCXzARFsxYSigT0HcHdouAw==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -31,15 +31,15 @@ __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
-"12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
+"12|new text" or "12-15|one\\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
 "12-15 move after 40" (or copy, before); "find|old|new" replaces exact text that stands once ("find 3|…" three times; any sign
 for the bar: "find#a|b#c"). "b.py:" before any of these is another file; "b.py rename to c.py", "b.py delete file".
 Requires: lines that were shown (find needs none).
-Does not: guess or apply a part: refused changes come back with the lines as they are.
+Does not: guess or apply a part: a refusal shows the lines as they are.
 Side effects: writes files; one undo takes the call back.
 Returns: addresses, old -> new; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only", "encoding": ""}
+__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:44:52Z:918062cf05d50e638d9e6675a056b73f0f405b9b71cc0e84504aaf4822dd7297:JyvF3JDk8gmn5_xe2f7qcal_mU_v0W3e3AFbjqxuAc-d4mLDa1Lm3ZlevBkEwp6Ib2_bz86vMBv29MdNn2sSBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:09:28Z:96a03cedc0f8fbec26ebc2008cd2e260fb62e91ed03ff571265b899ba38bf965:c_QBSXaVatPhsoAyAopZC-3taFgG7bfQStAfItuT_Uz6LkjS63m9mDTKA9mKxbs06l-sNByWA6LFjF76gkVODA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -43,7 +43,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
-__tool_description__ = "Read a text file with persistent line IDs, a window at a time"
+__tool_description__ = "Read a text file with persistent line IDs, or only a part of a large file, a window at a time"
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
@@ -59,7 +59,7 @@ __agent_parameters__ = {
     "offset": "First line, from 1; negative from the end",
     "limit": "",
     "changes_since": 'Version of an earlier read; of several files: "x y"',
-    "encoding": "Only where it is not recognised",
+    "encoding": "",
     "more": 'Other files and ranges: ["b.py", "b.py:20-40"]; ":200-240" is of file_path',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}

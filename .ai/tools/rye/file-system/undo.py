@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:58:17Z:a9ff661a48fd9ad825f940946cba4ae385397404373621f178342108ccb28f7c:dS1_B06ATXlT3gYfbvAOLYTMowYHHsiXdbHonG83Q4xDN-ZtxVCXNdNeRAAJKl69vPIfrNhYJ6hWGflHaggeAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:02:38Z:989fae799f11dac29a10e073d754f0cc1855d3c394fdbab422b42242070138d2:xm1CL3B1GuNml8cL5LWGUHpFAFqqIX5UCKXSeKP7-dMl8lJ0GlzhirSY9uqe02ARx6QzFLt9zZ6u9jfrfOebBA==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -24,9 +24,9 @@ __tool_description__ = "Undo, redo or list the changes made by the file tools"
 __item_id__ = "rye/file-system/undo"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
-__agent_description__ = """Take back your last change of files, or a named one; take back an undo to redo.
-Requires: nothing; file_path for the last change of that file, entry_id for any.
-Does not: touch lines changed since: then it refuses and says so.
+__agent_description__ = """Take back your last change, or a named one; an undo, to redo.
+Requires: nothing; file_path for your last change of it, entry_id for any.
+Does not: touch lines changed since.
 Side effects: changes files; can be undone.
 Returns: the diff; list=true: one row a call, with entry_id its diff.
 Prefer it to retyping old text."""
