@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Hunk(NamedTuple):
@@ -121,3 +121,11 @@ def _grown(hunk: Hunk) -> int:
 
 def _terminated(text: str) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")[:-1]] + [last for last in [text.rpartition("\n")[2]] if last]
+
+
+def find_words(old: str, new: str, where: str = "", count: int = 1) -> dict[str, Any] | str:
+    """Return the change of exact text as one string, with a sign that neither text has; an object where each sign is in one."""
+    sign = next((sign for sign in "|#~^@!%" if sign not in old + new), None)
+    if sign is None:
+        return {**({"line_id": where} if where else {}), "find": old, "replace": new, **({"count": count} if count > 1 else {})}
+    return f"{where}{' ' * bool(where)}find{f' {count}' if count > 1 else ''}{sign}{old}{sign}{new}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from changes import Hunk, hunks, joined, lines_of, named, quoted
+from changes import Hunk, find_words, hunks, joined, lines_of, named, quoted
 
 import rye
 from rye.agents.model_text import answer_of
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ROW = re.compile(r"(?:(\d+[g-z]*)\t|\d*:? ?\[LID:([0-9a-z]+)\] ?)(.*)", re.DOTALL)
-_VERSION = re.compile(r"^\[version (\w+)(?:; \d+ lines)?\]$", re.MULTILINE)
+_VERSION = re.compile(r"^\[version (\w+)(?:; [^\]]*)?\]$", re.MULTILINE)
+_RECEIPT = re.compile(r"^\S[^\t]* -> (.+)$", re.MULTILINE)
 _WINDOW = re.compile(r":\d+(-\d+)?$")
 _NEXT = re.compile(r"Call read\(.*offset=(\d+).*\) to see more")
+_LETTERS = "ghjkmnpqrstuvwxyz"
 _CLOSE = 1
-_WORTH = 8
 _NEAR = 20
 _FEW = 60
 _MOSTLY = 0.7
@@ -162,14 +163,20 @@ class RyeCaller:
         if all(_is_seen(hunk, rows, shown) for hunk in wide):
             changes: list[Any] = [_change(hunk, new, rows) for hunk in wide]
         else:
-            changes, more = [{"find": quote, "replace": text} for quote, text, _ in quoted(before, after)], {}
+            changes, more = [find_words(quote, text) for quote, text, _ in quoted(before, after)], {}
         made = self.call("edit_lines", file_path=path, changes=changes, **more)
         for hunk in wide:
             for address, _ in rows[hunk.start : hunk.stop]:
                 self.known.get(path, {}).pop(address, None)
         if not made.is_error:
             self._learn(path, made.text)
+            self._take_receipt(path, made.text)
         return not made.is_error
+
+    def _take_receipt(self, path: str, text: str) -> None:
+        """Remember which addresses the lines have that were sent: the receipt names them in their order."""
+        named = {name for row in _RECEIPT.findall(text) for part in row.split(", ") for name in _spelled_out(part)}
+        self.known.setdefault(path, {}).update((address, line) for address, line in self.rows(path) if address in named)
 
 
 def _is_seen(hunk: Hunk, rows: list[tuple[str, str]], shown: dict[str, str]) -> bool:
@@ -180,6 +187,14 @@ def _is_seen(hunk: Hunk, rows: list[tuple[str, str]], shown: dict[str, str]) -> 
         behind = hunk.start > 0 and bool(rows[hunk.start - 1][1])
         first, last = (hunk.start - 1, hunk.start) if behind else (hunk.start, min(hunk.start + 1, len(rows)))
     return all(not text or _same(shown.get(address), text) for address, text in rows[first:last])
+
+
+def _spelled_out(part: str) -> list[str]:
+    """Return the addresses of `12` or `12-15`."""
+    first, _, last = part.partition("-")
+    digits = first.rstrip(_LETTERS)
+    stop = int(last.rstrip(_LETTERS) or digits)
+    return [f"{number}{first[len(digits) :]}" for number in range(int(digits), stop + 1)]
 
 
 def _runs(positions: list[int]) -> list[tuple[int, int]]:
@@ -196,7 +211,7 @@ def _runs(positions: list[int]) -> list[tuple[int, int]]:
 def _same(shown: str | None, text: str) -> bool:
     if shown is None or shown == text:
         return shown is not None
-    # A long line is shown in part, and so is one in an edit's answer that the model wrote or was shown before.
+    # A long line is shown in part.
     return text.startswith(shown[:-1]) if shown.endswith("…") else len(text) > 1_000 and shown[:500] == text[:500]
 
 
@@ -218,8 +233,8 @@ def _change(hunk: Hunk, new: list[str], rows: list[tuple[str, str]]) -> str | di
     whole = "\n".join([f"{where}|{lines[0]}", *lines[1:]])
     part = _part(rows[hunk.start][1], lines[0]) if first == last and len(lines) == 1 else None
     if part is not None:
-        found = {"line_id": _name(first), "find": part[0], "replace": part[1]}
-        if len(str(found)) + _WORTH < len(whole):
+        found = find_words(*part, first)
+        if len(str(found)) < len(whole):
             return found
     return whole
 
@@ -238,7 +253,3 @@ def _part(old: str, new: str) -> tuple[str, str] | None:
 
 def _same_start(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-
-
-def _name(address: str) -> str | int:
-    return int(address) if address.isdigit() and len(address) < 6 else address

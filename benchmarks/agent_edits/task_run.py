@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from changes import lines_of, quoted
+from changes import find_words, lines_of, quoted
 from price import Cost, put, said
 from rye_caller import Call, RyeCaller
 from tasks import Block, Insert, Operation, Replace, Task
@@ -168,12 +168,11 @@ def _of_file(operation: Operation, change: dict[str, Any] | str, first: str) -> 
     return {"file_path": operation.file, **change} if isinstance(change, dict) else f"{operation.file}:{change}"
 
 
-def _replace(caller: RyeCaller, one: Replace) -> dict[str, Any]:
-    words: dict[str, Any] = {"find": one.old, "replace": one.new} | ({"count": one.count} if one.count > 1 else {})
+def _replace(caller: RyeCaller, one: Replace) -> dict[str, Any] | str:
     if not one.title:
-        return words
+        return find_words(one.old, one.new, count=one.count)
     first, last = _located(caller, one.file, one.title, one.end)
-    return ({"line_id": first} if first == last else {"start_line_id": first, "end_line_id": last}) | words
+    return find_words(one.old, one.new, first if first == last else f"{first}-{last}", one.count)
 
 
 def _insert(caller: RyeCaller, one: Insert) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rye.edits.edit_files import Edited, edit_files, edit_lines
     from rye.edits.whole_file import Replaced, replace_file
     from rye.errors import EditError, RyeError, UsageError, WorkspaceError
+    from rye.journal.file_history import places_since
     from rye.line_ids.document import Document, view_lines
     from rye.line_ids.notebook_view import notebook_view
     from rye.lsp.check import checked
@@ -49,6 +50,7 @@ _PLACES = {
     "output_budget": "call.context.output_budget",
     "pdf_pages": "web.pdf_text.pdf_pages",
     "picture": "workspace.pictures.picture",
+    "places_since": "journal.file_history.places_since",
     "replace_file": "edits.whole_file.replace_file",
     "view_lines": "line_ids.document.view_lines",
 }
@@ -78,6 +80,7 @@ __all__ = [
     "output_budget",
     "pdf_pages",
     "picture",
+    "places_since",
     "replace_file",
     "view_lines",
 ]

@@ -1,5 +1,6 @@
 """Editing by short address: one identity with the ID, told apart from line numbers, loud when it is stale."""
 
+import json
 import re
 import shutil
 
@@ -35,8 +36,8 @@ def test_a_read_prints_numbers_and_the_short_version(project, file):
 
 def test_numbers_stay_with_their_lines(project, file):
     shown(project)
-    answer = edit(project, {"after_line_id": 2, "new_content": "new"})
-    assert "8\tnew" in answer["output"]
+    answer = edit(project, {"after_line_id": 2, "new_content": "new"}, diff=False)
+    assert answer["output"].startswith("2+ -> 8\n[version ")
     edit(project, {"line_id": "5", "new_content": "five"}, {"line_id": 8, "new_content": "NEW"})
     assert file.read_bytes() == b"line 1\nline 2\nNEW\nline 3\nline 4\nfive\nline 6\nline 7\n"
 
@@ -134,7 +135,7 @@ def test_models_get_the_short_form_and_items_the_ids(project, file):
     file.write_bytes(b"top\n" + file.read_bytes())
     answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": [{"line_id": 2, "new_content": "two"}]})
     assert "---" not in answer
-    assert answer.startswith("1\tline 1\n9\ttwo\n3\tline 3\n[version ")
+    assert answer.startswith("2 -> 9\n[version ")
 
 
 @pytest.mark.parametrize("codec", ["utf-16", "utf-8"])
@@ -190,9 +191,32 @@ def test_what_changed_comes_with_the_lines_around_it(project, file):
     version = shown(project).rpartition("[version ")[2].rstrip("]")
     edit(project, "2+|new", "5 delete")
     output = shown(project, changes_since=version)
-    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n[gone: 5]\n[version ")
+    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n4\tline 4\n-\tline 5\n6\tline 6\n[version ")
     again = output.rpartition("[version ")[2].rstrip("]")
     assert shown(project, changes_since=again) == f"[no changes since version {again}]"
+
+
+def test_one_review_shows_what_is_new_and_gone_in_several_files(project, file):
+    (project / "g.txt").write_text("one\ntwo\n")
+    versions = re.findall(r"version (\w+)", shown(project, more=["g.txt"]))
+    edit(project, "1|ONE", "3-4 delete", "g.txt:2|TWO")
+    output = shown(project, changes_since=" ".join(versions), more=["g.txt"])
+    first, second = output.split("\ng.txt:\n")
+    assert first.split("\n")[:-1] == ["-\tline 1", "8\tONE", "2\tline 2", "-\tline 3", "-\tline 4", "5\tline 5"]
+    assert second.split("\n")[:-1] == ["1\tone", "-\ttwo", "3\tTWO"]
+    # With one version the other files are read as they are.
+    assert "1\tone\n3\tTWO\n[version" in shown(project, changes_since=versions[0], more=["g.txt"])
+    # What another program changed has no recorded text.
+    file.write_bytes(file.read_bytes().replace(b"line 7\n", b""))
+    assert "[gone: 1, 3-4, 7]" in shown(project, changes_since=versions[0])
+
+
+def test_what_is_gone_is_bounded_and_named_where_its_text_is_unknown(project, file):
+    file.write_text("".join(f"{'x' * 3_000} {number}\n" for number in range(400)))
+    version = re.search(r"version (\w+)", shown(project, limit=1))[1]
+    shown(project)
+    file.write_text("one\n")
+    assert len(shown(project, changes_since=version)) < 50_000
 
 
 PASTED = "2\tline 2"
@@ -434,3 +458,90 @@ def test_a_range_of_line_numbers_that_are_addresses_of_other_lines_is_told(proje
     if "are line numbers" in said:
         assert f'read(file_path="f.txt:@{window}")' in text
         assert text.count("\n") == text.rstrip().count("\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (["2-3|two\nline 3\nx"], ["2-3 -> 8, 3, 9"]),
+        (["+1|top", "7+|end", "4 delete"], ["+start -> 8", "4 deleted", "7+ -> 9"]),
+        (["2-3 move after 5"], ["5+ -> 2-3"]),
+        (["2 copy after 5"], ["5+ -> 8"]),
+        # A seen line that `find` changed is known; one that was never seen is printed.
+        (["find|line 4|FOUR"], ["4 -> 8"]),
+        (["find|line 6|SIX"], ["8\tSIX"]),
+        (["find|line 6|SIX", "1|ONE"], ["1 -> 8", "9\tSIX"]),
+    ],
+)
+def test_a_receipt_names_the_new_addresses_and_repeats_nothing(project, file, changes, told):
+    shown(project, limit=5, more=[":7-7"])
+    before = file.read_bytes()
+    *lines, last = edit(project, *changes, diff=False)["output"].split("\n")
+    assert lines == told
+    entry = re.fullmatch(r"\[version \w+; entry_id (\w{6})\]", last)[1]
+    done("undo", project, entry_id=entry)
+    assert file.read_bytes() == before
+
+
+def test_what_stands_beside_a_change_can_be_edited_after_it(project, file):
+    shown(project)
+    edit(project, "3|x\ny", "5 delete")
+    edit(project, "2-4|one line")
+    assert file.read_bytes() == b"line 1\none line\nline 6\nline 7\n"
+
+
+def test_a_receipt_of_many_places_is_short(project, file):
+    file.write_text("".join(f"word {number}\n\n" for number in range(500)))
+    assert len(edit(project, "find 500|word|name", diff=False)["output"]) < 1_000
+    # Only what was printed counts as shown.
+    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["1500|x"])
+
+
+def test_an_edit_of_several_files_is_one_entry_for_undo(project, file):
+    (project / "g.txt").write_text("one\n")
+    shown(project, more=["g.txt"])
+    output = edit(project, "2|two", "g.txt:find|one|ONE")["output"]
+    name = re.search(r"^\[entry_id (\w{6}): all of it\]$", output, re.MULTILINE)[1]
+    done("undo", project, entry_id=name)
+    assert ((project / "g.txt").read_text(), b"line 2" in file.read_bytes()) == ("one\n", True)
+    refused("unknown_entry", "undo", project, entry_id=name[1:])
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ("4|x", "x"),
+        ("4-|x", "x"),
+        ("f.txt:4-|x", "x"),
+        ("4-\tx", "x"),
+        ("2-4-|x", "x"),
+        ("+4-|x", "x"),
+        ("find|line 4|x", "x"),
+        ("f.txt:find#line 4#a|b", "a|b"),
+        ("4 find|line 4|x", "x"),
+        ("3-5 find 1 |line 4|x", "x"),
+        ('{"find": "line 4", "replace": "x"}', "x"),
+        ('{"find": "line 3\nline 4", "replace": "x"}', "x"),
+        ({"find": "line 4", "replace": "x"}, "x"),
+        ({"line_id": "4-", "new_content": "x"}, "x"),
+        # A line that only looks so is text.
+        ("4|find|a|b", "find|a|b"),
+        ("4\tcmd:find|a|b", "cmd:find|a|b"),
+    ],
+)
+def test_a_change_is_taken_in_every_form(project, file, change, line):
+    tools = toolset(project, ["rye/file-system"])
+    for given in ([change], change, json.dumps([change])):
+        tools.call("read", {"file_path": "f.txt"})
+        answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": given})
+        assert line in file.read_text().split("\n"), (given, answer)
+        tools.call("undo", {})
+
+
+@pytest.mark.parametrize("change", ["nonsense", "find|a|b|c", "find|a", "4", {"line_id": 4}])
+def test_what_is_no_change_is_answered_with_the_forms(project, file, change):
+    shown(project)
+    error = refused("malformed_change", "edit_lines", project, file_path="f.txt", changes=[change])
+    assert "find#old#new" in error
+    if not str(change).startswith("find"):
+        assert all(form in error for form in ("12-15|one", "end+|", "12-15 delete", "move after", "b.py:", "rename to"))

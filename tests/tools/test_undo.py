@@ -204,7 +204,24 @@ def test_the_list_shows_changes_with_their_diffs(project, file):
     assert data["entries"][1]["undone_by"] == data["entries"][0]["entry_id"] == undone["entry_id"]
     assert data["entries"][0]["undoes"] == data["entries"][1]["entry_id"]
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", data["entries"][0]["time"])
-    assert "-a\n+x" in data["output"]
+    assert [line.partition(" ")[0] for line in data["output"].split("\n")] == [row["entry_id"][-6:] for row in data["entries"]]
+    by, of = (data["entries"][at]["entry_id"][-6:] for at in (0, 1))
+    assert data["output"].split("\n") == [
+        f"{by} just now: undo g.txt +0 -1, undoes {of}",
+        f"{of} just now: write g.txt +1 -0, undone by {by}",
+        f"{first[-6:]} just now: edit_lines f.txt +1 -1",
+    ]
+    # The diff of one, by its name in the list.
+    assert "-a\n+x" in done("undo", project, list=True, entry_id=first[-6:])["output"]
+
+
+def test_a_call_of_several_files_is_one_row(project, batch):
+    row = done("undo", project, list=True)["output"]
+    assert re.fullmatch(r"\w{6} just now: \w+ .*f\.txt \+\d+ -\d+.*", row)
+    name = row[:6]
+    assert {one["file_path"] for one in done("undo", project, list=True, entry_id=name)["hunks"]} == set(BEFORE) | set(AFTER)
+    done("undo", project, entry_id=name)
+    assert contents(project) == BEFORE
 
 
 def test_the_list_in_pages(project, file):
@@ -223,13 +240,13 @@ def test_the_list_in_pages(project, file):
     assert [done("undo", project, list=True, limit=limit)["total"] for limit in (1, 50)] == [4, 4]
 
 
-def test_a_long_list_is_cut(project, file):
+def test_a_list_of_large_changes_is_short(project, file):
     for n in range(6):
         done("write", project, file_path="f.txt", content=f"{n}" * 20_000 + "\n")
     data = done("undo", project, list=True)
-    assert data["truncated"]
-    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 200
-    assert data["count"] + len(done("undo", project, list=True, offset=data["count"] + 1)["entries"]) >= 2
+    assert (data["count"], data["truncated"], len(data["output"]) < 400) == (6, False, True)
+    shown = done("undo", project, list=True, entry_id=data["entries"][0]["entry_id"])
+    assert len(shown["output"].encode()) <= MAX_OUTPUT_BYTES + 200
 
 
 def test_an_empty_list(project):
@@ -293,7 +310,9 @@ def test_a_damaged_entry_is_passed_over(project, file):
     replace(project, names[0], "x")
     last = replace(project, names[1], "y")
     (journal(project) / f"{last}.json").write_bytes(b"{garbage")
-    assert done("undo", project, list=True)["total"] == 1
+    for offset in (1, 2):
+        data = done("undo", project, list=True, limit=1, offset=offset)
+        assert (data["total"], data["count"], "damaged" in data["output"]) == (2, 1, offset == 1)
     data = call("undo", project)
     assert data["success"]
     assert file.read_bytes() == b"a\ny\nc\nd\ne\n"
@@ -487,7 +506,7 @@ def test_the_list_names_the_caller_of_each_change(project):
     by(project, "bob 2", "write", file_path="b.txt", content="b\n")
     listed = by(project, "alice 1", "undo", list=True)["data"]
     assert [row["actor"] for row in listed["entries"]] == ["bob 2", "alice 1"]
-    assert "b.txt, by bob 2" in listed["output"]
+    assert "b.txt +1 -0, by bob 2" in listed["output"]
     assert "by alice" not in listed["output"]
 
 

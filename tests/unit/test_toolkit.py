@@ -37,6 +37,7 @@ NAMES = [
     "output_budget",
     "pdf_pages",
     "picture",
+    "places_since",
     "replace_file",
     "view_lines",
 ]

@@ -43,7 +43,7 @@ def answer_of(response: dict[str, Any]) -> Answer:
     if isinstance(inner := data.get("data"), dict) and "chain" in data:
         data = {**inner, **data}
     if response["status"] != "error":
-        return Answer(_joined([*(_output(data) or _fields(data)), *_unrecorded(data)]), is_error=False)
+        return Answer(_joined([*(_output(data) or _fields(data)), *_job_ending(data), *_unrecorded(data)]), is_error=False)
     if data.get("code") == COMMAND_FAILED:
         return Answer(_joined([*_output(data), _ending(data), *_unrecorded(data)]), is_error=False)
     error = str(response.get("error") or data.get("error") or "The tool failed without a reason.")
@@ -67,6 +67,13 @@ def _ending(data: dict[str, Any]) -> str:
     how = f"ended by {data['signal']}" if data.get("signal") else f"exit code {data.get('exit_code')}"
     silent = "" if data.get("output") or data.get("stderr") else "; it printed nothing"
     return f"[{how}{silent}]" + (f" {data['hint']}" if data.get("hint") else "")
+
+
+def _job_ending(data: dict[str, Any]) -> list[str]:
+    """Return how a job ended whose output is shown."""
+    if data.get("status") != "ended" or "total_bytes" not in data:
+        return []
+    return [_ending(data) if data.get("why") == "exited" else f"[{str(data.get('why')).replace('_', ' ')}]"]
 
 
 def _fields(data: dict[str, Any]) -> list[str]:

@@ -160,6 +160,8 @@ def wanted_of(schema: Any, value: Any) -> Any:
     elif isinstance(value, str) and isinstance(kind, list) and "object" in kind and value.lstrip().startswith("{"):
         # Listed as texts alone, since many clients read no unions: an object comes as its JSON text then.
         value = _from_json(value, (dict,))
+    if kind == "array" and value != "" and _is_one_of(schema.get("items"), value):
+        value = [value]
     if isinstance(value, list):
         return [wanted_of(schema.get("items"), one) for one in value]
     if not isinstance(value, dict):
@@ -170,6 +172,12 @@ def wanted_of(schema: Any, value: Any) -> Any:
         for name, one in value.items()
         if name not in known or name in required or not _is_absence(known[name], one)
     }
+
+
+def _is_one_of(items: Any, value: object) -> bool:
+    """Tell whether a value that stands where a list is wanted is one member of it."""
+    kinds = items.get("type", ()) if isinstance(items, dict) else ()
+    return (isinstance(value, str) and "string" in kinds) or (isinstance(value, dict) and "object" in kinds)
 
 
 _FROM_TEXT: Final[dict[str, tuple[type, ...]]] = {
@@ -183,7 +191,7 @@ _FROM_TEXT: Final[dict[str, tuple[type, ...]]] = {
 
 def _from_json(text: str, kinds: tuple[type, ...]) -> Any:
     try:
-        found = json.loads(text)
+        found = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return text
     # Of another kind it was meant as text: the executor then reports the type error. By exact type: True is an int.

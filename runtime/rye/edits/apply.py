@@ -129,12 +129,16 @@ class Prepared(Record):
         splices: refined (old numbering).
         diff: lines of a unified diff.
         entry: what the journal shall say.
+        before: the document before.
+        asked: the splices that were asked for, one for each change (old numbering).
     """
 
     document: Document
     splices: list[Splice]
     diff: list[str]
     entry: Entry
+    before: Document
+    asked: Sequence[Splice] = ()
 
 
 def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes: str | None = None) -> Prepared:
@@ -163,7 +167,8 @@ def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes:
     recorded = _recorded(document, outcome, exact)
     before, after = document.index.content_hash, outcome.index.content_hash
     entry = journal.new_entry(document.ws, tool, document.path, before, after, text.encoding.name, recorded)
-    return Prepared(outcome, exact, diff, entry if undoes is None else journal.undoing(entry, undoes))
+    entry = entry if undoes is None else journal.undoing(entry, undoes)
+    return Prepared(outcome, exact, diff, entry, document, splices)
 
 
 def successor(document: Document, refined: list[Splice]) -> Document:
@@ -259,7 +264,7 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
         after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         if show is not None and show.short:
-            applied.brief = short_answer.answer_lines(after, made.splices)
+            applied.brief = short_answer.answer_lines(made.before, after, made.asked)
         elif show is not None:
             _collect(applied, show)
         after.store()
@@ -320,7 +325,7 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
         return Applied(after, [], diff, None, [])
     with ws.place(document.path) as place:
         entry = journal.whole_entry(ws, tool, place, data, new, code.name)
-    return _made(document, Prepared(after, [], diff, entry), [])
+    return _made(document, Prepared(after, [], diff, entry, document), [])
 
 
 def index_not_stored(err: Exception) -> str:

@@ -4,6 +4,7 @@ r"""The forms in which a caller writes a change: an object, or one string that s
     "12+|text"  "+12|text"           insert behind, or before, a line; "end+|text", "+start|text"
     "12-15 delete"                   delete; "12-15|" is one empty line
     "12-15 move after 40"            also copy, before, and a place in another file: "12-15 move after b.py:40"
+    "find|old|new"  "find 3#a|b#c"   exact text, in one place or in 3; the sign behind find parts it, any that the text has not
     "b.py:12|text"                   any of these in another file
     "b.py delete file"  "b.py rename to c.py"
 
@@ -12,6 +13,7 @@ The text of a string takes the lines' place exactly: each "\n" begins another li
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,15 +24,26 @@ from rye.workspace.text import content_lines
 _NAME = r"(?:\[?LID:)?[0-9a-z]+\]?"
 # An address as `read` prints it, `[LID:a1b2c3]`, holds a colon, too.
 _AT = r"(?:(?P<file>(?!\[?LID:)[^|\n]+?):)?"
-_RANGE = rf"{_AT}(?P<first>{_NAME})(?:\s*-\s*(?P<last>{_NAME}))?"
-_TEXT = re.compile(rf"\s*{_AT}(?P<before>\+)?(?P<first>{_NAME})(?:\s*-\s*(?P<last>{_NAME}))?(?P<after>\+)?\s*", re.IGNORECASE)
+# A line beside a match has a mark in grep's answer, `12-`, which is copied with the address.
+_LINES = rf"(?P<first>{_NAME})-?(?:\s*-\s*(?P<last>{_NAME})-?)?"
+_RANGE = rf"{_AT}{_LINES}"
+_TEXT = re.compile(rf"\s*{_AT}(?P<before>\+)?{_LINES}(?P<after>\+)?\s*", re.IGNORECASE)
 _DELETE = re.compile(rf"\s*{_RANGE}\s+delete\s*", re.IGNORECASE)
 _TRANSFER = re.compile(
-    rf"\s*{_RANGE}\s+(?P<verb>move|copy)\s+(?P<side>after|before)\s+(?:(?P<to>(?!\[?LID:)[^|\n]+?):)?(?P<place>{_NAME})\s*",
+    rf"\s*{_RANGE}\s+(?P<verb>move|copy)\s+(?P<side>after|before)\s+(?:(?P<to>(?!\[?LID:)[^|\n]+?):)?(?P<place>{_NAME})-?\s*",
     re.IGNORECASE,
 )
+# Before an address: `find` could be one.
+_FIND = re.compile(rf"\s*{_AT}(?:{_LINES}\s+)?find(?:\s+(?P<count>\d+))?\s*(?P<sign>[^\w\s])")
 _DELETE_FILE = re.compile(r"\s*(?P<file>[^|\n]+?)\s+delete file\s*")
 _RENAME = re.compile(r"\s*(?P<file>[^|\n]+?)\s+rename to\s+(?P<to>[^|\n]+?)\s*")
+
+FORMS = (
+    '"12|new text", "12-15|one\\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", '
+    '"12-15 move after 40" (copy, before), "find|old|new" (exact text; "find 3|old|new" in 3 places, find#old#new where it '
+    'has a |), any of these with "b.py:" before it, "b.py rename to c.py", "b.py delete file"; or an object'
+)
+"""The forms in words, for a refusal."""
 
 # Longer than any path with addresses: a regular expression over more could take seconds.
 _LONGEST_HEAD = 5_000
@@ -98,7 +111,7 @@ def _parsed(number: int, change: Any, file_path: str) -> Change:
     if len(kinds) > 1:
         raise ValueError(f"{' and '.join(kinds)} cannot go together.")
     if not kinds:
-        raise ValueError("it needs new_content, find with replace, or where to move or copy the lines.")
+        raise ValueError(f"it needs new_content, find with replace, or where to move or copy the lines; or write {FORMS}.")
     return Change(number, file, kinds[0], fields)
 
 
@@ -112,9 +125,13 @@ def from_string(word: str) -> dict[str, Any]:
     head, bar, content = text.partition("|")
     head = head if len(head) <= _LONGEST_HEAD else ""
     tab_head, tab, tab_content = text.partition("\t")
-    # A line as read prints it, changed: an address, a tab, the text.
+    # A line as read or grep prints it, changed: an address, a tab, the text.
     if tab and len(tab_head) <= _LONGEST_HEAD and (not bar or len(tab_head) < len(head)) and _TEXT.fullmatch(tab_head):
         head, bar, content = tab_head, tab, tab_content
+    if bar != "\t" and (found := _FIND.match(word[:_LONGEST_HEAD])):
+        return _find(found, word[found.end() :])
+    if word.lstrip().startswith("{") and isinstance(fields := _from_json(word), dict):
+        return fields
     if bar and (found := _TEXT.fullmatch(head)):
         return _text_change(found, [line.removesuffix("\r") for line in content.split("\n")])
     text = text.strip() if len(text) <= _LONGEST_HEAD else ""
@@ -127,10 +144,25 @@ def from_string(word: str) -> dict[str, Any]:
         return {**_file(found), "delete_file": True}
     if found := _RENAME.fullmatch(text):
         return {**_file(found), "rename_to": found["to"]}
-    raise ValueError(
-        f'{word[:60]!r} is no change. Write "12-15|new text", "12+|text behind line 12", "12-15 delete" or '
-        '"12-15 move after 40".'
-    )
+    raise ValueError(f"{word[:60]!r} is no change. Write {FORMS}.")
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _find(found: re.Match[str], text: str) -> dict[str, Any]:
+    parts = text.split(sign := found["sign"])
+    if len(parts) != 2:
+        raise ValueError(
+            f"find{sign}old{sign}new has {sign} twice, not {len(parts)} times: where the text has it, take another sign "
+            "(find#old#new, find~old~new)."
+        )
+    count = {"count": int(found["count"])} if found["count"] else {}
+    return {**_file(found), **(_range(found) if found["first"] else {}), "find": parts[0], "replace": parts[1], **count}
 
 
 def _text_change(found: re.Match[str], lines: list[str]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -11,7 +12,8 @@ from typing import Any
 from rye.call import context
 from rye.edits import splices as edits_splices
 from rye.fs import names
-from rye.journal import hunks, tree_changes
+from rye.journal import entries, hunks, tree_changes
+from rye.journal import history as edits_history
 from rye.journal.entries import Entry, Recorded
 from rye.journal.history import History, Row
 from rye.plain_class import changed
@@ -25,6 +27,8 @@ from rye.workspace.workspace import Workspace
 LISTED_LINES = 400
 """So many lines of one change's diff are shown in a list."""
 
+_NAMED_FILES = 5
+_HEAD = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MINUTE, _DAY = 60, 86_400
 _MAX_TEXT = 4 * 1024 * 1024
 _NOBODY = "a person at a terminal, or a program without a name"
@@ -59,15 +63,33 @@ def when(change: Row | Entry) -> str:
     return datetime.fromtimestamp(change.time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def block(ws: Workspace, history: History, row: Row, entry: Entry) -> list[str]:
-    """Return the lines of a list for one change: what it was, then its diff."""
+def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
+    """Return the row of a list for the changes of one call: its name for undo, when, the tool, the files with their counts."""
+    row, files = rows[0], list[str]()
+    about = ""
+    for one in rows:
+        entry = entries.load(edits_history.folder(ws) / f"{one.id}.json")
+        if entry is None:
+            files.append(f"{one.path} (its record is damaged: it cannot be undone)")
+            continue
+        about = f" ({entry.about})" if entry.about else ""
+        parts = (
+            [(entry.path, recorded_diff(entry))]
+            if entry.files is None
+            else [(tree_changes.printable(part.path), tree_diff(ws, [part])) for part in entry.files[:_NAMED_FILES]]
+        )
+        files += [f"{path} +{lines['added']} -{lines['removed']}" for path, diff in parts for lines in [counted(diff)]]
+    count = sum(one.files for one in rows)
+    more = f" and {count - _NAMED_FILES} more" if count > _NAMED_FILES else ""
     by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
-    about = f", undoes {row.undoes}" if row.undoes else ""
-    of = f", of batch {row.batch}" if row.batch else ""
-    state = f", undone by {history.undone[row.id]}" if row.id in history.undone else ""
-    ran = f" ({entry.about})" if entry.about else ""
-    diff = recorded_diff(entry) if entry.files is None else tree_diff(ws, entry.files)
-    return [f"{row.id} {when(row)} {row.tool}{ran} {named(row)}{by}{about}{of}{state}", *diff]
+    undoes = f", undoes {history.maker(row.undoes)[-edits_history.SHORT :]}" if row.undoes else ""
+    undoer = history.undone.get(row.id)
+    state = f", undone by {history.maker(undoer)[-edits_history.SHORT :]}" if undoer else ""
+    name, tool = (
+        (row.batch or row.id)[-edits_history.SHORT :],
+        row.tool.rpartition("/")[2] if row.tool.startswith("rye/") else row.tool,
+    )
+    return f"{name} {_ago(row)}: {tool}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
 
 
 def fields(history: History, row: Row) -> dict[str, Any]:
@@ -83,6 +105,27 @@ def fields(history: History, row: Row) -> dict[str, Any]:
         "undone_by": history.undone.get(row.id),
         "batchId": row.batch,
     }
+
+
+def diff_of(ws: Workspace, entry: Entry) -> list[str]:
+    """Return a change's diff, as far as it is text."""
+    return tree_diff(ws, entry.files) if entry.files else recorded_diff(entry)
+
+
+def counted(diff: list[str]) -> dict[str, int]:
+    """Return how many lines a diff adds and removes. Within a hunk, whose head says how long it is, no line is a heading."""
+    counts = {"+": 0, "-": 0, " ": 0}
+    old = new = 0
+    for line in diff:
+        sign = line[:1] or " "
+        in_hunk = old > 0 or new > 0
+        if not in_hunk and (head := _HEAD.match(line)):
+            old, new = int(head[1] or 1), int(head[2] or 1)
+        elif sign in counts and (in_hunk or not line.startswith(("--- ", "+++ "))):
+            counts[sign] += 1
+            old -= sign != "+"
+            new -= sign != "-"
+    return {"added": counts["+"], "removed": counts["-"]}
 
 
 def tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:

@@ -316,7 +316,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     if source.made is not None:
         edited = source.made.document
         # Before the names are taken: what is printed here counts as shown.
-        lines = short_answer.answer_lines(edited, source.made.splices)
+        lines = short_answer.answer_lines(source.made.before, edited, source.made.asked)
         data, encoding = edited.data or b"", edited.text.encoding.name
         names = _names(edited)
     elif known is not None and known.index.content_hash == before.before:

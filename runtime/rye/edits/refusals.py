@@ -54,7 +54,8 @@ def clean_id(line_id: object) -> str:
     name = str(line_id).strip(_AROUND).partition("\t")[0]
     if name[:4].lower() == "lid:":
         name = name[4:].partition("]")[0]
-    return name.strip(_AROUND).lower()
+    # Beside a match grep prints `12-`.
+    return name.strip(_AROUND).rstrip("-").lower()
 
 
 def around_dead(index: Index, positions: dict[str, int], name: str) -> dict[str, int]:

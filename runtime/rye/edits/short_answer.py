@@ -1,76 +1,64 @@
-"""The answer of an edit for a model's budget: the new short addresses, one line around each hunk, and nothing twice.
+"""The receipt of an edit for a model's budget: for each change the addresses that its lines have now, and no text twice.
 
-The caller knows the lines that it sent, so of many only the first and the last are printed, and which addresses they all have.
+The caller knows the lines that it sent. Text is printed only where a line holds more than that: a line that `find` changed and
+that the caller had not seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rye.edits.splices import Splice
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
 
-# New lines of one hunk that are printed whole; of more, the first and the last.
-_WHOLE = 4
-_HUNKS = 12
-_CHARS = 2_000
-# A line that the caller sent, or has seen as it is now, needs no more than this to be recognised.
-_KNOWN_CHARS = 40
+# Changes with a row of their own; characters of lines that are printed, and of a list of addresses.
+_ROWS, _PRINTED, _NAMED = 12, 500, 400
 
 
-def answer_lines(document: Document, splices: Sequence[Splice], hunks: int = _HUNKS) -> list[str]:
-    """Return the lines of the answer; what they name counts as shown.
+def answer_lines(before: Document, document: Document, asked: Sequence[Splice]) -> list[str]:
+    """Return the lines of the receipt; what it names or prints counts as shown, and so do seen lines that it now stands beside.
 
     Args:
+        before: the file as it was.
         document: the file as it is now.
-        splices: what changed, in the old numbering.
-        hunks: how many places are shown; the rest are counted.
+        asked: what the changes put in place of which lines, ascending, in the old numbering.
     """
-    out: list[str] = []
-    places = list(_places(splices))
-    behind = 0
-    for start, stop in places[:hunks]:
-        low, high = max(start - 1, behind), min(stop + 1, document.count)
-        if out and low > behind:
-            out.append("…")
-        out += _hunk(document, low, start, stop, high)
-        behind = high
-    if len(places) > hunks:
-        out.append(f"… {len(places) - hunks} more places; read with changes_since shows them")
-    return out
-
-
-def _places(splices: Sequence[Splice]) -> Iterator[tuple[int, int]]:
-    """Return the changed ranges [start, stop) in the new text, those that share a line of context joined."""
-    shift, current = 0, None
-    for splice in splices:
-        start = splice.start + shift
-        stop = start + len(splice.lines)
-        shift += len(splice.lines) - (splice.stop - splice.start)
-        if current is not None and start - current[1] <= 1:
-            current = current[0], stop
+    out, more = list[str](), list[str]()
+    places, left, shift = 0, _PRINTED, 0
+    for splice in asked:
+        start, count = splice.start + shift, len(splice.lines)
+        shift += count - (splice.stop - splice.start)
+        if before.text.lines(splice.start, splice.stop) == splice.lines:
             continue
-        if current is not None:
-            yield current
-        current = start, stop
-    if current is not None:
-        yield current
-
-
-def _hunk(document: Document, low: int, start: int, stop: int, high: int) -> list[str]:
-    """Print lines [low, high), of which [start, stop) changed."""
-    printed = range(low, high) if stop - start <= _WHOLE else [*range(low, start + 1), *range(stop - 1, high)]
-    names, texts = document.shorts(low, high), document.texts(low, high)
-    out: list[str] = []
-    for at in printed:
-        if at == stop - 1 and stop - start > _WHOLE:
-            between = addresses.ranges(names[start + 1 - low : stop - 1 - low])
-            out.append(f"… {between}: {stop - start - 2} more lines")
-        text = texts[at - low]
-        known = start <= at < stop or document.is_seen(at)
-        most = _KNOWN_CHARS if known else _CHARS
-        text = text if len(text) <= most else f"{text[:most]}…"
-        out.append(f"{names[at - low]}\t{text}" if document.cells() else addresses.printed(names[at - low], text))
-    document.note_shown((low, high), short=True)
+        places += 1
+        new = document.shorts(start, start + count)
+        is_known = all(before.is_seen(at) for at in range(splice.start, splice.stop))
+        texts = [] if is_known else document.texts(start, start + count)
+        size = sum(map(len, texts))
+        if texts and size <= left:
+            left -= size
+            out += [f"{name}\t{text}" for name, text in zip(new, texts, strict=True)]
+            is_known = True
+        elif places > _ROWS:
+            more += new
+        elif row := _row(before, document, splice, new):
+            out.append(row)
+        beside = [at for at in (start - 1, start + count) if 0 <= at < document.count and document.is_seen(at)]
+        shown = [(start, start + count)] if is_known else []
+        document.note_shown(*shown, *((at, at + 1) for at in beside), short=True)
+    if more:
+        named = addresses.ranges(more)
+        out.append(f"… -> {named if len(named) <= _NAMED else named[:_NAMED].rpartition(',')[0] + ' …'}")
     return out
+
+
+def _row(before: Document, document: Document, splice: Splice, new: list[str]) -> str:
+    """Return what became of the lines of one change: `12-15 -> 3677-3679`, `12+ -> 380`; nothing of lines that moved."""
+    old = before.index.addresses.names(splice.start, splice.stop)
+    if old and not new:
+        is_moved = any(document.index.place(name) is not None for name in (old[0], old[-1]))
+        return "" if is_moved else f"{addresses.ranges(old)} deleted"
+    behind = before.index.addresses.names(splice.start - 1, splice.start) if splice.start else []
+    place = addresses.ranges(old) if old else f"{behind[0]}+" if behind else "+start"
+    return f"{place} -> {addresses.ranges(new)}"

@@ -6,9 +6,8 @@ Without more said, the last change of the caller itself is taken back. Another c
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from itertools import islice
+from itertools import groupby
 from typing import Any
 
 from rye.call import context, profile
@@ -85,9 +84,16 @@ def undo(
         tree_changes.catch_up(ws, lost_only=not list)
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
+        if entry_id is not None:
+            entry_id, batch_id = history.meant(entry_id)
         if list:
-            if entry_id is not None:
-                return _hunk_listing(ws, history, journal.find(ws, entry_id), path, offset)
+            if entry_id is not None or batch_id is not None:
+                made = (
+                    [journal.find(ws, entry_id)]
+                    if entry_id
+                    else [journal.find(ws, row.id) for row in history.of_batch(batch_id or "")]
+                )
+                return _hunk_listing(ws, history, made, path, offset)
             return _listing(ws, history, limit, offset, path)
         if entry_id is not None:
             chosen = _part(_entry(ws, history, entry_id), path)
@@ -264,11 +270,12 @@ def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
             f"No change{of} that the tools made is recorded and not undone yet in this project.",
             "Call undo(list=true) to see what other programs changed between calls; each is taken back by its entry_id.",
         )
+    name = history.maker(others.id)
     raise EditError(
         "nothing_to_undo",
-        f"You have no change{of} to undo here. The last one is another caller's: {change_texts.described(others)}. "
-        "Nothing was written.",
-        f"To undo that one all the same, call {call_text('undo', entry_id=others.id)}; undo(list=true) shows all.",
+        f"You have no change{of} to undo here. The last one is another caller's, or yours from another session: "
+        f"{change_texts.described(others)}. Nothing was written.",
+        f"To undo that one all the same, call {call_text('undo', entry_id=name)}; undo(list=true) shows all.",
         entry_id=others.id,
         actor=others.actor,
     )
@@ -285,29 +292,22 @@ def _touches(row: Row, entry: Entry | None, path: str) -> bool:
 
 
 def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str | None) -> dict[str, Any]:
-    """Return the newest changes with their diffs. A change whose record is damaged cannot be undone and is left out."""
-    known: list[tuple[Row, Entry]] = []
-    damaged = 0
+    """Return the newest changes, a row for each call."""
     where = edits_history.folder(ws)
-    asked = (row for row in history if path is None or row.files != 1 or row.path == path)
-    rows = ((row, entries.load(where / f"{row.id}.json")) for row in asked)
-    if path is not None:
-        rows = ((row, entry) for row, entry in rows if _touches(row, entry, path))
-    # `islice` takes no larger number.
-    for row, entry in islice(rows, min(offset - 1 + limit, sys.maxsize)):
-        if entry is None:
-            damaged += 1
-        else:
-            known.append((row, entry))
-    # Of the others only the number is wanted; without a path their records need not be read.
-    total = len(known) + sum(1 for _ in (asked if path is None else rows))
+
+    def is_asked(row: Row) -> bool:
+        return path is None or _touches(row, None if row.files == 1 else entries.load(where / f"{row.id}.json"), path)
+
+    rows = [row for row in history if is_asked(row)]
+    total = len(rows)
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())
-    listed = [
-        change_texts.fields(history, row)
-        for row, entry in known[first:]
-        if page.add(change_texts.block(ws, history, row, entry)[: change_texts.LISTED_LINES])
-    ]
+    listed = []
+    for _, group in groupby(rows[first : first + limit], lambda row: row.batch or row.id):
+        of_call = [*group]
+        if not page.add([change_texts.listed(ws, history, of_call)]):
+            break
+        listed += [change_texts.fields(history, row) for row in of_call]
     end = first + len(listed)
     if end < total:
         of = {} if path is None else {"file_path": path}
@@ -319,21 +319,22 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
         count=len(listed),
         total=total,
         truncated=end < total,
-        warnings=[f"{damaged} change(s) with a damaged record are left out: they cannot be undone."] if damaged else [],
+        warnings=[],
         **({"next_offset": end + 1} if end < total else {}),
     )
 
 
-def _hunk_listing(ws: Workspace, history: History, entry: Entry, path: str | None, offset: int) -> dict[str, Any]:
-    """Return the hunks of one change with their numbers and lines."""
-    if path is not None and path not in entry.paths:
-        raise UsageError(
-            "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give a file of it, or its entry_id alone."
-        )
+def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: str | None, offset: int) -> dict[str, Any]:
+    """Return the hunks of a call's changes with their numbers and lines."""
+    of_path = [entry for entry in made if path is None or path in entry.paths]
+    if not of_path:
+        what = f"This change did not change {path}." if made else "There is no such batch."
+        raise UsageError("entry_or_batch", what, "Call undo(list=true) to see the changes.")
     try:
-        found = edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))
+        found = [hunk for entry in of_path for hunk in edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))]
     except OSError as err:
         raise system_failure(err, "The record of changes") from None
+    entry = of_path[0]
     first = start_index(offset, len(found), "hunks")
     page = Page(context.output_budget())
     listed = [hunk for hunk in found[first:] if page.add(_hunk_block(hunk))]

@@ -9,21 +9,25 @@ renamed is followed to its earlier name.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
 from typing import Final, NamedTuple
 
+from rye.call.results import shorten_all
 from rye.errors import RyeError
 from rye.fs import names
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.journal.merges import lines_of
+from rye.line_ids.diff import align
+from rye.line_ids.document import Document
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
+from rye.workspace.text import parse
 from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.
@@ -31,6 +35,8 @@ _ALIKE: Final = 0.5
 # Of so many changes the edits of a file are looked through, and so many of them followed one upon the other.
 _MOST_ROWS: Final = 5_000
 _MOST_EDITS: Final = 500
+# So many lines that are gone at one place are shown.
+_GONE: Final = 60
 
 
 class Step(NamedTuple):
@@ -78,6 +84,53 @@ def of_file(
         return way.back(rows_of_project, since)
 
 
+def places_since(
+    document: Document, version: str, ranges: Sequence[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], dict[int, list[str]] | None]:
+    """Return where an open file differs from an earlier version, for a reader: with the lines that are gone.
+
+    Args:
+        document: the file, open.
+        version: its short or long name.
+        ranges: the lines [start, stop) that are new or changed since.
+
+    Returns:
+        The places [start, stop), each with a line on both sides; and before which line which lines are gone, as printed.
+        None where the content of that version is not known, or the file is shown as cells.
+    """
+    removed = _removed_since(document, version.rpartition("-")[2])
+    out: list[tuple[int, int]] = []
+    for start, stop in sorted([*ranges, *((at, at) for at in removed or ())]):
+        low, high = max(start - 1, 0), min(stop + 1, document.count)
+        if out and low <= out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], high)
+        else:
+            out.append((low, high))
+    return out, removed
+
+
+def _removed_since(document: Document, digest: str) -> dict[int, list[str]] | None:
+    if document.cells() is not None:
+        return None
+    text = document.text
+    with Contents(known_tree.folder(document.ws.fd)) as contents:
+        way = _Way(document.ws, contents, document.path, text.slice(0, text.size))
+        way.back(islice(history.History(document.ws), _MOST_ROWS), "", digest)
+        old = way.content
+    if old is None or not (_digest(old) or "").startswith(digest):
+        return None
+    lines = parse(old, text.encoding).lines()
+    before, now = text.encoding.bodies(lines), text.encoding.bodies(text.lines())
+    out, at, place = dict[int, list[str]](), 0, 0
+    for start, new_start, length in [*align(before, now), (len(before), len(now), 0)]:
+        if start > at:
+            shown = shorten_all(text.encoding.show_all(lines[at : min(start, at + _GONE)]))
+            more = [f"-\t… {start - at - _GONE} more lines"] if start - at > _GONE else []
+            out[place] = [*(f"-\t{line}" for line in shown), *more]
+        at, place = start + length, new_start + length
+    return out
+
+
 class _Way:
     """The way back through the journal."""
 
@@ -91,9 +144,17 @@ class _Way:
             return file.read()
         return None
 
-    def back(self, rows: Iterable[Row], since: str) -> FileHistory:
+    @property
+    def content(self) -> bytes | None:
+        """The content where the way ended."""
+        return self._now
+
+    def back(self, rows: Iterable[Row], since: str, until: str = "?") -> FileHistory:
+        """Go back to an entry, or until the content has a digest that begins so."""
         where = history.folder(self._ws)
         for row in rows:
+            if (_digest(self._now) or "").startswith(until):
+                break
             if row.files == 1 and row.path != self._path:
                 continue
             entry = entries.load(where / f"{row.id}.json")

@@ -39,6 +39,9 @@ _NEWEST = 4 * 1024
 _FIRST_DIGITS = re.compile(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', re.MULTILINE)
 _ARRIVING = 256
 _LARGEST = 64 * 1024 * 1024
+_ID_DIGITS = 15
+SHORT = 6
+"""So many last digits of an entry's ID, or of a batch's, are told to a model in its place."""
 
 
 class Row(NamedTuple):
@@ -325,6 +328,18 @@ class History:
                 if row.id == entry_id:
                     break
         return self.undone.get(entry_id)
+
+    def meant(self, name: str) -> tuple[str | None, str | None]:
+        """Return the ID of an entry, or of a batch, that a name means: all of it, or six and more of its last digits."""
+        if len(name) != _ID_DIGITS and len(name) >= SHORT and name.replace("-", "").isalnum():
+            found = {
+                (None, row.batch) if row.batch and row.batch.endswith(name) else (row.id, None)
+                for row in self.rows()
+                if row.id.endswith(name) or (row.batch or "").endswith(name)
+            }
+            if len(found) == 1:
+                return found.pop()
+        return name, None
 
     def maker(self, entry_id: str) -> str:
         """Return the batch of an entry that was read, if it has one, else its ID: the name by which it is undone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,10 @@ from rye.journal.entries import Entry
 from rye.journal.history import History, Row
 from rye.workspace.workspace import Workspace
 
-_HEAD = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
-
 
 def entry_of(ws: Workspace, row: Row) -> Entry | None:
     """Return a row's entry; None where it is damaged or gone."""
     return entries.load(history.folder(ws) / f"{row.id}.json")
-
-
-def diff_of(ws: Workspace, entry: Entry) -> list[str]:
-    """Return a change's diff, as far as it is text."""
-    return change_texts.tree_diff(ws, entry.files) if entry.files else change_texts.recorded_diff(entry)
 
 
 def brief(past: History, row: Row) -> dict[str, Any]:
@@ -43,30 +35,14 @@ def brief(past: History, row: Row) -> dict[str, Any]:
 def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
     """Return a change with its files, the command that made it, and how many lines it added and removed."""
     entry = entry_of(ws, row)
-    diff = [] if entry is None else diff_of(ws, entry)
+    diff = [] if entry is None else change_texts.diff_of(ws, entry)
     found = brief(past, row)
     del found["name"]
     return found | {
         "about": "" if entry is None else entry.about,
         "files": [row.path] if entry is None else entry.paths,
-        **_counted(diff),
+        **change_texts.counted(diff),
     }
-
-
-def _counted(diff: list[str]) -> dict[str, int]:
-    """Return how many lines a diff adds and removes. Within a hunk, whose head says how long it is, no line is a heading."""
-    counts = {"+": 0, "-": 0, " ": 0}
-    old = new = 0
-    for line in diff:
-        sign = line[:1] or " "
-        in_hunk = old > 0 or new > 0
-        if not in_hunk and (head := _HEAD.match(line)):
-            old, new = int(head[1] or 1), int(head[2] or 1)
-        elif sign in counts and (in_hunk or not line.startswith(("--- ", "+++ "))):
-            counts[sign] += 1
-            old -= sign != "+"
-            new -= sign != "-"
-    return {"added": counts["+"], "removed": counts["-"]}
 
 
 def since_looked(ws: Workspace, rows: list[Row]) -> list[Row]:

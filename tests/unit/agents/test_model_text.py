@@ -63,3 +63,16 @@ def test_a_sandbox_is_told_once_a_session_and_a_whole_one_never():
     assert told(NONE, "b") != "out\n"
     assert told(WHOLE, "a") == "out\n[sandbox: bubblewrap]"
     assert told({"kind": "bubblewrap"}, "a") == "out\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"status": "ended", "why": "exited", "exit_code": 3}, "[exit code 3]"),
+        ({"status": "ended", "why": "timed_out", "exit_code": None}, "[timed out]"),
+        ({"status": "running"}, ""),
+    ],
+)
+def test_a_job_that_ended_says_how(fields, line):
+    data = {"success": True, "output": "done\n", "job_id": "1", "total_bytes": 5, **fields}
+    assert answer_of({"status": "success", "data": data}).text == f"done\n{line}"

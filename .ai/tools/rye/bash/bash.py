@@ -60,7 +60,7 @@ Requires: command; each is a new shell without a terminal.
 Does not: keep cd or variables; write outside the project where the sandbox holds.
 Side effects: the command's.
 Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
-Prefer it to build, test and use git; use the file tools for files."""
+Prefer it to build, test and use git."""
 __agent_parameters__ = {
     "command": "",
     "timeout": "Seconds, at most 600; 120 if not given",
@@ -207,8 +207,10 @@ def _as_job(
             raise
         finally:
             confined.close()
-    shows = call_text("job", action="read", job_id=job_id)
-    return ok(f"Started as job {job_id}. {shows} shows its output.", job_id=job_id, sandbox=confined.report)
+    waits = call_text("job", action="wait", job_id=job_id)
+    return ok(
+        f"Started as job {job_id}. {waits} waits for its end and shows its output.", job_id=job_id, sandbox=confined.report
+    )
 
 
 def _begun(

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:44af47cc49e86fe6c5cb078bf68fcb253b6d3d15ba7c8b88f7ed2bd268beb555:jKU9vaGFNvma1HJIly8M8KPrZkVCmMZrMBdcc5ixfwSpIP8BQGmkhENPdxFzjiNOpGeru8PZi33lKNbY1gvzBA==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:05:25Z:e56cdcfbc9b6ce4ea0caed026588b19c55dfd93ed37abbbbd5af3b02d16fb996:ia_vY0zgjh_7Q_OaF4bdol3voz7ksy81K_O-nA89qDE4hh0j7JY_PRSEloqFhtCzgFW7xweQHOatN0FLAnICDw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -48,7 +48,7 @@ __agent_parameters__ = {
     "action": "",
     "job_id": "",
     "offset": "First byte, from 0; negative: from the end",
-    "stream": "Of a bash result",
+    "stream": "",
     "data": "Text to write",
     "timeout": "Seconds to wait",
 }

@@ -1,16 +1,17 @@
-# rye:signed:2026-11-23T02:30:08Z:c03c1fa54dc20396c34e13d135f08884868ead54409c2f1be97a793009baf894:FueRai4EkIMBrMz9AM4Pkxk2E2TRHY2NSDQ2NpNM2Gz5NbaOUKne4ZwNx903z2AbWzFLIQ70WlaEnVIPugfaCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:02:37Z:51560d52a8330e6e2685c729eca28e015a4b61d54c9daff3367f609e90f0bc22:IgYkbqXU0dsMpV3W-LxWuUX-MztnvBfoh0Yik24oskcRCCFu4ms7T3gSfH3-dd7SCXzARFsxYSigT0HcHdouAw==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
 "12|new text", "12-15|one\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
-(copy, before), "b.py:12|x" (another file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and
-line_id, start_line_id + end_line_id, after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with
-find + replace (exact text; count places, 1 if absent; no read needed). In a notebook (.ipynb) give a cell's lines as their
-text; behind a cell's last line "# %%" or "# %% [markdown]" and text below it make a new cell.
+(copy, before), "find|old|new" (exact text; "find 3|…" in 3 places; any sign for the bar; no read needed), "b.py:12|x" (another
+file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and line_id, start_line_id + end_line_id,
+after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with find + replace (and count).
+In a notebook (.ipynb) give a cell's lines as their text; behind a cell's last line "# %%" or "# %% [markdown]" and text below it
+make a new cell.
 Does not: guess or apply a part: all is checked first, then all lands or none ("Nothing was written"). It refuses unknown or
 dead addresses, overlaps, lines never shown as they are, several places for find; each refusal shows the lines as they are.
 Side effects: rewrites files atomically (mode, encoding, line ends kept); one undo takes the call back.
-Returns: output (new lines with their addresses and lines around; a diff with diff=true), changes_applied, version, entry_id.
+Returns: output (a diff; new lines with their addresses; with short addresses a row for each change), version, entry_id.
 New syntax errors are told (guard="refuse" refuses them). dry_run shows the diff only; check=true asks a language server.
 Prefer it to write for any change of an existing file.
 """
@@ -30,15 +31,15 @@ __item_id__ = "rye/file-system/edit_lines"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
-"12|new text" or "12-15|one\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
-"12-15 move after 40" (or copy, before); "b.py:12|x" in another file, "b.py rename to c.py", "b.py delete file"; or, as JSON in
-a string, {"find": "exact text", "replace": "new"}, with "count": how often it stands, "file_path": another file.
+"12|new text" or "12-15|one\\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
+"12-15 move after 40" (or copy, before); "find|old|new" replaces exact text that stands once ("find 3|…" three times; any sign
+for the bar: "find#a|b#c"). "b.py:" before any of these is another file; "b.py rename to c.py", "b.py delete file".
 Requires: lines that were shown (find needs none).
-Does not: guess or apply a part: refused changes come back with the lines as they are.
+Does not: guess or apply a part: a refusal shows the lines as they are.
 Side effects: writes files; one undo takes the call back.
-Returns: the new addresses, one line around each place; new syntax errors.
+Returns: addresses, old -> new; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only", "encoding": ""}
+__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
@@ -194,7 +195,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:
     """Return what became of one file."""
-    output, shown, total = _printed(applied, params, diff_budget)
+    output, shown, total = _printed(applied, params, diff_budget, applied.entry)
     output += _warnings(applied.warnings, params)
     if shown < total:
         output.append(cut_notice(shown, total, "lines", call_text("read", file_path=params["file_path"])))
@@ -219,7 +220,8 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
         printed, shown, total = _printed(applied, params, diff_budget // len(edited.files))
         output += [f"{applied.document.path}:", *printed]
         cut = cut or shown < total
-    output += [*edited.notes, *_warnings(edited.warnings, params)]
+    named = [f"[entry_id {edited.batch[-6:]}: all of it]"] if edited.batch and params["line_ids"] == "short" else []
+    output += [*edited.notes, *named, *_warnings(edited.warnings, params)]
     if cut:
         output.append("[some lines were left out: read(file_path=…, changes_since=…) shows them]")
     files = [
@@ -237,7 +239,9 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     )
 
 
-def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tuple[list[str], int, int]:
+def _printed(
+    applied: Applied, params: dict[str, Any], diff_budget: int, entry: str | None = None
+) -> tuple[list[str], int, int]:
     """Return the diff where it is wanted, and the changed lines with their addresses; how many lines, and of how many."""
     whole = applied.diff if params["diff"] or params["dry_run"] else []
     diff, _ = fit_lines(whole, diff_budget)
@@ -247,7 +251,7 @@ def _printed(applied: Applied, params: dict[str, Any], diff_budget: int) -> tupl
     if applied.lines:
         output += ["", "Lines now:", *applied.printed()]
     if params["line_ids"] == "short" and not params["dry_run"]:
-        output.append(f"[version {applied.document.short_version}]")
+        output.append(f"[version {applied.document.short_version}{f'; entry_id {entry[-6:]}' if entry else ''}]")
     now = sum(stop - start for start, stop in applied.regions()) if applied.cut else len(applied.lines)
     return output, len(diff) + len(applied.lines), len(whole) + now
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:30:08Z:b52c364836411d6bccfae1cdfe7ba7b7b2145ce8d0fb624e0eb9552a48948933:xxTtaZ-AJcVO_81Ql9S0ZxFF5fOswXB87G-nd9EfRbP7ZCMwFUFi8YPoN0Vu9hkH95I5HA4sdT60lDMStFwgBQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:03:46Z:3c4a967aa1fa077ca5870b9deae58ba8dfdd584af988ccbdd9962f5bb85c8cac:P_Z1R0BxUkk5AXlwB-NYEhZg1rrASn2h9XpMxdZPGcd_ByVIrxUj4_3RNWCwiSILJFhJAphl6DGIE_2H5Op-BQ==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -32,9 +32,9 @@ __agent_description__ = """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx
 Requires: pattern, relative to path.
 Does not: list folders, hidden or ignored files.
 Side effects: none.
-Returns: one path a line; a cut names the next call.
+Returns: one path a line.
 Prefer it to find."""
-__agent_parameters__ = {"pattern": "", "path": "Folder", "sort": "", "hidden": "", "no_ignore": "", "limit": "", "offset": ""}
+__agent_parameters__ = {"pattern": "", "path": "", "sort": "", "hidden": "", "no_ignore": "", "limit": "", "offset": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",

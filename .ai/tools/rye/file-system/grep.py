@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:db46fe503e2bba949f3f966b29efc6eefa279643772594bbc035b6026bfbb484:MuzTCGj3eHnI_JGUufE9UAJFwLRb01rx_8bC-DBvMKI79JI6OXhPYVI5eTjdCeJ-cyMYVPEG50wLATRwbK2rAQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:03:46Z:fb5d2d793389e86b0299673f474a907d36584ffb3d6d8bc985c780b7f666500a:tzUTdszsf1nO9mivYYnr3l_-MSCUMNEdL33JUYKeemP_yQquTzluGilp2CJafVtb7FLu9_jSs41VpD7RWiOmBQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -46,11 +46,11 @@ Returns: matches by file; up to three with context, marked "-". Too many: the fi
 Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
-    "path": "Folder or file",
+    "path": "",
     "include": "File glob, such as *.py",
     "ignore_case": "",
     "literal": "Plain text",
-    "context": "Lines around",
+    "context": "",
     "multiline": "",
     "hidden": "",
     "no_ignore": "",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:1aa33e4edac4f775e5d6f22f1b438c59042ae074a547fb715142c0dac082715d:SJ1gX8e8hy-9Ivf5TD1NJmrIHQKU42Q0snv8WCYhvLARIIEZJZUkR0zkhIhiagW2nV7Dv6WzckfVF3WTJyMhAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:09:28Z:96a03cedc0f8fbec26ebc2008cd2e260fb62e91ed03ff571265b899ba38bf965:c_QBSXaVatPhsoAyAopZC-3taFgG7bfQStAfItuT_Uz6LkjS63m9mDTKA9mKxbs06l-sNByWA6LFjF76gkVODA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -11,7 +11,7 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 2,000 characters are shortened visibly; their ID still stands for the whole line.
 An ID belongs to its line for as long as the line lives, through edits elsewhere in it: pass IDs to edit_lines instead
 of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since. file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
+new, changed or gone since (with several versions, for the files of `more`, too). file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
 more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
 Prefer it to cat in a shell where you may edit the file; use grep to find the place first in a large one.
 """
@@ -35,6 +35,7 @@ from rye.toolkit import (
     output_budget,
     pdf_pages,
     picture,
+    places_since,
     view_lines,
 )
 
@@ -42,7 +43,7 @@ __version__ = "1.0.0"
 __tool_type__ = "python"
 __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
-__tool_description__ = "Read a text file with persistent line IDs, a window at a time"
+__tool_description__ = "Read a text file with persistent line IDs, or only a part of a large file, a window at a time"
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
@@ -51,14 +52,14 @@ through every edit; a new line gets a new one.
 Requires: file_path.
 Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
-Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new.
+Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new, and gone (-).
 Prefer it to cat."""
 __agent_parameters__ = {
     "file_path": 'Or "a.py:20-40" (line numbers), "a.py:@20-40" (addresses)',
     "offset": "First line, from 1; negative from the end",
     "limit": "",
-    "changes_since": "Version of your last read",
-    "encoding": "Only where it is not recognised",
+    "changes_since": 'Version of an earlier read; of several files: "x y"',
+    "encoding": "",
     "more": 'Other files and ranges: ["b.py", "b.py:20-40"]; ":200-240" is of file_path',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -83,7 +84,7 @@ CONFIG_SCHEMA = {
         "changes_since": {
             "type": "string",
             "minLength": 1,
-            "description": "A version from an earlier result: show only what changed since",
+            "description": "A version from an earlier result, or several with blanks between: show only what changed since",
         },
         "more": {
             "type": "array",
@@ -146,8 +147,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # A version that was given still names the state of that file.
         params = {**params, **window, "changes_since": params.get("changes_since")}
         result = _read(params, project_path, output_budget())
+    many = len((params.get("changes_since") or "").replace(",", " ").split()) > 1
     for one in params.get("more") or ():
-        _add(result, {**params, **_part(one, params["file_path"])}, project_path)
+        _add(result, {**params, **_part(one, params["file_path"], many=many)}, project_path)
     return result
 
 
@@ -165,7 +167,7 @@ def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, A
         return shown
 
 
-def _part(text: str, file_path: str) -> dict[str, Any]:
+def _part(text: str, file_path: str, *, many: bool = False) -> dict[str, Any]:
     """Return the file and window that `b.py`, `b.py:20-40`, `b.py:@12-15` or `:20-40`, of the call's own file, names."""
     if by_address := re.fullmatch(r"(.*):@(\w+)(?:-@?(\w+))?", text, re.DOTALL):
         path, *named = by_address.groups()
@@ -175,8 +177,9 @@ def _part(text: str, file_path: str) -> dict[str, Any]:
     offset = int(first or 1)
     # Who names the last line knows that there may be more.
     limit = {"limit": max(int(last) - offset + 1, 1), "ranged": True} if last else {}
-    # A version names a state of one file.
-    return {"file_path": path or file_path, "offset": offset, "changes_since": None, "named": None, **limit}
+    # One version names a state of one file; several may be of several.
+    since = {} if many and path and not (first or last) else {"changes_since": None}
+    return {"file_path": path or file_path, "offset": offset, "named": None, **since, **limit}
 
 
 def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> None:
@@ -220,8 +223,10 @@ def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str
     if since is None or document.no_ids:
         result = _window(document, window, params)
         return _without_ids(result, document, since) if document.no_ids else result
-    if (changes := document.changes_since(since)) is not None:
-        return _changes(document, window, params, changes.lines, changes.ended, changes.gone)
+    for version in since.replace(",", " ").split():
+        if (changes := document.changes_since(version)) is not None:
+            params = {**params, "changes_since": version}
+            return _changes(document, window, params, changes.lines, changes.ended, changes.gone)
     result = _window(document, window, params)
     notice = f"[changes_since: version {since[:80]} is not among the last 20 of this file; here is the window instead.]"
     return {**result, "output": f"{notice}\n{result['output']}", "changes_known": False}
@@ -328,28 +333,35 @@ def _changes(
     count = sum(stop - start for start, stop in ranges)
     cut_at = None
     lines: list[str] = []
-    ending = (f"[gone: {forgotten[:2_000]}]" if window.short else _deleted_lines(dead_lines)) if dead_lines else ""
+    places, removed = places_since(document, params["changes_since"], ranges) if window.short else (ranges, None)
+    ending = f"[gone: {forgotten[:2_000]}]" if window.short else _deleted_lines(dead_lines)
+    ending = ending if dead_lines and removed is None else ""
+    removed = removed or {}
     # The list of deleted IDs comes last but must fit, so its size is taken off first.
     window.budget -= len(ending)
     if window.ids:
         # Name all lines in one step: naming them range by range would align the file each time.
         document.name(_first(ranges, window.budget // _SHORTEST))
-    for start, stop in _with_context(ranges, document.count) if window.short else ranges:
-        before = len(window.lines)
+    for start, stop in places:
+        before, reached = len(window.lines), start
         header = "…" if window.short else f"@ line {start + 1}"
         window.budget -= len(header) + 1
-        reached = window.add(start, stop)
-        if reached > start:
+        for at in (*(at for at in sorted(removed) if start <= at <= stop), stop):
+            reached = window.add(reached, at)
+            gone = removed.pop(at, []) if reached == at else []
+            size = sum(len(line.encode("utf-8", "replace")) + 1 for line in gone)
+            window.lines += gone if size <= max(window.budget, 0) else [f"-\t… {len(gone)} lines"]
+            window.budget -= size
+        if len(window.lines) > before:
             lines += [*([header] if lines or not window.short else []), *window.lines[before:]]
         if reached < stop:
             cut_at = reached
             break
     document.shown(*window.shown, short=window.short)
-    if dead_lines:
-        lines.append(ending)
+    lines += [ending] if ending else []
     if notice := document.encoding_notice(window.shown):
         lines.append(notice)
-    if not count and not dead_lines:
+    if not lines:
         lines.append(f"[no changes since version {params['changes_since']}]")
     elif window.short:
         lines.append(f"[version {document.short_version}]")
@@ -371,18 +383,6 @@ def _changes(
         **fields,
         **_facts(document),
     )
-
-
-def _with_context(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
-    """Return the ranges with a line on each side, which says where they are; those that meet then are one."""
-    out: list[tuple[int, int]] = []
-    for start, stop in ranges:
-        low, high = max(start - 1, 0), min(stop + 1, count)
-        if out and low <= out[-1][1]:
-            out[-1] = (out[-1][0], high)
-        else:
-            out.append((low, high))
-    return out
 
 
 def _first(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:

@@ -1,16 +1,16 @@
-# rye:signed:2026-11-23T02:25:12Z:d07bb9079c4602cd386325839d19cb5a8da12393c107419a1e3dd0f374315307:7NjgzT8aqDZnuhZfeNUQVfxQTSoua7fQbgoykAiWknOJU60kYmLr0mKwZA4eFmHdyGupu0zkrsF52umHRsTJBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:02:38Z:989fae799f11dac29a10e073d754f0cc1855d3c394fdbab422b42242070138d2:xm1CL3B1GuNml8cL5LWGUHpFAFqqIX5UCKXSeKP7-dMl8lJ0GlzhirSY9uqe02ARx6QzFLt9zZ6u9jfrfOebBA==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
-list) for any change, also another caller's; batchId for all files of a patch batch, or none; with file_path for one file of
+list; its last six digits do) for any change, also another caller's; batchId for all files of a patch batch, or none; with file_path for one file of
 it; with hunks for some hunks of one file. Undoing an undo is redo: pass the entry_id or batchId that it returned.
 Does not: know what other programs changed before a command ran; it refuses, with the reason and the lines that are there now,
 when the file has changed in the same place since.
 Side effects: rewrites, creates or deletes the file of the entry (of a batch: all its files), atomically; lines get their own
 IDs back and can be edited at once; the undo is recorded too. Entries are dropped beyond 30 days, 64 MB or 10,000 of them.
 Returns: output (unified diff of the reversal; whose change it was, and when), entry_id (of the undo), undone, file_path; of a
-batch batchId, file_paths. With list=true: the newest `limit` entries with their diffs, or with entry_id that change's hunks and their
-numbers, at most 50 KB, and a [tool_result: …] line that gives the call for the rest (offset).
+batch batchId, file_paths. With list=true: the newest `limit` changes, a row for each call, or with entry_id that change's diff as
+hunks with their numbers, at most 50 KB, and a [tool_result: …] line that gives the call for the rest (offset).
 Prefer it to editing back by hand; prefer git for changes older than your work here.
 """
 
@@ -24,13 +24,13 @@ __tool_description__ = "Undo, redo or list the changes made by the file tools"
 __item_id__ = "rye/file-system/undo"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
-__agent_description__ = """Take back your last change of files, or a named one; take back an undo to redo.
-Requires: nothing; file_path for the last change of that file, entry_id for any.
-Does not: touch lines changed since: then it refuses and says so.
+__agent_description__ = """Take back your last change, or a named one; an undo, to redo.
+Requires: nothing; file_path for your last change of it, entry_id for any.
+Does not: touch lines changed since.
 Side effects: changes files; can be undone.
-Returns: the diff; with list=true the changes.
+Returns: the diff; list=true: one row a call, with entry_id its diff.
 Prefer it to retyping old text."""
-__agent_parameters__ = {"entry_id": "", "file_path": "", "list": "List changes", "offset": "", "dry_run": ""}
+__agent_parameters__ = {"entry_id": "", "file_path": "", "list": "", "offset": "", "dry_run": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",
