@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:30:22Z:259158578d3670c2e0ea0b5d72fb5fcbecd4dc11722299ba35e88365fec73aa9:Ls-zdmRHO8TUzP2mEYL1nL7VtppNbve5eb4R4CsSd2gFpT7RHhaV9hYIMuMYSlcP11mtEJplemXP9pqi3q-LBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:46:18Z:95adf9f0ac6a642b85c0feaf62e0c3ed1093dff0bfa363b82b766050d4c8b2fb:zNd5OLEVXn7a6iOMhebA5Wh2-6tFLuroru1h_fx8wOQg6tIXqYPPo_wwk-MIHHkk_DhDVPbscqFCiRhobiWBBg==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call import profile
+from rye.edits import view_state
 from rye.errors import UsageError
-from rye.swe import view, view_state
+from rye.swe import view
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
