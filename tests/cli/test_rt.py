@@ -319,7 +319,7 @@ def test_malformed_words_change_nothing_and_say_what_is_right(project):
         (("opne", "x"), 2, "Did you mean `rt open`?"),
         (("edit", "src/app.py", "-1", "2"), 1, "start_line -1 out of range (1..2)"),
         (("open", "src/app.py:5-"), 1, "start 5 out of range (1..2)"),
-        (("grep", "x", "--limit", "0"), 1, "limit: 0 is less than the minimum of 1"),
+        (("grep", "x", "--limit", "0"), 2, "limit: 0 is less than the minimum of 1"),
         (("find",), 2, "required: pattern\n"),
         ((), 2, ""),
     ):

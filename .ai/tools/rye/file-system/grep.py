@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:db46fe503e2bba949f3f966b29efc6eefa279643772594bbc035b6026bfbb484:MuzTCGj3eHnI_JGUufE9UAJFwLRb01rx_8bC-DBvMKI79JI6OXhPYVI5eTjdCeJ-cyMYVPEG50wLATRwbK2rAQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:54:17Z:ddd82ce28e4180e6d2db86f4f5e42743761de1572a814173f9c95687cc34320f:woMwBDy8z4_7fAxdun4k8XqVoh7UOwrrmgeRMPI5wkeGaBS7XxXD5ANNu7avkozXtQRh-Unh15Kqh0ZwxqmbAg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -7,8 +7,8 @@ Does not: look at hidden files, what .gitignore names, build and dependency fold
 binary files, or follow symbolic links.
 Side effects: none on your files; keeps line IDs in .ai/cache.
 Returns: output, matches [{file, line, line_id, content}], count, total, files (that match), truncated, next_offset. Sorted by
-path; at most `limit` and 50 KB, a cut ends with a [tool_result: …] line naming the call that continues. One to three matches
-bring 3 lines of context. Lines over 500 characters are shown around the match. mode="files" or "count" lists files only.
+path; at most `limit` and 50 KB, a cut ends with a [tool_result: …] line naming the call that continues. context shows lines
+around each match. Lines over 500 characters are shown around the match. mode="files" or "count" lists files only.
 Pass the IDs to edit_lines at once, no read is needed in between. A line in a file over 64 MB has no ID.
 Prefer it to grep or rg in a shell whenever you may edit what you find; use glob to find files by name.
 """
@@ -72,7 +72,7 @@ CONFIG_SCHEMA = {
             "type": "integer",
             "minimum": 0,
             "maximum": 50,
-            "description": "Lines to show before and after each match; 3 if absent and there are at most three matches",
+            "description": "Lines to show before and after each match; an agent gets 3 where at most three match",
         },
         "mode": {
             "type": "string",
@@ -151,7 +151,7 @@ def _files(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
 def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     context = params.get("context")
     if context is None:
-        context = _AUTO_CONTEXT if search.total <= 3 else 0
+        context = _AUTO_CONTEXT if search.total <= 3 and current().options.agent_defaults else 0
     form = "lid" if params["line_ids"] == "all" else params["line_ids"]
     end = search.show(
         context,

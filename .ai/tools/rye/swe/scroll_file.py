@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:46:18Z:95adf9f0ac6a642b85c0feaf62e0c3ed1093dff0bfa363b82b766050d4c8b2fb:zNd5OLEVXn7a6iOMhebA5Wh2-6tFLuroru1h_fx8wOQg6tIXqYPPo_wwk-MIHHkk_DhDVPbscqFCiRhobiWBBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:54:18Z:6f806989c6ac1eddfabd854daef731914c479ca21e48c3b5fbd5a3be14fd726e:6jVm6Ed_pU_CS3C4SXKk1J161UmTJWl87hpfslS_EVWXyGbwwjnXgEiwowVYzGLIJtN_pvsIZM8iFKQ1qdScAg==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -28,7 +28,7 @@ __tool_description__ = "Show the window below or above the last one shown of a f
 __item_id__ = "rye/swe/scroll_file"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
-__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+__effects__ = {"read_only": True, "destructive": False, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",
