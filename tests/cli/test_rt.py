@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 import rye
+from rye.cli import main as cli_main
 from rye.cli.rt.main import main
 from support.calling import call
 
@@ -386,6 +387,11 @@ def test_the_switches_hold_at_the_door(project):
     ):
         done = rt(*words, cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
         assert (done.returncode, done.stdout, b"RAGIX_ENABLE_SWE=0" in done.stderr) == (1, b"", True)
+    with pytest.MonkeyPatch.context() as patch:
+        for switch, offered in (("1", True), ("0", False)):
+            patch.setenv("RAGIX_ENABLE_SWE", switch)
+            assert ("edit_range" in rye.toolset(project).names) == offered
+            assert (cli_main.main(["prompt", "swe", "--project", str(project)]) == 0) == offered
     assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
 
 
