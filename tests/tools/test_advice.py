@@ -178,6 +178,13 @@ def test_the_call_that_continues_can_be_sent_as_it_is_written(path, project):
         assert wanted in tools.call(tool, given), text
 
 
+def test_a_tool_is_called_by_the_id_that_searches_show(project):
+    (project / "a").write_text("line 1\n")
+    tools = rye.toolset(project)
+    assert tools.call("rye/file-system/read", {"file_path": "a"}) == tools.call("read", {"file_path": "a"})
+    assert "There is no tool" in tools.call("rye/file-system/raed", {})
+
+
 @pytest.mark.parametrize("budget", range(1_500, 40_000, 3_500))
 @pytest.mark.parametrize("form", ["lid", "short", "none"])
 def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budget, form):
