@@ -286,7 +286,7 @@ def test_an_edit_without_text_deletes_only_by_its_word(project):
     ("tool", "given"),
     [
         ("undo", {}),
-        ("edit_lines", {"changes": [{"find": "line 1\n", "replace_with": "ONE\nmore\n"}]}),
+        ("edit_lines", {"changes": [{"find": "line 1\n", "replace": "ONE\nmore\n"}]}),
         ("write", {"content": "ONE\ntwo\n"}),
         ("rye/swe/edit_file", {"old": "line 1\n", "new": "ONE\n"}),
     ],
@@ -297,7 +297,7 @@ def test_what_our_own_tools_changed_is_no_change_of_others(project, tool, given)
         rt("edit", "long.txt", "1", "1", cwd=project, stdin=b"A\n")
     else:
         given = {"path" if "swe" in tool else "file_path": "long.txt", **given}
-    call(tool, project, **given)
+    assert call(tool, project, **given)["success"]
     assert rt("edit", "long.txt", "1", "1", cwd=project, stdin=b"B\n").returncode == 0
     # The control: a change by another program is one.
     (project / "long.txt").write_text("other\n" + (project / "long.txt").read_text().partition("\n")[2])

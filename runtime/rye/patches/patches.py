@@ -320,7 +320,7 @@ def _fits(patch: FilePatch, change: LineChange, text: Text, problems: Problems) 
     if any(mark in line for mark in marks for line in change.new):
         message = f"Change {change.number}: newLines holds a line as it is shown, shortened; the rest of it would be lost."
         problems.add(
-            "shortened_line", f"{message} edit_lines with find and replace_with changes a part of a long line.", patch, change
+            "shortened_line", f"{message} edit_lines with find and replace changes a part of a long line.", patch, change
         )
         return False
     return True
