@@ -210,7 +210,6 @@ ENTRY_POINTS = {
     "process.jobs": "the one way to a job's supervisor, which bash and job share",
     "process.run": "the one way to run a command whole, which the library's own programs share",
     "process.sandbox_hints": "read from the report of the sandbox, whose words it knows",
-    "swe.view_state": "the format of views stays in one module",
     "web.cache": "stored pages, sealed and pruned like every cache; a module of its own for its tests of time and size",
     "web.page": "pages are read in a process of their own, which a tool file cannot be the program of",
     "web.search_providers": "one function for each provider; the tool chooses",

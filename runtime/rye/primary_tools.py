@@ -65,27 +65,27 @@ class PrimaryTools:
         with context.using(depth=outer.depth + 1):
             return self._answer(changed(call, options=options), self._reach)
 
-    def search(self, project_path: str, **asked: Any) -> dict[str, Any]:
-        """Search items; `output` lists them. Errors as `rye.api.search`."""
+    def search(self, project_path: str, *, offset: int = 1, **asked: Any) -> dict[str, Any]:
+        """Search items; `output` lists them from result `offset` on, counted from 1. Errors as `rye.api.search`."""
         from rye.catalog import search as catalog_search
 
-        answer = catalog_search.search(catalog_search.SearchRequest(**asked), project_path, self._reach)
+        answer = catalog_search.search(catalog_search.SearchRequest(**asked, offset=offset - 1), project_path, self._reach)
         # Half the budget, as `results` repeats in fields what `output` says.
         page = results.Page(context.output_budget() // 2 - 500)
         if (whole := answer.get("long_form")) and page.add([f"tool {whole['id']}", *whole["text"].split("\n")]):
             answer["results"] = [row for row in answer["results"] if row["id"] == whole["id"]]
             return results.ok("\n".join(page.lines), **answer)
-        listed = [row for number, row in enumerate(answer["results"], answer["offset"] + 1) if page.add(_listed(number, row))]
+        listed = [row for number, row in enumerate(answer["results"], offset) if page.add(_listed(number, row))]
         answer["results"] = listed
-        offset, total = answer["offset"] + len(listed), answer["total"]
+        answer["offset"], offset, total = offset, offset + len(listed), answer["total"]
         if not total:
             page.lines.append(f"Nothing fits {answer['query']!r}. Try fewer or other words, or * to list a scope.")
-        answer["truncated"] = offset < total
+        answer["truncated"] = offset <= total
         if answer["truncated"]:
             defaults = {name: {"default": catalog_search.SearchRequest._field_defaults.get(name)} for name in asked}
             # The whole call is written out, since models repeat a line more reliably than they change one.
             again = results.next_call("rye_search", asked, {"properties": defaults})(offset)
-            page.lines.append(results.cut_notice(len(listed), total, "items", again, total - offset))
+            page.lines.append(results.cut_notice(len(listed), total, "items", again, total - offset + 1))
             answer["next_offset"] = offset
         if "unverified" in answer:
             count = sum(answer["unverified"].values())

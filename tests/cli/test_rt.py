@@ -18,7 +18,9 @@ from typing import NamedTuple
 import pytest
 
 import rye
+from rye.cli import main as cli_main
 from rye.cli.rt.main import main
+from support.calling import call
 
 RUNTIME = Path(rye.__file__).parents[1]
 
@@ -257,6 +259,52 @@ def test_edits_take_their_text_from_standard_input(project):
     assert shown.endswith("\n+x\n     return 0\n")
 
 
+def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
+    (project / "gas.txt").write_text("line 4\n")
+    search = [sys.executable, "-m", "rye.cli.rt.main", "grep", "line 4$"]
+    for names, shown, said in ((b"gas.txt\n", b"gas.txt:1: line 4\n", b""), (b"", b"long.txt:4: line 4\n", b"no names came")):
+        done = subprocess.run(
+            search, cwd=project, input=names, capture_output=True, env={**os.environ, "PYTHONPATH": str(RUNTIME)}, check=True
+        )
+        assert (shown in done.stdout, said in done.stderr) == (True, True), done
+        assert (b"long.txt" in done.stdout) == (not names)
+
+
+def test_an_edit_without_text_deletes_only_by_its_word(project):
+    before = (project / "src/app.py").read_text()
+    with Path(os.devnull).open("rb") as nothing:
+        edit = [sys.executable, "-m", "rye.cli.rt.main", "edit", "src/app.py", "1", "1"]
+        env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+        done = subprocess.run(edit, cwd=project, stdin=nothing, capture_output=True, env=env, check=False)
+        assert (done.returncode, b"use --delete" in done.stderr) == (2, True), done
+        assert (project / "src/app.py").read_text() == before
+        subprocess.run([*edit, "--delete"], cwd=project, stdin=nothing, capture_output=True, env=env, check=True)
+    assert (project / "src/app.py").read_text() == "    return sum(prices)\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("undo", {}),
+        ("edit_lines", {"changes": [{"find": "line 1\n", "replace": "ONE\nmore\n"}]}),
+        ("write", {"content": "ONE\ntwo\n"}),
+        ("rye/swe/edit_file", {"old": "line 1\n", "new": "ONE\n"}),
+    ],
+)
+def test_what_our_own_tools_changed_is_no_change_of_others(project, tool, given):
+    rt("open", "long.txt:1-9", cwd=project)
+    if tool == "undo":
+        rt("edit", "long.txt", "1", "1", cwd=project, stdin=b"A\n")
+    else:
+        given = {"path" if "swe" in tool else "file_path": "long.txt", **given}
+    assert call(tool, project, **given)["success"]
+    assert rt("edit", "long.txt", "1", "1", cwd=project, stdin=b"B\n").returncode == 0
+    # The control: a change by another program is one.
+    (project / "long.txt").write_text("other\n" + (project / "long.txt").read_text().partition("\n")[2])
+    done = rt("edit", "long.txt", "1", "1", cwd=project, stdin=b"C\n")
+    assert (done.returncode, b"changed since it was shown" in done.stderr) == (1, True)
+
+
 def test_malformed_words_change_nothing_and_say_what_is_right(project):
     before = (project / "src/app.py").read_bytes()
     for words, code, said in (
@@ -270,11 +318,16 @@ def test_malformed_words_change_nothing_and_say_what_is_right(project):
         (("open", "long.txt:900"), 1, "line 900 out of range (1..250)"),
         (("grep", "("), 1, "regex"),
         (("opne", "x"), 2, "Did you mean `rt open`?"),
+        (("edit", "src/app.py", "-1", "2"), 1, "start_line -1 out of range (1..2)"),
+        (("open", "src/app.py:5-"), 1, "start 5 out of range (1..2)"),
+        (("grep", "x", "--limit", "0"), 2, "limit: 0 is less than the minimum of 1"),
+        (("find",), 2, "required: pattern\n"),
         ((), 2, ""),
     ):
         done = rt(*words, cwd=project, stdin=b"text\n")
         assert (done.returncode in (code, 1), said in done.stderr.decode()) == (True, True), (words, done)
         assert done.returncode
+    assert b"Give new_text" not in rt("insert", "src/app.py", "1", cwd=project).stderr
     done = rt("insert", "src/app.py", "1", cwd=project, stdin=b"\xff\n")
     assert (done.returncode, b"not UTF-8" in done.stderr) == (2, True)
     assert (project / "src/app.py").read_bytes() == before
@@ -334,6 +387,11 @@ def test_the_switches_hold_at_the_door(project):
     ):
         done = rt(*words, cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
         assert (done.returncode, done.stdout, b"RAGIX_ENABLE_SWE=0" in done.stderr) == (1, b"", True)
+    with pytest.MonkeyPatch.context() as patch:
+        for switch, offered in (("1", True), ("0", False)):
+            patch.setenv("RAGIX_ENABLE_SWE", switch)
+            assert ("edit_range" in rye.toolset(project).names) == offered
+            assert (cli_main.main(["prompt", "swe", "--project", str(project)]) == 0) == offered
     assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
 
 

@@ -156,7 +156,8 @@ def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server
         assert "rye/web/webfetch is installed, but this server does not offer it" in message
         assert "`rye mcp --category rye/web`" in message
     assert "`rye mcp --meta`" in server.ask("tools/call", {"name": "rye_load", "arguments": {}})["error"]["message"]
-    # Control: what is offered is not marked.
+    # Control: what is offered is not marked, and is called by the id that the search shows, too.
+    assert not server.call("rye/file-system/ls", {}).get("isError")
     found = server.call("rye_search", {"query": "read a text file", "scope": "tool.rye.file-system"})
     assert "not offered" not in found["content"][0]["text"]
 

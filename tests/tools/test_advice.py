@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import random
 import re
+import shutil
 
 import pytest
 
 import rye
 from rye.agents.toolset import Toolset
 from rye.call.context import CallOptions
+from rye.fs import names
 from support.calling import call
 
 FS, SWE, PATCH = "rye/file-system", "rye/swe", "rye/workspace"
@@ -174,6 +178,13 @@ def test_the_call_that_continues_can_be_sent_as_it_is_written(path, project):
         assert wanted in tools.call(tool, given), text
 
 
+def test_a_tool_is_called_by_the_id_that_searches_show(project):
+    (project / "a").write_text("line 1\n")
+    tools = rye.toolset(project)
+    assert tools.call("rye/file-system/read", {"file_path": "a"}) == tools.call("read", {"file_path": "a"})
+    assert "There is no tool" in tools.call("rye/file-system/raed", {})
+
+
 @pytest.mark.parametrize("budget", range(1_500, 40_000, 3_500))
 @pytest.mark.parametrize("form", ["lid", "short", "none"])
 def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budget, form):
@@ -231,9 +242,63 @@ def test_a_search_without_line_ids_indexes_no_file(project):
     for context in (None, 0, 1):
         more = {} if context is None else {"context": context}
         output = call("grep", project, pattern="two|na", line_ids="none", **more)["output"]
-        assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context != 0, context != 0)
+        assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context == 1, context == 1)
         assert "a.txt:2:two" in output
         assert not [path for path in index.rglob("*") if "line_index" in str(path)]
     # Control: with line IDs they are.
     call("grep", project, pattern="two", line_ids="lid")
     assert [path for path in index.rglob("*.json") if "line_index" in str(path)]
+
+
+ODD = "ab \"'\\\n\té→😀()=,[]{}*?!#$;|&.-…x"
+"""What names are made of: all that a written call must carry through."""
+
+_LISTS = {
+    # Tool: parameters for a file and its folder, what one item of the answer is.
+    "rye/file-system/read": (lambda file, folder: {"file_path": file}, r"(?m)^\S+\] (line \d+)$"),
+    "rye/swe/open_file_chunk": (lambda file, folder: {"path": file, "start": 1, "end": 2}, r"(?m)^\d+: (line \d+)$"),
+    "rye/workspace/workspace_read_file": (lambda file, folder: {"docPath": file}, r"(?m)^\d+: (line \d+)$"),
+    "rye/swe/search_file": (lambda file, folder: {"path": file, "pattern": 'line ["\\d]+'}, r"(?m)^\d+ : (line \d+)$"),
+    "rye/swe/search_dir": (lambda file, folder: {"root": folder, "pattern": 'line (?:"|\\d+|é)'}, r"(?m):\d+: (line \d+)$"),
+    "rye/file-system/grep": (lambda file, folder: {"path": folder, "pattern": r'line (?:"|\d+|é)'}, r"(?m)\]:(line \d+)$"),
+    "rye/file-system/glob": (lambda file, folder: {"path": folder, "pattern": "{*,é\"'}"}, r"(?m)^(?!\[tool_result)(.+)$"),
+    "rye/swe/find_file": (lambda file, folder: {"root": folder, "pattern": "*"}, r"(?m)^(?!\[tool_result)(.+)$"),
+    "rye/file-system/ls": (lambda file, folder: {"path": folder}, r"(?m)^(?!\[tool_result)(.+)$"),
+}
+
+
+@pytest.mark.parametrize("cases", [pytest.param(12, id="sample"), pytest.param(2_000, marks=pytest.mark.slow)])
+def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project):
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    dice, followed = random.Random(seed), 0
+    for case in range(cases):
+        name = "".join(dice.choices(ODD, k=dice.randint(1, 12))).strip(" .") + "z"
+        folder, lines, most = f"{case}{name}", dice.randint(5, 12), dice.randint(1, 4)
+        (project / folder).mkdir()
+        (project / folder / name).write_text("".join(f"line {number}\n" for number in range(1, lines + 1)))
+        for number in range(lines - 1):
+            (project / folder / f"{number}{name}").touch()
+        # As answers show them: a newline in a name is \x0a there.
+        file, where = (names.show(os.fsencode(one)) for one in (f"{folder}/{name}", folder))
+        tool = dice.choice(sorted(_LISTS))
+        parameters, item = _LISTS[tool]
+        given = parameters(file, where) | ({} if "chunk" in tool else {"limit": most})
+        found = []
+        for _ in range(2 * lines):
+            answer = call(tool, project, **given)
+            assert answer["success"], (seed, tool, given, answer)
+            found += re.findall(item, answer["output"])
+            again = [
+                match
+                for match in CALL.finditer(answer["output"].split("[tool_result")[-1])
+                if match[1] == tool.rpartition("/")[2]
+            ]
+            if not again:
+                break
+            followed += 1
+            keep = {} if "chunk" in tool else {"limit": most}
+            given = keep | {key: json.loads(value) for key, value in re.findall(rf"(\w+)=({VALUE})", again[-1][2])}
+        assert len(found) == lines == len(set(found)), (seed, tool, given, found)
+        shutil.rmtree(project / folder)
+    assert followed > cases, "control: most answers were cut"

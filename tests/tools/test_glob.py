@@ -41,6 +41,20 @@ def test_sorted_before_cut_with_paging(project):
     assert not done("glob", project, pattern="f00*", limit=10)["truncated"]
 
 
+def test_an_exact_name_is_found_whatever_leaves_it_out(project):
+    plant(project, "x.log", ".github/workflows/ci.yml", "build/out", "a.yml")
+    (project / ".gitignore").write_text("*.log\n")
+    (project / ".git").mkdir()
+    done("read", project, file_path="a.yml")
+    for name in ("x.log", ".github/workflows/ci.yml", "build/out"):
+        assert done("glob", project, pattern=name)["files"] == [name]
+    assert done("glob", project, pattern="out", path="build")["files"] == ["build/out"]
+    assert done("glob", project, pattern="*.log")["files"] == []
+    # What is never searched is not found by its name either.
+    (index,) = (project / ".ai/cache").rglob("*.json")
+    assert done("glob", project, pattern=str(index.relative_to(project)))["files"] == []
+
+
 def test_the_last_modified_first(project):
     plant(project, "a", "b", "c")
     for at, name in enumerate("bca"):

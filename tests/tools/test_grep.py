@@ -41,11 +41,12 @@ def test_an_id_stays_with_its_line_through_changes_by_others(project):
     assert (match["line"], match["line_id"]) == (2, before)
 
 
-def test_a_few_matches_bring_context_and_more_do_not(project):
+def test_an_agent_gets_context_of_a_few_matches_and_an_item_call_none(project):
     write(project, a="".join(f"line {n}\n" for n in range(1, 21)))
-    assert done("grep", project, pattern="line 10")["output"].split("\n")[0].startswith("a-7-[LID:")
-    assert "a-2-" not in done("grep", project, pattern="line 1")["output"]
-    assert len(done("grep", project, pattern="line 10", context=0)["output"].split("\n")) == 1
+    assert len(done("grep", project, pattern="line 10")["output"].split("\n")) == 1
+    tools = rye.toolset(project)
+    assert tools.call("grep", {"pattern": "line 10"}).startswith("a:\n7-\tline 7\n")
+    assert "-\t" not in tools.call("grep", {"pattern": "line 1"})
     wide = done("grep", project, pattern="line (3|5|15)$", context=1)["output"].split("\n")
     assert [re.sub(r"\[LID:\w+\]", "", row) for row in wide] == [
         "a-2--line 2",

@@ -120,9 +120,9 @@ def test_a_server_may_bound_what_is_reached(project):
 def test_search_lists_and_pages(project):
     first = data("search", project, query="*", scope="tool.rye.file-system.*", limit=3, sort_by="name")
     assert [row["name"] for row in first["results"]] == ["edit_lines", "glob", "grep"]
-    assert first["next_offset"] == 3
-    assert 'rye_search(query="*", scope="tool.rye.file-system.*", limit=3, sort_by="name", offset=3)' in first["output"]
-    rest = data("search", project, query="*", scope="tool.rye.file-system.*", sort_by="name", offset=3)
+    assert first["next_offset"] == 4
+    assert 'rye_search(query="*", scope="tool.rye.file-system.*", limit=3, sort_by="name", offset=4)' in first["output"]
+    rest = data("search", project, query="*", scope="tool.rye.file-system.*", sort_by="name", offset=4)
     assert not rest["truncated"]
     assert len(rest["results"]) + 3 == rest["total"]
     assert call("search", project, query="a)b")["code"] == "bad_query"

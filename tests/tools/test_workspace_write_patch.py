@@ -463,9 +463,10 @@ def test_section_9_unexpected_failures_are_logged_and_answered_in_general(projec
 
 
 def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
-    change = {**insert(0, "new"), "changeKey": "first-change"}
-    one = {**patch(project, "src/App.cs", change), "fileKey": "the-app"}
-    answer = write(project, files=[one])
+    words = {"description": "why, in words", "severity": "low", "category": "style", "tags": ["a", "b c"]}
+    change = {**insert(0, "new"), "changeKey": "first-change", **words}
+    one = {**patch(project, "src/App.cs", change), "fileKey": "the-app", "fileLabel": "The app"}
+    answer = write(project, files=[one], batchKey="the-batch", batchLabel="All of it")
     (file,) = answer["result"]["files"]
     for named in (
         answer["result"]["batchId"],
@@ -475,8 +476,13 @@ def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
         f"entryId={file['entryId']}",
         f"changeId={file['changes'][0]['changeId']}",
         "changeKey=first-change",
+        'fileLabel="The app"',
+        'batchKey=the-batch batchLabel="All of it"',
+        'description="why, in words" severity=low category=style tags=["a", "b c"]',
     ):
         assert named in answer["output"], named
+    stored = get(project, file["changes"][0]["changeId"])["result"]["change"]
+    assert {name: stored[name] for name in words} == words
     # The next patch of the file needs no read.
     more = {"docPath": "src/app.cs", "originalSha256": file["newSha256"], "changes": [insert(0, "newer")]}
     assert write(project, files=[more])["successful"]
@@ -659,9 +665,52 @@ def test_section_11_modes_marks_and_links_are_kept(project):
     assert os.readlink(project / "link") == "run.sh"
 
 
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        ({"createFiles": [{"path": "nn", "content": "x"}, {"path": "nn/y", "content": "x"}]}, "not_a_directory"),
+        ({"createFiles": [{"path": "Tests.cs", "content": "x"}]}, "duplicate_doc_path"),
+        ({"activeFiles": [{"docPath": "tests.cs", "content": one} for one in "ab"]}, "duplicate_doc_path"),
+        ({"activeFiles": [{"docPath": "../tests.cs", "content": "a"}]}, "malformed_doc_path"),
+    ],
+)
+@pytest.mark.parametrize("dry", [True, False])
+def test_section_11_what_cannot_be_applied_is_refused_by_its_dry_run_too(project, request_, code, dry):
+    assert refused(project, patch(project, "src/App.cs", insert(0, "x")), **request_, dryRun=dry) == [code]
+
+
+def test_section_3_files_that_differ_in_case_only_are_said_to_have_no_doc_path(project):
+    (project / "TESTS.cs").write_bytes(b"x\n")
+    answer = read(project, "tests.cs")
+    assert answer["code"] == "ambiguous_doc_path"
+    assert "Lead it" not in answer["error"]
+    assert "use edit_lines" in answer["error"]
+
+
+def test_section_5_3_a_long_line_is_expected_whole_or_as_it_was_shown(project):
+    long = "w" * 5_000
+    (project / "w.txt").write_bytes(f"{long}\nb\n".encode())
+    (shown, _) = [row.partition(": ")[2] for row in read(project, "w.txt")["output"].split("\n")[1:3]]
+    assert len(shown) < len(long)
+    answer = write(project, files=[patch(project, "w.txt", replace(1, ["w" * 2_100 + "x"], "new"))])
+    assert "-1 (from character 2061): " + "w" * 40 + "x\n+1 (from character 2061): " + "w" * 41 in answer["error"]
+    assert refused(project, patch(project, "w.txt", replace(1, [shown], "v" + shown))) == ["shortened_line"]
+    done(project, patch(project, "w.txt", replace(1, [shown], "new")))
+    assert (project / "w.txt").read_bytes() == b"new\nb\n"
+
+
+def test_section_3_the_encoding_of_a_file_is_given_with_its_patch(project):
+    (project / "lat.txt").write_bytes(b"\351\nb\n")
+    assert "1: \u00e9" in read(project, "lat.txt", encoding="latin-1")["output"]
+    assert refused(project, patch(project, "lat.txt", insert(1, "\u00fc"))) == ["unencodable"]
+    done(project, patch(project, "lat.txt", replace(1, ["\u00e9"], "\u00fc"), encoding="latin-1"))
+    assert (project / "lat.txt").read_bytes() == b"\374\nb\n"
+
+
 def test_section_11_a_patch_that_changes_nothing_is_said_and_not_written(project):
     before = (project / "src/App.cs").stat()
     answer = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "one"))])
     assert answer["success"]
     assert "leave src/app.cs as it is" in answer["warnings"][0]
+    assert (answer["result"]["status"], get(project, answer["result"]["batchId"])["result"]["status"]) == ("unchanged",) * 2
     assert (project / "src/App.cs").stat().st_mtime_ns == before.st_mtime_ns

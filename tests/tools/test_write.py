@@ -143,7 +143,14 @@ def test_protected_places(project, path):
 
 @pytest.mark.parametrize(
     ("path", "code"),
-    [("folder", "is_directory"), ("../x", "path_outside"), ("/tmp/x/y", "path_outside"), ("out/x", "path_outside")],
+    [
+        ("folder", "is_directory"),
+        ("folder/", "is_directory"),
+        ("none/", "is_directory"),
+        ("../x", "path_outside"),
+        ("/tmp/x/y", "path_outside"),
+        ("out/x", "path_outside"),
+    ],
 )
 def test_where_nothing_is_written(project, path, code):
     (project / "folder").mkdir()

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from rye.agents.offers import Offer, offer
+from rye.call import profile
 from rye.call.safe_text import nearest
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor.admission import Admission
@@ -220,6 +221,11 @@ def _why_not(found: _Found, admission: Admission, known: dict[tuple[str, ...], s
     first = found.first
     if first is None:
         return ""
+    if found.item_id.startswith("rye/swe/"):
+        try:
+            profile.enabled()
+        except RyeError as err:
+            return str(err)
     # What is behind the tool is the same for all that name it from the same space.
     behind = None if first.tool.tool_type in _NO_TOOLS else first.tool.executor_id
     key = (first.candidate.space, first.candidate.suffix, first.tool.tool_type, behind or first.tool.id)

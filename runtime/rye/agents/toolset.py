@@ -147,6 +147,9 @@ class Toolset:
     def _offer(self, name: object) -> Offer:
         if isinstance(name, str) and (meant := tool_name(name, self._by_name)) is not None:
             return self._by_name[meant]
+        # Searches name a tool by its id.
+        if (by_id := next((offer for offer in self.offers if offer.item_id == name), None)) is not None:
+            return by_id
         close = nearest(str(name), self._by_name, 1)
         hint = f"Did you mean {close[0]}?" if close else f"Tools: {', '.join(self._by_name)}."
         raise UsageError("unknown_tool", f"There is no tool {str(name)[:80]!r} here.", hint)

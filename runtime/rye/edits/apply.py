@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from rye.call.context import advice
 from rye.call.results import MAX_LINE_CHARS, shorten_all
-from rye.edits import short_answer, syntax_check
+from rye.edits import short_answer, syntax_check, view_state
 from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.fs.digest import hexdigest
@@ -259,6 +259,7 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
     The lines of the result get their IDs first, so that the index is written once.
     """
     after = made.document
+    view_state.follow(after.ws, after.path, made.splices)
     applied = Applied(after, made.splices, made.diff, entry, [])
     try:
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
@@ -472,6 +473,7 @@ def index_whole(
     Returns:
         Warnings for the caller's result: the change itself is made, whatever becomes of the index.
     """
+    view_state.follow(ws, place.shown, None)
     code = text_encoding(data, encoding)
     if code is None:
         return []

@@ -153,9 +153,18 @@ def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders)
             # Decoded together, which takes a fraction of the time.
             texts = os.fsdecode(b"\0".join(some)).split("\0")
             found += [name for name, text in zip(some, texts, strict=True) if fits(text)]
+    exact = pattern.strip("/")
+    # Who writes a whole name means that file, hidden or ignored as it may be.
+    if not found and not set(exact) & set("*?[{\\") and _is_open(exact, view) and tree.exists(exact):
+        found = [os.fsencode(exact)]
     folders.add_files(found)
     found.sort(key=_newest(tree) if query.newest_first else None)
     return [os.fsdecode(name) for name in found[: query.offset - 1 + widened(query.limit)]], len(found)
+
+
+def _is_open(name: str, view: View) -> bool:
+    """Tell whether a name stands in no folder that is never searched."""
+    return not any(f"{name}/".startswith(f"{folder}/") or f"/{folder}/" in name for folder in view.closed)
 
 
 def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:

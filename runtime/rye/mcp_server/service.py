@@ -107,7 +107,7 @@ class Service:
 
     def _request(self, name: str, given: dict[str, Any], peer: Peer) -> Request:
         # The last listing first; a tool installed since then costs one new listing.
-        offered = self.listing.known(name) or self._look(self.listing.find, name)
+        offered = self.listing.known(name) or self._look(self.listing.find, name) or self.listing.by_id(name)
         if offered is None:
             near = self.listing.near(name)
             hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."

@@ -22,7 +22,7 @@ from rye.fs import beneath, names
 from rye.journal import journal
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
-from rye.patches.patches import Batch, FilePatch, Problems, check_digest, splices_for
+from rye.patches.patches import WORDS, Batch, FilePatch, Problems, check_digest, splices_for
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
@@ -54,12 +54,18 @@ class DocPaths:
             raise UsageError(
                 "ambiguous_doc_path",
                 f"docPath {doc_path} names {len(paths)} files: {', '.join(paths[:_MOST])}.",
-                f"Lead it with the project folder's name ({self._root()}/…), or leave that name out; files that differ in "
-                "letter case only have no docPath of their own: use edit_lines for them.",
+                "Files that differ in letter case only have no docPath of their own: use edit_lines for them."
+                if len({path.lower() for path in paths}) == 1
+                else f"Lead it with the project folder's name ({self._root()}/…), or leave that name out.",
             )
         if not found:
             raise self._missing(doc_path, parts)
         return names.show(b"/".join(next(iter(found.values()))))
+
+    def spelt_otherwise(self, path: str) -> list[str]:
+        """Return the files whose docPath a new file at this path would have too."""
+        parts = [part for part in path.lower().split("/") if part not in ("", ".")]
+        return sorted(names.show(b"/".join(one)) for one in self._matches(parts))
 
     def _root(self) -> str:
         return names.show(os.fsencode(os.path.basename(self._ws.root))).lower()
@@ -169,12 +175,20 @@ class ActiveFiles:
         self._by_name: dict[str, str] = {}
         for one in files:
             # Under the name as given too: a file that exists in the editor only has no path.
-            self._by_name[one["docPath"]] = one["content"]
+            by_name = [one["docPath"]]
             try:
-                self._by_name[docs.path_of(one["docPath"])] = one["content"]
-            except RyeError:
+                by_name.append(docs.path_of(one["docPath"]))
+            except RyeError as err:
                 # On the disk there is none, or several: the docPath alone names it then.
-                continue
+                if err.code == "malformed_doc_path":
+                    raise
+            for name in by_name:
+                if self._by_name.setdefault(name, one["content"]) != one["content"]:
+                    raise UsageError(
+                        "duplicate_doc_path",
+                        f"activeFiles holds two contents of {name}.",
+                        "Give the one that the editor holds.",
+                    )
 
     def content(self, doc_path: str, path: str | None = None) -> bytes | None:
         """Return the active content of a file, None when it is not active.
@@ -270,6 +284,13 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
     # Before folders are made, and also in a check without writing, where the place may not open.
     ws.check(patch.doc_path)
     ws.guard(ws.components(patch.doc_path))
+    twins = docs.spelt_otherwise(patch.doc_path)
+    if twins and os.path.normpath(patch.doc_path) not in twins:
+        raise EditError(
+            "duplicate_doc_path",
+            f"{patch.doc_path} would have the same docPath as {' and '.join(twins)}; no batch could name either of them.",
+            "Choose another path, or patch the file that is there.",
+        )
     try:
         place = stack.enter_context(journal.place_for(ws, patch.doc_path) if write else ws.place(patch.doc_path))
     except WorkspaceError as err:
@@ -285,7 +306,11 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
 def _check_apart(found: Sequence[tuple[FilePatch, str, Place | None]], problems: Problems) -> None:
     """Two docPaths may lead to one file: through links, or with and without the project folder's name."""
     first: dict[str, FilePatch] = {}
+    files = {path for patch, path, _ in found if patch.kind != "delete"}
     for patch, path, _ in found:
+        parents = [path[:at] for at, char in enumerate(path) if char == "/"]
+        for file in [parent for parent in parents if patch.kind == "create" and parent in files]:
+            problems.add("not_a_directory", f"{path} cannot be made: the batch has a file {file}.", patch)
         other = first.setdefault(path, patch)
         if other is not patch and other.doc_path.lower() != patch.doc_path.lower():
             message = f"docPaths {other.doc_path} and {patch.doc_path} name the same file, {path}; put its changes together."
@@ -301,7 +326,7 @@ def _work(
         raise WorkspaceError("file_not_found", f"{path} is a link to a file that does not exist.", "Name an existing file.")
     if patch.kind == "delete":
         return _deleted(ws, patch, path, place, problems)
-    document = stack.enter_context(documents.open_locked_for_edit(ws, path, place.parts))
+    document = stack.enter_context(documents.open_locked_for_edit(ws, path, place.parts, patch.request.get("encoding")))
     content = overlay.content(patch.doc_path, path)
     return _edited(patch, path, place, document, content, problems)
 
@@ -398,7 +423,7 @@ def described(work: Worked, entry: str | None = None) -> dict[str, Any]:
             "changeId": change.id,
             **{
                 key: change.request[key]
-                for key in ("changeKey", "operation", "description", "afterLine", "startLine", "endLine")
+                for key in ("changeKey", "operation", *WORDS, "afterLine", "startLine", "endLine")
                 if key in change.request
             },
         }

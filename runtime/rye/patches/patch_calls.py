@@ -6,8 +6,10 @@ call are events in the log.
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rye.call import event_log
@@ -19,7 +21,7 @@ from rye.errors import EditError, RyeError
 from rye.journal import commit
 from rye.journal.history import History
 from rye.patches.patch_batches import TOOL, Worked, described, worked
-from rye.patches.patches import Batch, Problems
+from rye.patches.patches import WORDS, Batch, Problems
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
 
@@ -28,6 +30,7 @@ NOTICES = 600
 """Bytes of a result that are reserved for its notices."""
 
 _PROBLEMS_SHOWN = 40
+_WORD = re.compile(r"[\w.:/@+-]+")
 
 Active = list[dict[str, str]]
 
@@ -94,9 +97,11 @@ def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> 
         if not order.apply:
             return _result(batch, works, problems, "stored")
         written = [work for work in works if work.piece is not None]
+        if not written:
+            patch_store.keep(ws, {**record, "status": "unchanged"})
+            return _result(batch, works, problems, "unchanged")
         try:
-            pieces = [work.piece for work in written if work.piece is not None]
-            made, _, warnings = apply_all(ws, pieces, TOOL, batch.id) if pieces else ([], [], [])
+            made, _, warnings = apply_all(ws, [work.piece for work in written if work.piece is not None], TOOL, batch.id)
         except RyeError as err:
             patch_store.keep(ws, {**record, "status": "not_applied", "error": str(err)})
             raise
@@ -138,14 +143,20 @@ def _result(
     batch: Batch, works: Sequence[Worked], problems: Problems, status: str, entries: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the answer: what was done in one line, the diffs, and every ID, key and description."""
-    verb = {"applied": "Applied", "stored": "Stored, not applied:", "dry_run": "Dry run of"}[status]
+    verbs = {
+        "applied": "Applied",
+        "stored": "Stored, not applied:",
+        "dry_run": "Dry run of",
+        "unchanged": "Nothing to change by",
+    }
     count = sum(len(work.patch.changes) for work in works)
-    head = [f"{verb} batch {batch.id}: {len(works)} file(s), {count} change(s)."]
+    head = [f"{verbs[status]} batch {batch.id}: {len(works)} file(s), {count} change(s)."]
     if status == "stored":
         head.append(f"Call {call_text('workspace_apply_patch', batchId=batch.id)} to apply it.")
     head += [f"Warning: {warning}" for warning in problems.warnings]
     request = batch.request
     keys: dict[str, Any] = {key: request[key] for key in ("batchKey", "batchLabel") if key in request}
+    head += [" ".join(_named(keys, keys))] if keys else []
     result: dict[str, Any] = {"batchId": batch.id, **keys}
     files = [described(work, (entries or {}).get(work.patch.id)) for work in works]
     budget = output_budget() - NOTICES - size_of(head)
@@ -169,12 +180,22 @@ def id_lines(files: Sequence[dict[str, Any]]) -> list[str]:
     """Return the IDs, keys and digests of a batch's files as lines of text, for callers who get nothing else."""
     lines: list[str] = []
     for file in files:
-        named = [f"{key}={file[key]}" for key in ("filePatchId", "fileKey", "newSha256", "entryId") if file.get(key)]
+        named = _named(file, ("filePatchId", "fileKey", "fileLabel", "newSha256", "entryId"))
         lines.append(f"{file['operation']} {file['path']}: {' '.join(named)}")
-        for change in file.get("changes", ()):
-            named = [f"{key}={change[key]}" for key in ("changeId", "changeKey") if key in change]
-            lines.append(f"  {change.get('operation', 'change')}: {' '.join(named)}")
+        lines += [
+            f"  {change.get('operation', 'change')}: {' '.join(_named(change, ('changeId', 'changeKey', *WORDS)))}"
+            for change in file.get("changes", ())
+        ]
     return lines
+
+
+def _named(fields: dict[str, Any], names: Iterable[str]) -> list[str]:
+    """Return `name=value` of the fields that are there; what is no plain word is written as JSON."""
+    given = [(name, fields[name]) for name in names if fields.get(name)]
+    return [
+        f"{name}={value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in given
+    ]
 
 
 def outcome(ws: Workspace, record: dict[str, Any], path: str | None = None) -> dict[str, Any]:

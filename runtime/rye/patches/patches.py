@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
+from rye.call.results import MAX_LINE_CHARS, shorten
 from rye.edits import splices as edits_splices
 from rye.edits.splices import Splice
 from rye.errors import RyeError
@@ -19,6 +20,9 @@ from rye.workspace import escapes
 from rye.workspace.text import Text
 
 OPERATIONS = ("insert", "replace", "delete")
+WORDS = ("description", "severity", "category", "tags")
+"""What a change may say of itself: stored, echoed, and without effect."""
+
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _FIELDS = {
     "insert": ({"afterLine", "newLines"}, {"startLine", "endLine", "expectedOriginalLines"}),
@@ -26,6 +30,8 @@ _FIELDS = {
     "delete": ({"startLine", "endLine", "expectedOriginalLines"}, {"afterLine", "newLines"}),
 }
 _DIFFERENCES = 8
+_SHOWN = 500
+_BEFORE = 40
 
 
 class Problems(Record, frozen=False):
@@ -245,7 +251,9 @@ def _check_order(patch: FilePatch, changes: Sequence[LineChange], problems: Prob
     # Sorted here, because wrong order is a problem of its own, reported above.
     for change in sorted(changes, key=lambda change: (change.start, change.stop, change.number)):
         if change.start < reach:
-            message = f"Changes {min(holder, change.number)} and {max(holder, change.number)} overlap."
+            message = (
+                f"Changes {min(holder, change.number)} and {max(holder, change.number)} overlap, at line {change.start + 1}."
+            )
             problems.add("overlapping_changes", message, patch, change)
         if change.stop > reach:
             reach, holder = change.stop, change.number
@@ -284,7 +292,7 @@ def check_digest(patch: FilePatch, data: bytes, problems: Problems) -> None:
     if _SHA256.fullmatch(patch.digest) and found != patch.digest:
         problems.add(
             "wrong_digest",
-            f"{patch.doc_path} has the SHA-256 {found}, not {patch.digest}: the patch was planned on another "
+            f"The file has the SHA-256 {found}, not {patch.digest}: the patch was planned on another "
             "content. Call workspace_read_file again.",
             patch,
         )
@@ -301,10 +309,19 @@ def _fits(patch: FilePatch, change: LineChange, text: Text, problems: Problems) 
         return True
     # Compared in the form in which views print lines: the caller knows no other.
     present = [text.encoding.show(line) for line in text.lines(change.start, change.stop)]
-    if present != [*change.expected]:
+    # A long line may be given as views print it: the digest of the whole file says what stands behind its cut.
+    printed = [shorten(line) for line in present]
+    if not all(given in both for given, *both in zip(change.expected, present, printed, strict=True)):
         shown = "\n".join(_differences(change, present))
         message = f"Change {change.number}: the lines there are not the expected ones (- expected, + now there):\n{shown}"
         problems.add("expected_lines_differ", message, patch, change)
+        return False
+    marks = [line[MAX_LINE_CHARS:] for line in printed if len(line) > MAX_LINE_CHARS]
+    if any(mark in line for mark in marks for line in change.new):
+        message = f"Change {change.number}: newLines holds a line as it is shown, shortened; the rest of it would be lost."
+        problems.add(
+            "shortened_line", f"{message} edit_lines with find and replace changes a part of a long line.", patch, change
+        )
         return False
     return True
 
@@ -316,10 +333,17 @@ def _differences(change: LineChange, present: Sequence[str]) -> list[str]:
             continue
         if len(out) == 2 * _DIFFERENCES:
             return [*out, "…"]
-        sides = (expected[:500], found[:500])
+        same = next(
+            (n for n, (one, other) in enumerate(zip(expected, found, strict=False)) if one != other),
+            min(len(expected), len(found)),
+        )
+        # What both lines begin with is left out, where it would push the difference out of sight.
+        first = max(same - _BEFORE, 0) if same >= _SHOWN - _BEFORE else 0
+        where = f" (from character {first + 1})" if first else ""
+        sides = (expected[first : first + _SHOWN], found[first : first + _SHOWN])
         # Lines that differ only in blanks look the same in print.
         blank = sides[0].split() == sides[1].split()
-        out += [f"{sign}{at}: {reveal(side) if blank else side}" for sign, side in zip("-+", sides, strict=True)]
+        out += [f"{sign}{at}{where}: {reveal(side) if blank else side}" for sign, side in zip("-+", sides, strict=True)]
     return out
 
 

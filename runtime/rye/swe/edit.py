@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
 from rye.call.results import call_text, cut_notice, fit_lines, ok
-from rye.edits import pasted_ids
+from rye.edits import pasted_ids, view_state
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
@@ -17,7 +17,7 @@ from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
-from rye.swe import view, view_state
+from rye.swe import view
 from rye.workspace.text import content_lines
 from rye.workspace.workspace import Workspace
 
@@ -80,7 +80,7 @@ def edit(
                 return _result(applied, request, head, applied.diff, {"applied": False, "dry_run": True, **facts})
             # Not before this point: a dry run prints lines that are not in the file.
             if remembers:
-                _remember(applied, request)
+                _remember(applied)
             first, last = request.span
             head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(request), *applied.printed()]
             diff = applied.diff if with_diff else []
@@ -113,11 +113,9 @@ def _check_shown(document: Document, request: RequestedEdit) -> None:
     )
 
 
-def _remember(applied: Applied, request: RequestedEdit) -> None:
-    """Remember the lines that the result prints, and follow those behind the edit to their new numbers."""
+def _remember(applied: Applied) -> None:
+    """Remember the lines that the result prints."""
     document = applied.document
-    # First: the lines remembered below have their new numbers already.
-    view_state.renumber(document.ws, document.path, request.start, request.stop, request.added)
     if applied.lines:
         first, last = applied.lines[0].number, applied.lines[-1].number
         view_state.remember(document.ws, document.path, document.text, first, last, window=False)
@@ -130,7 +128,7 @@ def new_lines(document: Document, start: int, stop: int, new_text: str) -> Reque
         raise UsageError(
             "nothing_to_insert",
             "There is no text to insert. Nothing was written.",
-            r'Give new_text at least one line; "\n" is one empty line.',
+            r'The text needs at least one line; "\n" is one empty line.',
         )
     splices = edits_splices.assemble(document.text, [edits_splices.terminated(document.text, start, stop, bodies)])
     return RequestedEdit(start, stop, len(bodies), splices)

@@ -8,12 +8,12 @@ from typing import Any
 from rye.call import profile
 from rye.call.context import output_budget
 from rye.call.results import Page, call_text, cut_notice, ok, shorten
+from rye.edits import view_state
 from rye.errors import UsageError
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.render import Row
 from rye.plain_class import Record, changed
-from rye.swe import view_state
 from rye.workspace import escapes
 from rye.workspace.text import Text
 from rye.workspace.workspace import Workspace

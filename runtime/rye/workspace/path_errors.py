@@ -37,6 +37,13 @@ def _quoted(path: str) -> str:
 
 def wrong_kind(mode: int, path: str) -> WorkspaceError:
     """Return the refusal of something that is not a regular file."""
+    if stat.S_ISDIR(mode) and path.endswith("/"):
+        bare = path.rstrip("/")
+        return WorkspaceError(
+            "is_directory",
+            f"{path} names a folder, not a file.",
+            f"Leave the slash at its end out for a file, {bare}; {call_text('ls', path=bare)} lists a folder that is there.",
+        )
     if stat.S_ISDIR(mode):
         return WorkspaceError(
             "is_directory", f"{path} is a directory, not a file.", f"Use {call_text('ls', path=path)} to list it."

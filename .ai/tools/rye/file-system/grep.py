@@ -7,8 +7,8 @@ Does not: look at hidden files, what .gitignore names, build and dependency fold
 binary files, or follow symbolic links.
 Side effects: none on your files; keeps line IDs in .ai/cache.
 Returns: output, matches [{file, line, line_id, content}], count, total, files (that match), truncated, next_offset. Sorted by
-path; at most `limit` and 50 KB, a cut ends with a [tool_result: …] line naming the call that continues. One to three matches
-bring 3 lines of context. Lines over 500 characters are shown around the match. mode="files" or "count" lists files only.
+path; at most `limit` and 50 KB, a cut ends with a [tool_result: …] line naming the call that continues. context shows lines
+around each match. Lines over 500 characters are shown around the match. mode="files" or "count" lists files only.
 Pass the IDs to edit_lines at once, no read is needed in between. A line in a file over 64 MB has no ID.
 Prefer it to grep or rg in a shell whenever you may edit what you find; use glob to find files by name.
 """
@@ -72,7 +72,7 @@ CONFIG_SCHEMA = {
             "type": "integer",
             "minimum": 0,
             "maximum": 50,
-            "description": "Lines to show before and after each match; 3 if absent and there are at most three matches",
+            "description": "Lines to show before and after each match; an agent gets 3 where at most three match",
         },
         "mode": {
             "type": "string",
@@ -151,7 +151,7 @@ def _files(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
 def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     context = params.get("context")
     if context is None:
-        context = _AUTO_CONTEXT if search.total <= 3 else 0
+        context = _AUTO_CONTEXT if search.total <= 3 and current().options.agent_defaults else 0
     form = "lid" if params["line_ids"] == "all" else params["line_ids"]
     end = search.show(
         context,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:13Z:b48c668e3c54035afc4c56f96acc416310856ad1093f3685fc55bcd36bc30d23:jGqxc2NBKtbqFcqVUJLC7k2ARUYi4LzaPPESLxWeXGc9Kz-BCLM8s3ap_U8pWVYzv0AHv_IGJAKn0vzZ2oWRCw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:54:17Z:7525623bd1213eb689ac59018e89a3e6479c4d0f53b4ac0ea35895afd7e99c2c:ouAm8OAHzQh4b2mk9LhUDeyOuWUbaFQJ3ONh4HNZCKavDaIXaRllO1muVW6wd06eAOHs3yy_si7g1Bds7MQgAg==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -31,7 +31,7 @@ Does not: search your files (grep does).
 Side effects: none.
 Returns: one item a paragraph; tools not offered here (lsp renames symbols, webfetch, patches …) with the switch that offers them.
 Prefer it to guessing."""
-__agent_parameters__ = {"query": "", "scope": "Such as tool.rye.lsp.* or knowledge", "limit": "", "offset": "Results to skip"}
+__agent_parameters__ = {"query": "", "scope": "Such as tool.rye.lsp.* or knowledge", "limit": "", "offset": ""}
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -45,7 +45,7 @@ CONFIG_SCHEMA = {
             "description": "Where items come from",
         },
         "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10, "description": "Most results"},
-        "offset": {"type": "integer", "minimum": 0, "maximum": 1000000, "default": 0, "description": "Results to skip"},
+        "offset": {"type": "integer", "minimum": 1, "maximum": 1000000, "default": 1, "description": "First result, from 1"},
         "sort_by": {"type": "string", "enum": ["score", "name", "date"], "default": "score", "description": "Order"},
         "fields": {
             "type": "array",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:30:22Z:ec6d32cd9bdac7693c4066c69f6d797623dd6e0d9b9c1e5a95352d7dfa505aaf:EjET4as34FBLX6FnD-nu9n2NxtlrqzVtomgrqHeLPVnH49yXv05Y8kTdwhTPqTBjD5xZb017tIWeaOWhiv7HDg==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:42:34Z:490e6f1f90f6f5cdad24d1a0ebd9d9ae37480994bdac3cc658820284ae303eb6:XGOGZp-Tdw_x-Mm3rhVTMc3iELLR-HmkAnwAvglznlCmZbLvWA9TNHnB74EzGEW93XrwRP8NqFG9ZG6rgwFxCg==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -38,10 +38,9 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
-        "start_line": {"type": "integer", "minimum": 0, "description": "First line to replace, from 1"},
+        "start_line": {"type": "integer", "description": "First line to replace, from 1"},
         "end_line": {
             "type": "integer",
-            "minimum": 0,
             "description": "Last line to replace, inclusive; start_line - 1 inserts before start_line",
         },
         "new_text": {"type": "string", "description": 'The new lines; "" deletes'},

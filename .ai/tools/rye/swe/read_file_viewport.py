@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T13:03:41Z:81193ec30a61dcefe9c0744046e9e53ef959c18f32c1a87263c1b5d831e82f73:kIaH34RAmqPtXjln1o-gAFHyjOM7dfx2j8ixK94jzr0z2VBjKRGwmbAhCKZydlJQTZYGVXdX7Y9L_AyWnzIGBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:54:18Z:db5ff177783e6f41dd4e4f3e33315bdca686ef1ebddb035d6cb7f45c7a3c1d55:Pspz-ZUf4hvWzIl5cJ8quF1KsdeZYGg1DveXuvCg7Qdpa1TM4TNPlAkyzPC4KkhGUoMXQg-DvjeFo9hpu1tbCQ==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -7,7 +7,7 @@ Does not: change or remember anything, or read folders, devices and binary files
 Side effects: none on your files; .ai/cache keeps where the lines of a large file begin, with line_ids=true line IDs.
 RAGIX_ENABLE_SWE=0 turns it off.
 Returns: output, file_path, offset, line_count, total_lines, truncated, next_offset. limit is clamped to 1..500. The footer:
-`[path: lines A-B of N; MORE below - call with offset=B; MORE above - call with offset=0]`, or `end of file`. An offset past
+`[file path; lines A-B of N; MORE below — call with offset=B; MORE above — call with offset=0]`, or `end of file`. An offset past
 the end is refused with the valid range; lines over 2,000 characters are shortened visibly.
 Prefer it for reading on through a long file; open_file_chunk for a jump to a line; read for line IDs of a whole file.
 """
@@ -64,11 +64,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     with Workspace(project_path) as ws:
         shown = view.look(ws, params["path"], params.get("encoding"), choose_span, line_ids=params["line_ids"], window=False)
     first, last, total = shown.span.first, shown.span.last, shown.total
-    more = [f"MORE below - call with offset={last}" if last < total else "end of file"]
-    more += ["MORE above - call with offset=0"] if first > 1 else []
-    footer = f"[{shown.path}: lines {first if total else 0}-{last} of {total}; {'; '.join(more)}]"
-    width = len(str(last))
-    lines = [f"{row.number:>{width}}: {view.printed_row(row)}" for row in shown.rows]
+    more = [f"MORE below — call with offset={last}" if last < total else "end of file"]
+    more += ["MORE above — call with offset=0"] if first > 1 else []
+    footer = f"[file {shown.path}; lines {first if total else 0}-{last} of {total}; {'; '.join(more)}]"
+    width = len(str(total))
+    lines = [f"{row.number:>{width}}  {view.printed_row(row)}" for row in shown.rows]
     notices = [*filter(None, [shown.encoding_notice]), footer]
     fields = {"next_offset": last} if last < total else {}
     return ok(

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:30:22Z:259158578d3670c2e0ea0b5d72fb5fcbecd4dc11722299ba35e88365fec73aa9:Ls-zdmRHO8TUzP2mEYL1nL7VtppNbve5eb4R4CsSd2gFpT7RHhaV9hYIMuMYSlcP11mtEJplemXP9pqi3q-LBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:54:18Z:6f806989c6ac1eddfabd854daef731914c479ca21e48c3b5fbd5a3be14fd726e:6jVm6Ed_pU_CS3C4SXKk1J161UmTJWl87hpfslS_EVWXyGbwwjnXgEiwowVYzGLIJtN_pvsIZM8iFKQ1qdScAg==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call import profile
+from rye.edits import view_state
 from rye.errors import UsageError
-from rye.swe import view, view_state
+from rye.swe import view
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -27,7 +28,7 @@ __tool_description__ = "Show the window below or above the last one shown of a f
 __item_id__ = "rye/swe/scroll_file"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
-__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
+__effects__ = {"read_only": True, "destructive": False, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {
     "type": "object",

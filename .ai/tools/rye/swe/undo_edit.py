@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T06:05:04Z:725fba8926666eb8622b7a1e6c181213a92f3e20e24952757b1c39a8c555888f:Y1ERCPFFdJNTwZnulTUdyplXLi13Nm9w8xJgfQASz63nbP-CBtpn-YpD8zNoyATfvafadnyUfmcneP3z4tY4Bw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:46:18Z:082e747101f5d07252de8d576072ee5dc409467c57b3e6ff101f8fc9f0cc4786:5V0DpK8APuyAx_GWsmLenHEGBOYhkujbHcOfmFHPNMoZAU3eGu0fyZGUkkLmnMVIzRAWfIEbpSdHjiCSk64IDw==:b63173adc9f5699f
 """Take back an edit that edit_range, insert_at, edit_file or another file tool made, or list such edits.
 
 Requires: nothing to undo your own last edit; file_path for your last one of that file; entry_id (from a result, or from list)
@@ -17,7 +17,6 @@ from typing import Any
 
 from rye.call import profile
 from rye.edits import undo
-from rye.swe import view_state
 from rye.swe.edit import not_applied
 from rye.workspace.workspace import Workspace
 
@@ -56,9 +55,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # Of a batch there are several.
         undone = sorted(result.get("file_paths") or [result["file_path"]])
         applied = not (params["dry_run"] or held_back)
-        if applied and profile.views_kept():
-            for path in undone:
-                view_state.forget_lines(ws, path)
     facts = {"applied": applied, **({"profile": profile.READ_ONLY} if held_back else {})}
     head = f"✓ Undone {', '.join(undone)}" if applied else not_applied() if not params["dry_run"] else ""
     return {**result, **facts, "notices": [], "output": "\n".join(line for line in (head, result["output"]) if line)}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:9b5b577ab344eaf7e9461f3875c51c52f1be6aa7f5cc737b27c82a225440af50:qQV3BfVpxjjY77nLFB6_byZDC5lqoUoNSYxbX88riLkldZILtM0h4KZQ5J_-k6SUmvY92-NHUuEqa55C_18hDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:39:19Z:8ba8a32a8a77117d0f5c60010e19c23f9e33cf73188392b79c53456a0ce4052d:lmhw93CZb1IQTMdQ1sqbkppb3v5vCGZ_OCuzcPedgCGnHVTu21djSCtuMUMJSxz-oG4eWmqwCD9-pg4XLG5PDw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
-from rye.call.results import Page, call_text, cut_notice, shorten, size_of, start_index
+from rye.call.results import Page, cut_notice, next_call, shorten, size_of, start_index
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
 from rye.journal import commit
@@ -54,6 +54,7 @@ CONFIG_SCHEMA = {
         },
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
+        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
         "activeFiles": {
             "type": "array",
             "maxItems": 200,
@@ -96,24 +97,24 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             if content is not None:
                 facts = {"path": path, "source": "active", "sha256": digest_of(content)}
                 return _window(doc_path, parse(content, detect(content)), facts, params, recovered)
-            shown, data, text = _read_whole(ws, path or "")
+            shown, data, text = _read_whole(ws, path or "", params.get("encoding"))
             facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
             return _window(doc_path, text, facts, params, recovered)
 
     return answered(__item_id__, project_path, work, docPath=doc_path)
 
 
-def _read_whole(ws: Workspace, path: str) -> tuple[str, bytes, Text]:
+def _read_whole(ws: Workspace, path: str, encoding: str | None) -> tuple[str, bytes, Text]:
     """Return a file's path, bytes and text; its lines get IDs where these can be stored."""
     try:
-        with documents.open_for_edit(ws, path) as document:
+        with documents.open_for_edit(ws, path, encoding) as document:
             return document.path, document.data or b"", document.text
     except WorkspaceError as err:
         if err.code not in documents.IDS_NOT_STORED:
             raise
     with ws.file(path) as file:
         data = file.read()
-        return file.shown, data, parse(data, detect(data))
+        return file.shown, data, parse(data, detect(data, encoding))
 
 
 def _window(
@@ -144,7 +145,9 @@ def _window(
         out.append(notice)
     if stop < total:
         fields["next_offset"] = stop + 1
-        call = call_text("workspace_read_file", docPath=doc_path, offset=stop + 1)
+        # The contents of editors are not repeated: the caller has them.
+        given = {**params, "limit": None, **({"activeFiles": ...} if params.get("activeFiles") else {})}
+        call = next_call("workspace_read_file", given, CONFIG_SCHEMA)(stop + 1)
         out.append(cut_notice(len(lines), total, "lines", call, total - stop))
     return succeeded("\n".join(out), result, warnings, **fields)
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:47:19Z:de5f2f568cbdf25cd2ff36d74dc1ccd3bd364a2dcb646678aa849a531c0bfbd0:MEfK04wqNfO1cFXbEdngy8lLuNAhRaiQP4WnCWfVKSTPzqHJ9F-HviCgpOC0ghTbuAHepLuxumYTrUbxnBXYDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T05:37:08Z:d43c3dedc1caf47729a0b70af1ad97337f51ad8d21eadc74e22c50cee5ea2a50:wgOc1Ugs2gf7E83C1w_xWF7melOF9ePvFyuRzSuSPdsytNJmv_NdW_B4USHC6_LgtkQTBN7xs1NSIF1RtqycDw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -58,6 +58,11 @@ CONFIG_SCHEMA = {
                         "type": "string",
                         "description": "Required: sha256 of the full content planned on, from workspace_read_file",
                     },
+                    "encoding": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "Codec name, only where it is not recognised",
+                    },
                     "fileKey": {"type": "string", "description": "Your short name for the file patch, echoed"},
                     "fileLabel": {"type": "string", "description": "What changes in the file, for people"},
                     "filePatchId": {"type": "string", "description": "Assigned here; ignored in a request"},
@@ -72,6 +77,13 @@ CONFIG_SCHEMA = {
                                 "changeKey": {"type": "string", "description": "Your short name for the change, echoed"},
                                 "changeId": {"type": "string", "description": "Assigned here; ignored in a request"},
                                 "description": {"type": "string", "description": "Why, in a short sentence; echoed"},
+                                "severity": {"type": "string", "description": "How grave what it mends is; echoed"},
+                                "category": {"type": "string", "description": "Of what kind it is; echoed"},
+                                "tags": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "description": "Words to find it by; echoed",
+                                },
                                 "afterLine": {
                                     "type": "integer",
                                     "description": "insert: the line behind which newLines go; 0 is the top of the file",

@@ -18,7 +18,7 @@ SUMMARIES = {
     "find": "find files by a part of their name, or by a glob",
     "grep": "search the files of a folder",
     "grep-file": "search one file",
-    "edit": "replace lines by the text on standard input; empty text deletes them",
+    "edit": "replace lines by the text on standard input, or delete them",
     "insert": "insert the text on standard input before a line",
     "create": "make a new file of the text on standard input",
     "undo": "take back the last edit, or list edits",

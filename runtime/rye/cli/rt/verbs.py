@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rye.call import profile
 from rye.cli.main import add_color
@@ -16,12 +18,14 @@ from rye.plain_class import Record
 
 if TYPE_CHECKING:
     import argparse
+    import io
 
     from rye.cli.shared import Plain
 
-_PLACE = r"(?s)(.+?):(\d+)(?:-(\d+))?:?"
+_PLACE = r"(?s)(.+?):(?=-?\d)(\d*)(?:(-)(\d*))?:?"
 # As `edits.journal` makes them: 15 hexadecimal digits.
 _ENTRY = r"[0-9a-f]{15}"
+_WAIT_SECONDS = 10
 _PLACE_WITH_COLUMN = r"(?s)(.+?):(\d+):\d+:?"
 
 
@@ -47,8 +51,9 @@ def _place(word: str, project: str) -> tuple[str, dict[str, int]]:
         return typed_path(column[1], project), {"line": int(column[2])}
     if match is None:
         return typed_path(word, project), {}
-    line, end = int(match[2]), match[3]
-    return typed_path(match[1], project), {"line": line} if end is None else {"start": line, "end": int(end)}
+    if match[3] is None:
+        return typed_path(match[1], project), {"line": int(match[2])}
+    return typed_path(match[1], project), {"start": int(match[2] or 1), **({"end": int(match[4])} if match[4] else {})}
 
 
 def _text_from_stdin() -> str:
@@ -64,7 +69,11 @@ def _text_from_stdin() -> str:
 
 def _options_given(args: argparse.Namespace, **names: str) -> dict[str, Any]:
     """Return the options that were given, under their parameters' names."""
-    return {parameter: value for name, parameter in names.items() if (value := getattr(args, name)) not in (None, False)}
+    return {
+        parameter: value
+        for name, parameter in names.items()
+        if (value := getattr(args, name)) is not None and value is not False
+    }
 
 
 def _open(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -92,8 +101,28 @@ def _grep(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = _options_given(args, **_SEARCH, include="include", ignore_case="ignore_case", literal="literal", ids="line_ids")
     if args.files:
         options["limit"] = MOST
-    for root in _names_from_stdin() if args.roots == ["-"] else args.roots or ["."]:
+    names = _names_from_stdin() if args.roots == ["-"] or (not args.roots and _is_piped_to()) else args.roots or ["."]
+    for root in names:
         yield {"pattern": args.pattern, "root": typed_path(root, args.project), **options}
+
+
+def _stdin_kind() -> int:
+    """Return what standard input is, as `stat.S_IFMT` gives it; 0 where it is none of the system's."""
+    try:
+        return stat.S_IFMT(os.fstat(sys.stdin.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def _is_piped_to() -> bool:
+    """Tell whether another command writes names to standard input; one that writes nothing for long is not waited for."""
+    if _stdin_kind() != stat.S_IFIFO:
+        return False
+    stdin = sys.stdin.buffer
+    if select.select([stdin], [], [], _WAIT_SECONDS)[0] and cast("io.BufferedReader", stdin).peek(1):
+        return True
+    print("rt: no names came on standard input: the current folder is searched.", file=sys.stderr)
+    return False
 
 
 def _names_from_stdin() -> Iterator[str]:
@@ -118,7 +147,15 @@ def _edit(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     path = typed_path(args.path, args.project)
     # An end before its start is a slip of the hand here: `rt insert` inserts.
     lines = {"start_line": args.start, "end_line": args.end, "insert_form": False}
-    yield {"path": path, **lines, "new_text": _text_from_stdin(), **_options_given(args, **_EDIT)}
+    text = "" if args.delete else _text_from_stdin()
+    # No here-document and no pipe: a slip of the hand, which must not delete.
+    if not text and not args.delete and _stdin_kind() == stat.S_IFCHR:
+        raise UsageError(
+            "no_text",
+            "No text came on standard input. Nothing was written.",
+            "Give the new lines in a here-document (<< 'EOF'); to delete the lines use --delete.",
+        )
+    yield {"path": path, **lines, "new_text": text, **_options_given(args, **_EDIT)}
 
 
 def _insert(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -163,14 +200,14 @@ def _build_scroll(parser: argparse.ArgumentParser) -> None:
 
 def _build_find(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", help="a part of the file's name, or a glob such as 'test_*.py' or 'src/**/*.md'")
-    parser.add_argument("roots", nargs="*", metavar="root", help="folders to start from (default: the current one)")
+    parser.add_argument("roots", nargs="*", default=[], metavar="root", help="folders to start from (default: the current one)")
     _searching(parser)
     _ignored(parser)
 
 
 def _build_grep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", help="a regular expression; plain text with -F, or when quotes arrive with it: '\"a.b\"'")
-    parser.add_argument("roots", nargs="*", metavar="root", help="folders and files; - for the names on standard input")
+    parser.add_argument("roots", nargs="*", default=[], metavar="root", help="folders and files; - for names on standard input")
     parser.add_argument("-l", "--files", action="store_true", help="print only the names of the files")
     parser.add_argument("-r", "-R", action="store_true", help="nothing: folders are always searched whole")
     parser.add_argument("--include", metavar="GLOB", help="only files that fit, such as '*.py'")
@@ -188,6 +225,7 @@ def _build_edit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", help="a file")
     parser.add_argument("start", type=int, help="first line to replace, from 1")
     parser.add_argument("end", type=int, help="last line to replace, inclusive")
+    parser.add_argument("--delete", action="store_true", help="delete the lines; standard input is not read")
     _editing(parser)
 
 
@@ -263,7 +301,7 @@ VERBS = {
     "open": Verb("rye/swe/open_file_chunk", _build_open, _open, plain=_plain_open),
     "scroll": Verb("rye/swe/scroll_file", _build_scroll, _scroll),
     "find": Verb("rye/swe/find_file", _build_find, _find, plain=_plain_find),
-    "grep": Verb("rye/swe/search_dir", _build_grep, _grep, "example:\n  rt find route | rt grep 'def get' -", _plain_grep),
+    "grep": Verb("rye/swe/search_dir", _build_grep, _grep, "example:\n  rt find route | rt grep 'def get'", _plain_grep),
     "grep-file": Verb("rye/swe/search_file", _build_grep_file, _grep_file),
     "edit": Verb("rye/swe/edit_range", _build_edit, _edit, _HERE),
     "insert": Verb("rye/swe/insert_at", _build_insert, _insert),

@@ -37,6 +37,7 @@ def _run_prompt(args: argparse.Namespace) -> int:
     item_id = args.name if "/" in args.name else f"{_FOLDER}/{args.name}"
     inputs = {}
     if item_id == f"{_FOLDER}/swe":
+        config_profile.enabled()
         profile = config_profile.profile(project)
         # Only this directive declares these inputs; others would refuse them as unknown.
         inputs = {"profile": profile, "edits": config_profile.effect_on_edits(profile)}

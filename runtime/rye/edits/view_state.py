@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 
+from rye.edits.splices import Splice
 from rye.errors import WorkspaceError
 from rye.fs import atomic
 from rye.plain_class import Record, changed, field
@@ -59,22 +61,23 @@ def remember(ws: Workspace, path: str, text: Text, first: int, last: int, *, win
     _update(ws, path, add)
 
 
-def renumber(ws: Workspace, path: str, start: int, stop: int, added: int) -> None:
-    """Follow an edit: lines [start, stop), counted from 0, became `added` lines; what was remembered behind them moves."""
-    grown = added - (stop - start)
+def follow(ws: Workspace, path: str, splices: Sequence[Splice] | None) -> None:
+    """Follow a change that a tool made: what was shown of the replaced lines is gone, what stood behind them moves.
+
+    Without splices the whole file was written, and nobody can tell where its lines are now.
+    """
 
     def move(view: View) -> View:
-        # What was shown of the replaced lines is gone.
-        moved = {number: digest for number, digest in view.shown.items() if number <= start}
-        moved.update({number + grown: digest for number, digest in view.shown.items() if number > stop})
-        return changed(view, shown=moved)
+        shown = view.shown if splices is not None else {}
+        # From the last one up: the numbers before a splice are those before the edit.
+        for start, stop, lines in [one[:3] for one in reversed(splices or ())]:
+            grown = len(lines) - (stop - start)
+            shown = {at if at <= start else at + grown: digest for at, digest in shown.items() if not start < at <= stop}
+        return changed(view, shown=shown)
 
-    _update(ws, path, move)
-
-
-def forget_lines(ws: Workspace, path: str) -> None:
-    """Forget which lines of a file were shown: nobody can tell what they are now."""
-    _update(ws, path, lambda view: changed(view, shown={}))
+    with suppress(OSError):
+        os.stat(cache.VIEWS, dir_fd=ws.fd)
+        _update(ws, path, move, known=True)
 
 
 def changed_lines(view: View, text: Text, start: int, stop: int) -> list[int]:
@@ -123,8 +126,8 @@ def _record(view: View) -> dict[str, object]:
     return {"start_line": view.start_line, "chunk_size": view.chunk_size, "overlap": OVERLAP, "shown": runs}
 
 
-def _update(ws: Workspace, path: str, change: Callable[[View], View]) -> None:
-    """Change what is remembered of a file; that it cannot be stored is no failure of the call."""
+def _update(ws: Workspace, path: str, change: Callable[[View], View], *, known: bool = False) -> None:
+    """Change what is remembered of a file, with `known` only where something is; that it cannot be stored is no failure."""
     # Read, changed and written under one lock, or two calls at once would lose one view.
     with suppress(OSError, WorkspaceError), cache.view_folder(ws) as fd:
         if fd is None:
@@ -132,6 +135,8 @@ def _update(ws: Workspace, path: str, change: Callable[[View], View]) -> None:
         key = seals.secret(ws)
         with _turn(fd):
             name, views = _read(fd, key)
+            if known and path not in views:
+                return
             # Taken out and put back at the end: the file unused for longest is dropped first.
             views[path] = change(views.pop(path, View()))
             records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
