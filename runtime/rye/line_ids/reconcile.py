@@ -236,11 +236,16 @@ class _Step:
             if seed[0] not in free_old or seed[1] not in free_new:
                 continue
             run = [seed]
-            # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
+            # A moved block has repeated lines too, such as braces. They follow between lines that have no twin, and no further:
+            # at an end of the block their like may stand where it came to.
             for step in (1, -1):
                 a, b = seed[0] + step, seed[1] + step
-                while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
-                    run.append((a, b))
+                beside = list[tuple[int, int]]()
+                while a in free_old and b in free_new and (digest := self.old.digest(a)) == self._new_digest(b):
+                    beside.append((a, b))
+                    if digest in unique:
+                        run += beside
+                        beside.clear()
                     a, b = a + step, b + step
             if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
                 self.found.update(run)
