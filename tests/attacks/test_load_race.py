@@ -15,7 +15,7 @@ import pytest
 
 import rye
 from rye.executor import admission
-from support.harness import can_exchange, environment, exchanging
+from support.harness import can_exchange, environment, exchanging, times
 from support.signed_tools import STRANGER, put_tool, signed, tool_text
 
 pytestmark = pytest.mark.usefixtures("here")
