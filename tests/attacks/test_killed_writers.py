@@ -9,7 +9,7 @@ of these is seen):
 - wrong ID: a token stands in another line than the one whose ID the edit named, or one ID was shown for two lines of a file.
 - mixed: of an acknowledged or interrupted patch of two files, only one file has the token.
 
-Full size: `python tests/attacks/test_killed_writers.py --kills 1000 [--writers 8] [--seed N]`.
+Full size: `RYE_TEST_TIMES=80 pytest -n 0 -m slow tests/attacks/test_killed_writers.py`.
 """
 
 from __future__ import annotations
