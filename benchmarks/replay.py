@@ -31,13 +31,7 @@ from tally import Tally, common_pairs, kind_tables, table
 if TYPE_CHECKING:
     from outcome import Editor
 
-MODULES = {
-    "rye": "rye_lines",
-    "short": "rye_short",
-    "fs": "filesystem_server",
-    "mte": "text_editor_server",
-    "exact": "exact_string",
-}
+MODULES = {"rye": "rye_lines", "short": "rye_lines", "fs": "filesystem_server", "exact": "exact_string"}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -99,7 +93,7 @@ def _replayed(name: str, drawn: list[Pair], options: argparse.Namespace, root: P
     (root / ".ai").mkdir(parents=True)
     module = importlib.import_module(f"editors.{MODULES[name]}")
     try:
-        editor = module.open_editor(root, options.tools.absolute())
+        editor = module.open_editor(root, options.tools.absolute(), **({"form": "short"} if name == "short" else {}))
     except Unavailable as problem:
         tally.unavailable = str(problem)
         _note(f"{name}: {problem}")

@@ -1,12 +1,11 @@
 """Price and check edits of coding agents, recorded and scripted, with these tools and others.
 
     python benchmarks/agent_edits PATH... --tokenizers DIR      all of it, with the recordings at PATH
-    python benchmarks/agent_edits --only tasks --peers DIR      226 generated tasks, also with peers that are installed in DIR
+    python benchmarks/agent_edits --only tasks --peers DIR      226 generated tasks, also with the filesystem server, installed in DIR
     python benchmarks/agent_edits --install --tokenizers DIR    install both tokenizers there
 
 PATH is a transcript of Claude Code, a folder with some, or a git clone whose branches `entire/…` hold some (of Codex, OpenCode and
-Gemini CLI, too), or which has results of SWE-agent or AutoCodeRover; clones of the repositories that these worked on give the
-files. Recordings are other people's text: they are read in place, and nothing of them is stored or printed.
+Gemini CLI, too). Recordings are other people's text: they are read in place, and nothing of them is stored or printed.
 """
 
 from __future__ import annotations
@@ -71,9 +70,8 @@ def _tasks(options: argparse.Namespace, tokenizers: Any) -> int:
     every = list(tasks.tasks())
     outcomes = {"rye": task_run.with_rye(every), "exact": task_run.with_exact_strings(every)}
     if options.peers:
-        peers = {"fs": "filesystem_server", "mte": "text_editor_server"}
-        found = {name: task_run.with_peer(every, module, options.peers) for name, module in peers.items()}
-        outcomes |= {name: one for name, one in found.items() if one is not None}
+        found = task_run.with_peer(every, "filesystem_server", options.peers)
+        outcomes |= {"fs": found} if found is not None else {}
     print(report.task_table(len(every), outcomes, tokenizers))
     return outcomes["rye"].verdicts["silent"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -125,18 +124,6 @@ class History:
     def _reader(self) -> Any:
         words = ["git", "-C", str(self.folder), "cat-file", "--batch"]
         return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-
-    def json(self, name: str) -> dict[str, object]:
-        """Return the JSON object in an object; empty where there is none."""
-        try:
-            found = json.loads(self.blob(name) or "{}")
-        except ValueError:
-            return {}
-        return found if isinstance(found, dict) else {}
-
-    def files(self) -> list[str]:
-        """Return the paths of the newest commit."""
-        return self.git("ls-tree", "-r", "-z", "--name-only", "HEAD").decode("utf-8", "replace").rstrip("\0").split("\0")
 
 
 def is_repository(path: Path) -> bool:

@@ -15,8 +15,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import aider_chats
-import benchmark_runs
 import other_recordings
 import recordings
 from changes import lines_of
@@ -37,11 +35,9 @@ class Source:
 
 
 def every_session(paths: Iterable[Path]) -> Iterator[Session]:
-    """Yield the sessions of all agents at some paths; those that are clones also give files at base commits."""
-    paths = list(paths)
+    """Yield the sessions of all agents at some paths."""
     for path in paths:
-        others = other_recordings.sessions(path), benchmark_runs.sessions(path, paths), aider_chats.sessions(path)
-        yield from chain(recordings.sessions([path]), *others)
+        yield from chain(recordings.sessions([path]), other_recordings.sessions(path))
 
 
 def replayed(sessions: Iterable[Session]) -> dict[str, Source]:

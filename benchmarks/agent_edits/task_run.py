@@ -206,7 +206,8 @@ def _located(caller: RyeCaller, file: str, first: str, last: str) -> tuple[str, 
 def _searched(caller: RyeCaller, file: str, text: str, context: int) -> list[tuple[str, str]]:
     made = caller.call("grep", pattern=text, literal=True, path=file, **({"context": context} if context else {}))
     rows = (line.partition("\t") for line in made.text.split("\n"))
-    return [(address, text) for address, tab, text in rows if tab and address[:1].isdigit()]
+    # Behind the address of a line of context stands "-".
+    return [(address.rstrip("-"), text) for address, tab, text in rows if tab and address[:1].isdigit()]
 
 
 def _read_whole(caller: RyeCaller, one: Block) -> bool:

@@ -1,4 +1,4 @@
-"""This project's `read` and `edit_lines`, called in process as the doors call them."""
+"""This project's `read` and `edit_lines`, called in process: in IDs, or in short addresses as models are offered them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _READ = "rye/file-system/read"
 _EDIT = "rye/file-system/edit_lines"
-_LINE = re.compile(r"\[LID:([^\]]+)\]")
+_LINE = re.compile(r"^\[LID:([^\]]+)\]", re.MULTILINE)
 
 
 class _Refused(Exception):
@@ -25,9 +25,8 @@ class _Refused(Exception):
 class RyeLines:
     """Reads every page, then makes all of a pair's changes in one call."""
 
-    form = "lid"
-
-    def __init__(self, execute: Callable[..., dict[str, Any]], root: Path) -> None:
+    def __init__(self, execute: Callable[..., dict[str, Any]], root: Path, form: str) -> None:
+        self.form = form
         self._execute = execute
         self._root = root
 
@@ -47,23 +46,16 @@ class RyeLines:
             cost["read_plain"] = sum(map(text_bytes, plain))
             pages = list(self._pages(path, encoding, line_ids=self.form))
             cost["read"] = sum(map(text_bytes, pages))
-            ids = self.ids_of(pages)
+            ids = _short_addresses(pages) if self.form == "short" else [one for page in pages for one in _LINE.findall(page)]
             change = edit_arguments(before, after, _counted(ids, len(before.lines)))
-            change["changes"] = [self.said(one) for one in change["changes"]]
+            if self.form == "short":
+                change["changes"] = [_as_string(one) for one in change["changes"]]
             arguments = {"file_path": path, **change, **encoding}
             cost["wrote"] = json_bytes(arguments)
             self._call(_EDIT, arguments)
         except _Refused as refusal:
             return Attempt(False, str(refusal), **cost)
         return Attempt(True, **cost)
-
-    def ids_of(self, pages: list[str]) -> list[str]:
-        """Return the IDs that the pages show, one a line."""
-        return [found[1] for page in pages for line in page.split("\n") if (found := _LINE.match(line))]
-
-    def said(self, change: dict[str, Any]) -> dict[str, Any] | str:
-        """Return a change in the form in which it is sent."""
-        return change
 
     def close(self) -> None:
         """Nothing is running."""
@@ -96,7 +88,34 @@ def _counted(ids: list[str], lines: int) -> list[str]:
     return ids
 
 
-def open_editor(root: Path, _tools: Path) -> RyeLines:
+def _short_addresses(pages: list[str]) -> list[str]:
+    """Return the addresses; in a file that was never edited an empty line has the number behind the one before."""
+    out: list[str] = []
+    for page in pages:
+        for line in page.split("\n"):
+            if line.startswith(("[version ", "[tool_result: ", "[empty file", "[bytes that", "[the file is")):
+                break
+            out.append(line.partition("\t")[0] or str(len(out) + 1))
+    return out
+
+
+def _as_string(change: dict[str, Any]) -> dict[str, Any] | str:
+    """Return a change as one string, where a string can say it."""
+    lines = change["new_content"].split("\n")
+    if change["new_content"].endswith("\n"):
+        lines.pop()
+    if not change["new_content"] or set(change) & {"newline"} or any("\r" in line for line in lines):
+        return change
+    if "line_id" in change:
+        head = str(change["line_id"])
+    elif "start_line_id" in change:
+        head = f"{change['start_line_id']}-{change['end_line_id']}"
+    else:
+        head = f"{change['after_line_id']}+" if "after_line_id" in change else f"+{change['before_line_id']}"
+    return f"{head}|" + "\n".join(lines)
+
+
+def open_editor(root: Path, _tools: Path, form: str = "lid") -> RyeLines:
     """Import the runtime.
 
     Raises:
@@ -105,6 +124,6 @@ def open_editor(root: Path, _tools: Path) -> RyeLines:
     try:
         import rye
 
-        return RyeLines(rye.execute, root)
+        return RyeLines(rye.execute, root, form)
     except (ImportError, AttributeError) as error:
         raise Unavailable(f"not importable: {error}") from error

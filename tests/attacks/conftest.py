@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -18,6 +19,7 @@ def made(tmp_path):
 
 @pytest.fixture
 def rng():
-    seed = random.randrange(1 << 32)
+    """Random numbers; `RYE_TEST_SEED` repeats those of a run that printed its seed."""
+    seed = int(os.environ.get("RYE_TEST_SEED") or random.randrange(1 << 32))
     print("seed", seed)
     return random.Random(seed)

@@ -1,31 +1,29 @@
-"""A batch of 20 files killed at every system call, failed there, and killed at random moments: all old or all new, never mixed.
-
-Full size: `python tests/attacks/test_batch_crashes.py --kills 1000`.
-"""
+"""A batch of 20 files killed at every system call, failed there, and killed at random moments: all old or all new, never mixed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from attacks.test_crash_points import ERRORS, FILE_CALLS, calls_between_marks, needs_strace, points_of
 from rye.config import user_dirs
-from support.harness import Template, arguments, own_space, template
+from support.harness import Template, times
+
+if TYPE_CHECKING:
+    import random
 
 FILES = 20
 OLD = {f"d{number % 3}/f{number:02}.txt": f"line {number}\nsecond\nthird\n".encode() for number in range(FILES - 1)}
@@ -222,7 +220,7 @@ def test_all_is_durable_before_the_first_file_changes(made, tmp_path):
 @pytest.mark.slow
 @needs_strace
 def test_killed_anywhere_all_files_are_old_or_all_new(made, tmp_path, rng):
-    points = sample(all_points(made, tmp_path), rng, 16)
+    points = sample(all_points(made, tmp_path), rng, times(16))
     print(points)
     report = Report()
     for number, point in enumerate(points):
@@ -236,7 +234,7 @@ def test_killed_anywhere_all_files_are_old_or_all_new(made, tmp_path, rng):
 @pytest.mark.slow
 @needs_strace
 def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng):
-    points = sample([point for point in all_points(made, tmp_path) if point[0] in FILE_CALLS], rng, 10)
+    points = sample([point for point in all_points(made, tmp_path) if point[0] in FILE_CALLS], rng, times(10))
     report = Report()
     for number, point in enumerate(points):
         error = rng.choice(ERRORS)
@@ -297,41 +295,8 @@ def random_kills(made: Template, folder: Path, kills: int, rng: random.Random, j
 
 @pytest.mark.slow
 def test_killed_at_random_moments(made, tmp_path, rng):
-    mixed, landed, cut = random_kills(made, tmp_path, 12, rng, "batch_loop")
+    mixed, landed, cut = random_kills(made, tmp_path, times(12), rng, "batch_loop")
     print(f"{landed} batches landed, {cut} kills left files that the next call had to settle")
     assert mixed == 0
     mixed, _, _ = random_kills(made, tmp_path, 12, rng, "naive_batch_loop")
     assert mixed > 0
-
-
-def main() -> int:
-    numbers = arguments(kills=1_000, every=1, seed=random.randrange(1 << 32))
-    print("seed", numbers.seed)
-    rng = random.Random(numbers.seed)
-    with own_space() as folder, template(folder) as made:
-        points = all_points(made, folder)
-        print(f"{len(points)} system calls in a batch of {FILES}: {dict(Counter(name for name, _ in points))}", flush=True)
-        points = points[:: max(numbers.every, 1)] if numbers.every else []
-        report = Report()
-        for number, point in enumerate(points):
-            kill_at(made, folder, number, point, report)
-        print(
-            f"killed before each of {len(points)}: {dict(report.codes)}; before the next call {dict(report.before)}; "
-            f"after it {dict(report.states)}",
-            flush=True,
-        )
-        mixed, landed, cut = random_kills(made, folder, numbers.kills, rng, "batch_loop")
-        print(
-            f"{numbers.kills} kills at random moments: {mixed} mixed after the next call, {cut} before it; "
-            f"{landed} batches landed",
-            flush=True,
-        )
-        control, _, _ = random_kills(made, folder, min(numbers.kills, 200), rng, "naive_batch_loop")
-        print(f"control, file by file, {min(numbers.kills, 200)} kills: {control} mixed", flush=True)
-    good = not mixed and not report.states["mixed"] and control
-    print("ok" if good else "FAILED")
-    return 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,28 +1,18 @@
-"""Random damage to every file in the project's cache and in the user's state: no crash, no wrong line, no edit elsewhere.
-
-`python tests/attacks/test_corrupt_state.py [count] [seed]` runs more of it and prints what it found.
-"""
+"""Random damage to every file in the project's cache and in the user's state: no crash, no wrong line, no edit elsewhere."""
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import shutil
-import sys
-import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from rye.errors import RyeError
 from rye.workspace import seals
 from support.calling import call, rows
+from support.harness import times
 
 QUICK, SEED = 40, 20_261
 NAMES = ("small.txt", "large.txt", "wide.txt")
@@ -206,7 +196,7 @@ WRONG = ("crash", "wrong lines", "an ID names another line", "wrong edit", "wron
 
 @pytest.mark.slow
 def test_damaged_files_are_never_believed(project, user_space):
-    world = run(project, user_space, QUICK, SEED)
+    world = run(project, user_space, times(QUICK), SEED)
     assert world.found["answered"] > QUICK
     assert {what: world.found[what] for what in WRONG} == dict.fromkeys(WRONG, 0), world.first
 
@@ -231,16 +221,3 @@ def test_control_a_change_without_the_seal_shows(project, user_space, monkeypatc
     for _ in range(5):
         world.read("small.txt")
     assert world.found["an ID names another line"] > 0
-
-
-if __name__ == "__main__":
-    count, seed = [*map(int, sys.argv[1:]), *(2_000, SEED)[len(sys.argv) - 1 :]]
-    base = Path(tempfile.mkdtemp())
-    os.environ["USER_SPACE"] = str(base / "user")
-    (base / "user").mkdir()
-    (base / "project").mkdir()
-    begun = time.monotonic()
-    world = run(base / "project", base / "user", count, seed)
-    print(f"{count} corruptions, seed {seed}, {time.monotonic() - begun:.0f} s:", dict(world.found))
-    print(*world.first, sep="\n")
-    shutil.rmtree(base)

@@ -1,29 +1,27 @@
-"""An edit killed or failed at every system call: the file is the old or the new one, and the next call finds order.
-
-Full size: `python tests/attacks/test_crash_points.py --kills 1000`.
-"""
+"""An edit killed or failed at every system call: the file is the old or the new one, and the next call finds order."""
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.config import user_dirs
-from support.harness import Template, arguments, own_space, template
+from support.harness import Template, times
+
+if TYPE_CHECKING:
+    import random
 
 OLD = "".join(f"line {number}\n" for number in range(40))
 NEW = OLD.replace("line 7\n", "changed\n")
@@ -244,7 +242,7 @@ def test_an_edit_is_durable_before_it_is_visible(made, tmp_path):
 @pytest.mark.slow
 @needs_strace
 def test_killed_anywhere_the_file_is_old_or_new(made, tmp_path, rng):
-    points = sample(all_points(made, tmp_path), rng, 60)
+    points = sample(all_points(made, tmp_path), rng, times(60))
     print(points)
     report = Report()
     for number, point in enumerate(points):
@@ -260,7 +258,7 @@ def test_killed_anywhere_the_file_is_old_or_new(made, tmp_path, rng):
 @pytest.mark.parametrize("error", ERRORS)
 def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng, error):
     every = [point for point in all_points(made, tmp_path) if point[0] in FILE_CALLS]
-    points = sample(every, rng, 40)
+    points = sample(every, rng, times(40))
     print(points)
     report = Report()
     for number, point in enumerate(points):
@@ -351,41 +349,9 @@ def _hold_to_order(project: Path, text: str) -> None:
 
 @pytest.mark.slow
 def test_killed_at_random_moments(made, tmp_path, rng):
-    torn, landed, swept = random_kills(made, tmp_path, 30, rng, "loop")
+    torn, landed, swept = random_kills(made, tmp_path, times(30), rng, "loop")
     print(f"{landed} edits landed, {swept} temporary files swept")
     assert torn == 0
     assert landed > 0
     torn, _, _ = random_kills(made, tmp_path, 30, rng, "naive_loop")
     assert torn > 0
-
-
-def main() -> int:
-    numbers = arguments(kills=1_000, seed=random.randrange(1 << 32))
-    print("seed", numbers.seed)
-    rng = random.Random(numbers.seed)
-    with own_space() as folder, template(folder) as made:
-        points = all_points(made, folder)
-        print(f"{len(points)} system calls in an edit: {dict(Counter(name for name, _ in points))}", flush=True)
-        report = Report()
-        for number, point in enumerate(points):
-            kill_at(made, folder, number, point, report)
-        print(f"killed before each: {dict(report.codes)}; content {dict(report.states)}", flush=True)
-        for error in ERRORS:
-            report = Report()
-            file_points = [point for point in points if point[0] in FILE_CALLS]
-            for number, point in enumerate(file_points):
-                fail_at(made, folder, number, point, error, report)
-            print(f"{error} at each of {len(file_points)}: {dict(report.codes)}; content {dict(report.states)}", flush=True)
-        torn, landed, swept = random_kills(made, folder, numbers.kills, rng, "loop")
-        print(
-            f"{numbers.kills} kills at random moments: {torn} torn, {landed} edits landed, {swept} temporary files swept",
-            flush=True,
-        )
-        control, _, _ = random_kills(made, folder, min(numbers.kills, 200), rng, "naive_loop")
-        print(f"control, writing in place, {min(numbers.kills, 200)} kills: {control} torn", flush=True)
-    print("ok" if not torn and control else "FAILED")
-    return 0 if not torn and control else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

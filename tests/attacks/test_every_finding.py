@@ -3,8 +3,6 @@
 The tests themselves run as whoever runs pytest, which here mostly is root. Each of them claims only what `holds` names, and has
 a control that succeeds. So a second user and a second layer are the same tests in a process of that user, for Landlock in a
 mount namespace in which bubblewrap is not there. Those that try both by themselves are named for completeness.
-
-All of them: `python tests/attacks/test_every_finding.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from support.other_users import ORDINARY, python_for
 
@@ -173,12 +170,3 @@ def test_as_an_ordinary_user(file, layer):
     if not can_be_asked(layer):
         pytest.skip("only root can become another user, or take bubblewrap away")
     print(attacked(layer, [file]))
-
-
-if __name__ == "__main__":
-    for one in FILES:
-        for wanted in ("bubblewrap", "landlock"):
-            try:
-                print(f"{wanted:<10} {one}: {attacked(wanted, [one])}", flush=True)
-            except AssertionError as err:
-                print(f"{wanted:<10} {one}: FAILED\n{err}", flush=True)

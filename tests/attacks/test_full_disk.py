@@ -1,8 +1,6 @@
 """Every kind of call while a small disk is nearly full: each changes a file whole or not at all, says so, and leaves nothing.
 
 Before each call the free room is another random amount; the user's space lies on the same disk or elsewhere.
-
-Full size: `python tests/attacks/test_full_disk.py --steps 400 [--seed N]`.
 """
 
 from __future__ import annotations
@@ -12,16 +10,14 @@ import os
 import random
 import re
 import subprocess
-import sys
 from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from support.harness import arguments, own_space
+from support.harness import times
 
 FILES, LINES = 3, 300
 ROOM = (0, 0, 4_096, 8_192, 16_384, 40_960, 65_536, 120_000, 300_000)
@@ -160,28 +156,12 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("same", [True, False], ids=["user space on it", "user space elsewhere"])
-def test_calls_on_a_disk_that_is_nearly_full(tmp_path, monkeypatch, same):
+def test_calls_on_a_disk_that_is_nearly_full(tmp_path, monkeypatch, rng, same):
     with small_disk(tmp_path / "disk") as disk:
         space = disk / "user" if same else tmp_path / "user"
         space.mkdir()
         monkeypatch.setenv("USER_SPACE", str(space))
-        ends = run(disk, 100, random.SystemRandom().randrange(1 << 30))
+        ends = run(disk, times(100), rng.randrange(1 << 30))
     print(sorted(ends.items()))
     assert sum(count for (_, code), count in ends.items() if code == "no_space") > 0, "the disk was never full"
     assert sum(count for (_, code), count in ends.items() if code == "done") > 0
-
-
-def main() -> int:
-    numbers = arguments(steps=400, seed=random.randrange(1 << 30))
-    for same in (True, False):
-        with own_space() as folder, small_disk(folder / "disk") as disk:
-            if same:
-                (disk / "user").mkdir()
-                os.environ["USER_SPACE"] = str(disk / "user")
-            for (kind, code), count in sorted(run(disk, numbers.steps, numbers.seed).items()):
-                print(f"{kind:8} {code:20} {count}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -20,7 +19,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.errors import RyeError
 from rye.registry import registry
 from rye.registry.oci import http
@@ -411,11 +409,3 @@ def test_control_a_client_that_believes_the_registry_writes(tmp_path):
                 continue
     assert len(fooled) >= 25, fooled
     assert (tmp_path / "naive/tool.py").exists(), "the traversal left its folder"
-
-
-def main() -> int:
-    return pytest.main([__file__, "-q", "-p", "no:randomly"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,6 @@
 """Trees made to hurt: deep, wide, looping, unreadable, without end; names of any bytes.
 
 Every call ends in bounded time, says what it could not see, and answers in valid UTF-8 JSON.
-
-`python tests/attacks/test_hostile_trees.py [ENTRIES] [SEED]` builds a folder of so many entries (a million), a 10 GB sparse file and 200
-random names, calls all three tools in a process of its own, and prints seconds and peak memory.
 """
 
 from __future__ import annotations
@@ -11,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -206,63 +201,3 @@ def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
     assert "locked (Permission denied)" in glob["output"]
     assert glob["files"] == ["a", "shut"]
     assert "locked/ [not readable: Permission denied]" in ls["output"]
-
-
-CALLS = (
-    ("ls", {}),
-    ("ls", {"depth": 3}),
-    ("ls", {"long": True, "offset": 9_000}),
-    ("glob", {"pattern": "*7"}),
-    ("glob", {"pattern": "**"}),
-    ("grep", {"pattern": "needle"}),
-    ("grep", {"pattern": "^", "mode": "files"}),
-)
-
-
-def wide(entries: int) -> None:
-    """Make a folder of so many files in this process's folder, and a sparse one of 10 GB."""
-    os.mkdir("wide")
-    fd = os.open("wide", os.O_PATH)
-    for number in range(entries):
-        os.close(os.open(f"entry {number}", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
-    os.close(fd)
-    with open("holes", "wb") as file:
-        file.truncate(10 << 30)
-    Path("last").write_text("needle\n")
-    os.mkdir(".git")
-
-
-def measure(folder: str) -> None:
-    """Call the tools on a folder; print seconds and peak memory, of this process and of its children."""
-    for tool, parameters in CALLS:
-        where = {} if tool == "grep" else {"path": "wide"}
-        started = time.monotonic()
-        data = execute(tool, folder, **parameters, **where)
-        seconds = time.monotonic() - started
-        said = {name: data[name] for name in ("count", "total", "truncated", "timed_out", "total_is_minimum") if name in data}
-        print(f"{seconds:6.2f} s  {tool} {parameters} {said}")
-    own, children = (resource.getrusage(who).ru_maxrss // 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(f"peak memory: {own} MB, children {children} MB")
-
-
-def main(entries: int, number: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["USER_SPACE"] = f"{folder}/user"
-        os.chdir(folder)
-        os.mkdir("names")
-        names = random_names(200, number)
-        plant(f"{folder}/names", names)
-        print(f"seed {number}: {round_trip(f'{folder}/names', names)} of {len(names)} names listed, read and edited")
-        os.mkdir("tree")
-        os.chdir("tree")
-        wide(entries)
-        command = [sys.executable, __file__, "--measure", f"{folder}/tree"]
-        runtime = Path(rye.__file__).parents[1]
-        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.fspath(runtime)})
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--measure"]:
-        measure(sys.argv[2])
-    else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, int(sys.argv[2]) if len(sys.argv) > 2 else 1)

@@ -2,27 +2,22 @@
 
 A process that has loaded rye forks one starter a job; the starter is killed with SIGKILL between the beginning of its call and
 some time after its usual end. The control is a supervisor that ends when nobody reads its answer: it leaves lost jobs.
-
-Full size: `python tests/attacks/test_killed_starters.py --n 200`.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import rye
+from support.harness import times
 from support.shell_calls import job, set_sandbox, sleepers
 from support.waiting import PATIENCE, until
 
@@ -112,7 +107,7 @@ def test_no_job_lives_unlisted(project, user_space, mode):
     print("seed", seed)
     # On a busy machine the kills of one round may all come before a job lives.
     for attempt in range(5):
-        alive, unlisted, lost, left = campaign(project, user_space, mode, 16, seed + attempt)
+        alive, unlisted, lost, left = campaign(project, user_space, mode, times(16), seed + attempt)
         assert (unlisted, lost, left) == (0, 0, 0)
         if alive:
             return
@@ -139,17 +134,3 @@ def test_a_lost_job_is_ended_before_its_record_goes(project, user_space):
     rye.execute("rye/bash/bash", {"command": "true", "background": True}, project_path=project)
     alive, unlisted, lost = settled(project, named)
     assert (alive, unlisted, lost) == (0, [], [])
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    options = parser.parse_args()
-    for sandbox_mode in ("auto", "off"):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["USER_SPACE"] = f"{folder}/user"
-            tree = Path(folder, "project")
-            tree.mkdir()
-            found = campaign(tree, Path(folder, "user"), sandbox_mode, options.n, options.seed)
-            print(f"{sandbox_mode}: {options.n} starts, seed {options.seed}: alive, unlisted, lost, not ended: {found}")

@@ -7,21 +7,16 @@ again with `--resume`. At the end the files and journals are read without the fl
 - a job has no result or two, or one that is not `done`; a call's key is in the journal less or more than once.
 
 The control gives the calls no keys, and doubles edits.
-
-Full size: `python tests/attacks/test_killed_workers.py --workspaces 10000 [--seed N] [--pause 6]`; the folder that it prints goes on
-after an interruption with `--folder DIR`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -29,11 +24,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import rye
 from rye.config import user_dirs
 from rye.journal import entries
-from support.harness import RUNTIME
+from support.harness import RUNTIME, times
 from support.waiting import PATIENCE
 
 TESTS = Path(__file__).parents[1]
@@ -161,13 +154,12 @@ def judged(folder: Path, count: int, *, journals: bool = True) -> Counter:
 
 
 @pytest.mark.slow
-def test_workers_killed_at_random_do_no_edit_twice_and_lose_none(tmp_path):
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    prepare(tmp_path, 200)
-    killed = kill_at_random(tmp_path, 200, seed, pause=3.0)
+def test_workers_killed_at_random_do_no_edit_twice_and_lose_none(tmp_path, rng):
+    count = times(200)
+    prepare(tmp_path, count)
+    killed = kill_at_random(tmp_path, count, rng.randrange(10**6), pause=3.0)
     print(killed)
-    assert judged(tmp_path, 200) == {"looked at": 200}, killed
+    assert judged(tmp_path, count) == {"looked at": count}, killed
     assert killed["worker"], "control: some were killed while jobs ran"
 
 
@@ -186,29 +178,3 @@ def test_control_without_keys_edits_are_made_twice(tmp_path):
 def judged_files(folder: Path, count: int) -> Counter:
     lines = [Counter((folder / "w" / str(at) / "a.txt").read_text().splitlines()) for at in range(count)]
     return Counter(doubled=sum(max(one.values()) > 1 for one in lines))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workspaces", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=6.0, help="the longest time between two kills (seconds)")
-    parser.add_argument("--seconds", type=float, default=540.0, help="end this piece after so long")
-    parser.add_argument("--folder", type=Path, help="go on with the run in this folder")
-    args = parser.parse_args()
-    folder = args.folder or Path(tempfile.mkdtemp(prefix="killed-workers-"))
-    os.environ["USER_SPACE"] = str(folder / "user")
-    if not (folder / "jobs.jsonl").exists():
-        (folder / "user").mkdir()
-        prepare(folder, args.workspaces)
-    started = time.monotonic()
-    killed = kill_at_random(folder, args.workspaces, args.seed, pause=args.pause, seconds=args.seconds)
-    out = folder / "out.jsonl"
-    done = len(out.read_text().splitlines()) - 1 if out.exists() else 0
-    print(f"folder {folder} seed {args.seed}: {done} results, killed {dict(killed)}, {time.monotonic() - started:.0f} s")
-    if done >= args.workspaces:
-        print(f"wrong: {dict(judged(folder, args.workspaces))}; rye {rye.__version__}")
-
-
-if __name__ == "__main__":
-    main()

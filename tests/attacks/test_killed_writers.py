@@ -9,7 +9,7 @@ of these is seen):
 - wrong ID: a token stands in another line than the one whose ID the edit named, or one ID was shown for two lines of a file.
 - mixed: of an acknowledged or interrupted patch of two files, only one file has the token.
 
-Full size: `python tests/attacks/test_killed_writers.py --kills 1000 [--writers 8] [--seed N]`.
+Full size: `RYE_TEST_TIMES=80 pytest -n 0 -m slow tests/attacks/test_killed_writers.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from support.harness import arguments, environment, own_space
+from support.harness import environment, times
 
 LINES = 60
 # s: only our writers change their content; p: patched in pairs; g: git and the editor rewrite them, too.
@@ -326,8 +326,8 @@ def campaign(folder: Path, kills: int, writers: int, seed: int) -> dict[str, lis
 
 
 @pytest.mark.slow
-def test_no_edit_is_lost_torn_or_misplaced(tmp_path, user_space):
-    found = campaign(tmp_path, 12, 4, random.SystemRandom().randrange(1 << 30))
+def test_no_edit_is_lost_torn_or_misplaced(tmp_path, user_space, rng):
+    found = campaign(tmp_path, times(12), 4, rng.randrange(1 << 30))
     print(found["counts"])
     assert found["counts"][0]["done"] > 0
     assert {name: found[name] for name in (*WRONG, "leftovers") if found.get(name)} == {}
@@ -352,20 +352,6 @@ def test_control_each_kind_of_damage_is_seen(tmp_path):
     assert set(WRONG) - {"refused"} == {name for name in WRONG if found.get(name)}
 
 
-def main() -> int:
-    numbers = arguments(kills=1_000, writers=8, seed=random.randrange(1 << 30))
-    begun = time.monotonic()
-    with own_space() as folder:
-        found = campaign(folder, numbers.kills, numbers.writers, numbers.seed)
-    counts, ids = found["counts"]
-    print(f"{numbers.kills} kills of {numbers.writers} writers beside git and an editor, {time.monotonic() - begun:.0f} s")
-    print(f"{dict(counts)}; {ids} IDs seen")
-    for name in (*WRONG, "leftovers"):
-        print(f"{name}: {len(found.get(name, []))} {found.get(name, [])[:5] or ''}")
-    return any(found.get(name) for name in WRONG)
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         Writer(*sys.argv[2:5], int(sys.argv[5])).run()
-    sys.exit(main())

@@ -1,7 +1,4 @@
-"""Tools whose file is exchanged with an evil twin while they load, and projects full of foreign code: none of it ever runs.
-
-Full size: `python tests/attacks/test_load_race.py --loads 20000`.
-"""
+"""Tools whose file is exchanged with an evil twin while they load, and projects full of foreign code: none of it ever runs."""
 
 from __future__ import annotations
 
@@ -16,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye.executor import admission, executor
-from support.harness import RUNTIME, arguments, can_exchange, environment, exchanging, own_space
-from support.signed_tools import STRANGER, put_tool, signed, tool_text, trust_key
+from rye.executor import admission
+from support.harness import can_exchange, environment, exchanging, times
+from support.signed_tools import STRANGER, put_tool, signed, tool_text
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -98,7 +94,7 @@ def _exchange_works(tmp_path):
     "name", ["unsigned", "under the good signature", "one byte changed", "good, with a line after", "signed by a stranger"]
 )
 def test_no_evil_twin_runs(project, name):
-    tally = race(project, twins(project)[name], 300, load_by_rye)
+    tally = race(project, twins(project)[name], times(300), load_by_rye)
     print(dict(tally))
     assert tally["EVIL"] == 0
     assert tally["GOOD"] > 0
@@ -263,32 +259,3 @@ def test_a_naive_runner_runs_it(project, tmp_path, naive):
     canary = tmp_path / "canary"
     subprocess.run(naive, cwd=project, env={**os.environ, "CANARY": str(canary)}, capture_output=True, check=False, timeout=60)
     assert canary.exists()
-
-
-def main() -> int:
-    numbers = arguments(loads=20_000)
-    good = True
-    # What is raced is the load: the tools stand for the system's own.
-    executor._runs_here = lambda tool: True
-    with own_space() as folder:
-        project = folder / "project"
-        project.mkdir()
-        trust_key()
-        kinds = twins(project)
-        total: Counter = Counter()
-        for name, twin in kinds.items():
-            tally = race(project, twin, numbers.loads // len(kinds), load_by_rye)
-            print(f"rye.execute, twin {name}: {dict(tally)}", flush=True)
-            good = good and not tally["EVIL"] and tally["GOOD"] > 0 and tally["refused"] > 0
-            total += tally
-        print(f"rye.execute, {sum(total.values()):,} loads: {total['EVIL']} evil runs")
-        control = race(project, kinds["one byte changed"], numbers.loads, load_by_import)
-        print(f"hash, then import (control), {sum(control.values()):,} loads: {control['EVIL']} evil runs")
-        good = good and control["EVIL"] > 50
-    print("ok" if good else "FAILED")
-    return 0 if good else 1
-
-
-if __name__ == "__main__":
-    print("package:", RUNTIME / "rye")
-    sys.exit(main())

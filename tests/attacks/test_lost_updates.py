@@ -1,7 +1,4 @@
-"""Many processes and a careless editor at one file: every edit is there exactly once, or its maker was told.
-
-Full size: `python tests/attacks/test_lost_updates.py --processes 16 --edits 500 --replacements 3000`.
-"""
+"""Many processes and a careless editor at one file: every edit is there exactly once, or its maker was told."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ import rye
 from rye.errors import WorkspaceError
 from rye.workspace import atomic_replace
 from rye.workspace.workspace import Workspace
-from support.harness import arguments, can_exchange, environment, own_space
+from support.harness import can_exchange, environment, times
 
 LINES = 128
 EDIT, READ = "rye/file-system/edit_lines", "rye/file-system/read"
@@ -109,9 +106,9 @@ def missing(found: Counter, processes: int, edits: int) -> int:
 
 @pytest.mark.slow
 def test_processes_lose_no_edit_of_each_other(project):
-    found, refusals = together(project, "rye", 4, 15)
+    found, refusals = together(project, "rye", 4, times(15))
     print("refused and tried again:", dict(refusals))
-    assert missing(found, 4, 15) == 0
+    assert missing(found, 4, times(15)) == 0
     assert not list(project.glob(".rye-*"))
     found, _ = together(project, "naive", 4, 200)
     assert missing(found, 4, 200) > 0
@@ -235,7 +232,7 @@ def _exchange(tmp_path):
 @pytest.mark.usefixtures("_exchange")
 @pytest.mark.parametrize(("change", "count", "pause"), [(replace_by_rye, 400, 0.004), (replace_by_tool, 100, 0.05)])
 def test_no_version_of_an_editor_is_lost_unreported(project, change, count, pause):
-    landed, refused, kept, lost = against_an_editor(project, change, count, pause)
+    landed, refused, kept, lost = against_an_editor(project, change, times(count), pause)
     print(f"{landed} landed, {refused} refused, {kept} kept as .rye-conflict, {lost} lost")
     assert lost == 0
     assert landed > 0
@@ -251,36 +248,6 @@ def test_checking_before_the_rename_loses_some(project):
     assert lost > 0
 
 
-def main() -> int:
-    numbers = arguments(processes=16, edits=500, replacements=3_000)
-    good = True
-    with own_space() as folder:
-        begun = time.monotonic()
-        found, refusals = together(folder / "ours", "rye", numbers.processes, numbers.edits)
-        lost = missing(found, numbers.processes, numbers.edits)
-        once = sum(found.values())
-        print(f"{numbers.processes} processes x {numbers.edits} edits: {once} present exactly once, {lost} lost; ", end="")
-        print(f"refused and tried again: {dict(refusals)}; {time.monotonic() - begun:.0f} s", flush=True)
-        found, _ = together(folder / "naive", "naive", numbers.processes, numbers.edits)
-        control = missing(found, numbers.processes, numbers.edits)
-        print(f"  control, read-modify-rename without a lock: {control} lost", flush=True)
-        good = good and not lost and control > 0
-        for name, change, pause in (
-            ("replace()", replace_by_rye, 0.004),
-            ("edit_lines", replace_by_tool, 0.05),
-            ("check, then rename (control)", replace_naively, 0.004),
-        ):
-            project = folder / f"editor{change.__name__}"
-            landed, refused, kept, lost = against_an_editor(project, change, numbers.replacements, pause)
-            print(f"{numbers.replacements} replacements by an editor against {name}: {landed} of ours landed, ", end="")
-            print(f"{refused} refused, {kept} kept as .rye-conflict, {lost} lost unreported", flush=True)
-            good = good and (lost > 0) == ("control" in name) and landed > 0
-    print("ok" if good else "FAILED")
-    return 0 if good else 1
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         worker(*sys.argv[2:5], *map(int, sys.argv[5:7]))
-        sys.exit(0)
-    sys.exit(main())

@@ -1,22 +1,12 @@
-"""Many calls at once on one server, and very many one after another.
-
-`python tests/attacks/test_mcp_load.py --calls 10000` prints how memory goes.
-"""
+"""Many calls at once on one server, and very many one after another."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from support.harness import times
 from support.mcp_peer import peer
 
 IDLE_MB = 100
@@ -88,16 +78,6 @@ def memory(project, calls):
 
 @pytest.mark.slow
 def test_an_idle_server_is_small_and_calls_do_not_grow_it(project):
-    idle, early, late = memory(project, 150)
+    idle, early, late = memory(project, times(150))
     assert idle < IDLE_MB
     assert late - early < 5
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=int, default=10_000)
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["USER_SPACE"] = f"{folder}/user"
-        os.mkdir(f"{folder}/project")
-        idle, early, late = memory(Path(folder, "project"), (calls := parser.parse_args().calls))
-        print(f"idle {idle} MB; after {calls // 10:,} calls {early} MB; after {calls:,} calls {late} MB")

@@ -1,17 +1,12 @@
 """Every tool, with odd values for each of its parameters: an answer or a refusal, never a crash.
 
-    python tests/attacks/test_odd_parameters.py --n 20000 --seed 7
-
 Control: a tool that fails unexpectedly is reported as `tool_crashed`, and seen here.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import random
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +14,7 @@ import pytest
 
 import rye
 from rye.lsp import session
+from support.harness import times
 
 TEXTS = (
     "",
@@ -155,10 +151,8 @@ def crashes(root: Path, seed: int, calls: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_tool_crashes_whatever_it_is_given(project):
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    assert crashes(project, seed, 250) == []
+def test_no_tool_crashes_whatever_it_is_given(project, rng):
+    assert crashes(project, rng.randrange(1 << 32), times(250)) == []
 
 
 @pytest.mark.usefixtures("here")
@@ -169,19 +163,3 @@ def test_control_a_tool_that_crashes_is_seen(project):
     found = crashes(project, 1, 300)
     assert found
     assert all("my/crashing" in one for one in found)
-
-
-def main() -> None:
-    """Run as many as wished."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--n", type=int, default=5_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    os.environ["USER_SPACE"] = tempfile.mkdtemp()
-    with tempfile.TemporaryDirectory() as folder:
-        found = crashes(Path(folder), options.seed, options.n)
-    print("\n".join([*found, f"seed {options.seed}: {options.n} calls, {len(found)} crashes"]))
-
-
-if __name__ == "__main__":
-    main()

@@ -2,13 +2,12 @@
 
 A job's end (its supervisor is killed, or the look that it starts), a tool of another signer, and `rt undo` in a command of `bash`.
 Several processes work here, so each kill watches the disk itself: the victim dies before the first system call that finds the
-n-th state. Full size: `python tests/attacks/test_process_crashes.py`; `--case 0` is one of them, `--part 0 --parts 4` a quarter.
+n-th state. A sample of them: `RYE_TEST_TIMES` (`support.harness.times`) makes it larger.
 """
 
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import signal
 import sys
@@ -20,11 +19,10 @@ from typing import NamedTuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from attacks.test_record_crashes import everything_back, fresh, listed, look, undone, whole_undo
 from rye.process import jobs
 from support import shell_calls, signed_tools
-from support.harness import Template, arguments, own_space, template
+from support.harness import Template, times
 from support.stepper import Stepper, fingerprint, works
 from support.tree_photo import Photo, assert_same, photo
 from support.waiting import until
@@ -283,25 +281,7 @@ def run(made: Template, folder: Path, name: str, chosen: Callable[[int], list[in
 @pytest.mark.slow
 @pytest.mark.skipif(not works(), reason="needs ptrace")
 @pytest.mark.parametrize("name", CASES)
-def test_killed_anywhere(tmp_path, name):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    rng = random.Random(seed)
-    with template(tmp_path) as made:
-        states = run(made, tmp_path, name, lambda count: rng.sample(range(1, count + 1), 5))
+def test_killed_anywhere(made, tmp_path, rng, name):
+    states = run(made, tmp_path, name, lambda count: rng.sample(range(1, count + 1), min(count, times(5))))
     print(states)
     assert states["killed"] > 2
-
-
-def main() -> int:
-    numbers = arguments(part=0, parts=1, case=-1)
-    for number, name in enumerate(CASES):
-        if numbers.case in (-1, number):
-            with own_space() as folder, template(folder) as made:
-                states = run(made, folder, name, lambda count: [*range(1, count + 1)][numbers.part :: numbers.parts])
-            print(f"{name}: {dict(states)}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,23 +1,20 @@
 """Random command scripts under `require`, then the user's git and editors: no program of a script runs outside, no canary is read.
 
-The control runs the same scripts without a sandbox. Full size: `python tests/attacks/test_random_scripts.py --n 10000`.
+The control runs the same scripts without a sandbox.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import random
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+from support.harness import times
 from support.other_users import USERS, as_user, python_for, system_copy
 
 
@@ -39,10 +36,8 @@ def tried(user: int, mode: str, count: int, seed: int) -> dict:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
-def test_no_program_runs_outside_and_no_canary_is_read(user):
-    seed = random.SystemRandom().randrange(1 << 30)
-    print("seed", seed)
-    found = tried(user, "require", 24, seed)
+def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
+    found = tried(user, "require", times(24), rng.randrange(1 << 30))
     assert (found["ran"], found["read"]) == (0, 0), found["culprits"]
 
 
@@ -51,15 +46,3 @@ def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
     found = tried(USERS[-1], "off", 40, 1)
     assert found["ran"] > 0
     assert found["read"] > 0
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=1000, help="scripts for each user")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--control", type=int, default=100, help="scripts without a sandbox")
-    options = parser.parse_args()
-    for one in USERS:
-        for wanted, number in (("require", options.n), ("off", min(options.n, options.control))):
-            found = tried(one, wanted, number, options.seed)
-            print(one, wanted, options.seed, json.dumps(found), flush=True)

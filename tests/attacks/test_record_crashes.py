@@ -1,11 +1,9 @@
 """Recording and taking back what commands change, killed at every system call: old, new or a recorded truth, never mixed.
 
-Full size: `python tests/attacks/test_record_crashes.py`; `--part 0 --parts 20` is a twentieth.
-
 Most system calls change nothing that outlives the process. So each case runs once from call to call, and before each call all
 that lies in the project and in the user's space is compared with how it was before the last one: names, inodes, modes, times of
 the last change and contents. Where nothing differs, a kill leaves the same as one call later: locks and memory go with the process,
-which has no thread and no child there. One call of each such row, chosen at random, is killed; `--every 1` kills all.
+which has no thread and no child there. One call of each such row, chosen at random, is killed.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import random
 import re
 import shutil
 import signal
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -24,13 +21,12 @@ from typing import NamedTuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
-from support.harness import Template, arguments, own_space, template
+from support.harness import Template, times
 from support.stepper import Point, Stepper, between_marks, fingerprint, works
 from support.tree_photo import Photo, assert_same, change_many, photo
 
@@ -401,32 +397,8 @@ def run(made: Template, folder: Path, name: str, chosen: Callable[[list[list[Poi
 @pytest.mark.slow
 @pytest.mark.skipif(not works(), reason="needs ptrace")
 @pytest.mark.parametrize("name", CASES)
-def test_killed_anywhere(made, tmp_path, name):
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    rng = random.Random(seed)
-    states = run(made, tmp_path, name, lambda found: [rng.choice(row) for row in rng.sample(found, min(len(found), 20))])
+def test_killed_anywhere(made, tmp_path, rng, name):
+    states = run(made, tmp_path, name, lambda found: [rng.choice(row) for row in rng.sample(found, min(len(found), times(20)))])
     print(states)
     # Some of the states are those before the victim began, and after it ended.
     assert states["killed"] > min(10, states["states on the disk"] // 2)
-
-
-def main() -> int:
-    numbers = arguments(part=0, parts=1, case=-1, every=0, seed=random.randrange(1 << 32))
-    print("seed", numbers.seed)
-    for number, name in enumerate(CASES):
-        if numbers.case in (-1, number):
-            rng = random.Random(numbers.seed)
-
-            def chosen(found: list[list[Point]], rng: random.Random = rng) -> list[Point]:
-                points = [point for row in found for point in row] if numbers.every else [rng.choice(row) for row in found]
-                return points[numbers.part :: numbers.parts]
-
-            with own_space() as folder, template(folder) as made:
-                states = run(made, folder, name, chosen)
-            print(f"{name}: {dict(states)}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,8 +2,6 @@
 
 Every kind runs under the best sandbox of this machine and without one. The caller's memory is measured, and servers are killed
 in the middle of their commands. The naive way (a process group, `communicate`) is the control.
-
-Full size: `python tests/attacks/test_runaway_commands.py --n 1000 --kills 50 --flood 10000` (flood in MB).
 """
 
 from __future__ import annotations
@@ -20,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from support.harness import arguments, environment, own_space
+from support.harness import environment, times
 from support.waiting import PATIENCE
 
 # {0} is a word by which this run's processes are known, {1} the MB of a flood.
@@ -154,15 +151,6 @@ def kill_servers(project, times, mode, seed):
     return sum(kill_a_server(project, dice.uniform(0, 0.4)) for _ in range(times))
 
 
-def full_flood(project, megabytes):
-    """Read a flood to its end; return (seconds, bytes, growth of memory in KiB)."""
-    before, began = memory(), time.monotonic()
-    data = rye.execute(
-        "rye/bash/bash", {"command": f"head -c {megabytes}000000 /dev/zero", "timeout": 600}, project_path=project
-    )["data"]
-    return time.monotonic() - began, data["total_bytes"], memory() - before
-
-
 def naive(command, word):
     """The control: a process group of its own, `communicate`, killed by its group; return (seconds, survivors)."""
     began = time.monotonic()
@@ -187,7 +175,7 @@ def naive(command, word):
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "off"])
 def test_no_call_hangs_and_what_survives_is_known(project, mode):
-    hung, left, grown, kinds = attack(project, len(KINDS), 50, mode)
+    hung, left, grown, kinds = attack(project, times(len(KINDS)), 50, mode)
     print(f"{mode} ({', '.join(kinds)}): hung {dict(hung)}, survived {dict(left)}, memory +{grown // 1024} MB")
     assert not hung
     # Who has left the tree and killed the guard is out of reach without a sandbox: that is the honest number.
@@ -200,7 +188,7 @@ def test_no_call_hangs_and_what_survives_is_known(project, mode):
 def test_a_killed_server_leaves_no_command(project, mode):
     seed = random.randrange(10**6)
     print("seed", seed)
-    assert kill_servers(project, 3, mode, seed) == 0
+    assert kill_servers(project, times(3), mode, seed) == 0
 
 
 @pytest.mark.slow
@@ -226,42 +214,3 @@ def test_control_a_background_job_outlives_its_server(project):
     (job,) = rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]
     assert rye.execute("rye/bash/job", {"action": "end", "job_id": job["job_id"]}, project_path=project)["status"] == "success"
     assert survivors(word) == []
-
-
-def main() -> int:
-    numbers = arguments(n=1_000, kills=50, flood=10_000)
-    good = True
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    with own_space() as folder:
-        project = folder / "project"
-        project.mkdir()
-        for mode in ("auto", "off"):
-            hung, left, grown, kinds = attack(project, numbers.n, numbers.flood, mode)
-            print(
-                f"{numbers.n:>6,} commands, {mode} ({', '.join(sorted(kinds))}): {sum(hung.values())} hung {dict(hung)}, "
-                f"{sum(left.values())} survivors {dict(left)}, memory +{grown / 1024:.1f} MB",
-                flush=True,
-            )
-            orphans = kill_servers(project, numbers.kills, mode, seed)
-            print(f"{numbers.kills:>6,} kill -9 of a server with 3 commands, {mode}: {orphans} orphans", flush=True)
-            took, total, grew = full_flood(project, numbers.flood)
-            print(
-                f"one flood of {total / 1e9:.1f} GB read to its end, {mode}: {took:.1f} s, memory +{grew / 1024:.1f} MB",
-                flush=True,
-            )
-            good = good and total == numbers.flood * 1_000_000
-            good = good and not hung and not orphans and grown < 40 * 1024 and not (left and "bubblewrap" in kinds)
-        control = Counter()
-        for name, command in KINDS.items():
-            if name not in ("stops its parent", "kills its parent", "kills its parent, as somebody else"):
-                word = fresh_word()
-                control[name] = naive(command.format(word, 50), word)[1]
-        print(f"control, killpg and communicate: {sum(control.values())} survivors of {len(control)} commands {dict(+control)}")
-        good = good and sum(control.values()) > 0
-    print("ok" if good else "FAILED")
-    return 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,8 +2,6 @@
 
 A way has succeeded when the user's own rye, called afterwards, runs the tool. Every way is tried under the sandbox, where none may
 succeed, and without one: `WITHOUT_A_SANDBOX` lists those that do then.
-
-Full size: `python tests/attacks/test_self_signing.py`; it prints a line a way.
 """
 
 from __future__ import annotations
@@ -13,13 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import pytest
 
-from support.harness import RUNTIME
+from support.harness import RUNTIME, times
 
 RYE = f"PYTHONPATH={RUNTIME} {sys.executable} -P -m rye"
 # Signs with any key file; the signed text goes to a copy, which the model then writes through the tool for writing.
@@ -245,21 +242,6 @@ def _somewhere():
     return next((place for place in ("/srv", "/opt", "/var/lib") if os.access(place, os.W_OK)), None)
 
 
-def main() -> int:
-    out, without = [], []
-    for name in sys.argv[1:] or WAYS:
-        by_mode = {mode: attempted(name, mode) for mode in ("auto", "off")}
-        out += [name] if by_mode["auto"][0] else []
-        without += [name] if by_mode["off"][0] else []
-        print(f"{name:50} sandboxed: {by_mode['auto'][0]!s:6} without: {by_mode['off'][0]}", flush=True)
-        if sys.argv[1:]:
-            print(*by_mode.values(), sep="\n")
-    print(
-        f"{len(out)} succeed under the sandbox {out}, {len(without)} without; as listed: {set(without) == set(WITHOUT_A_SANDBOX)}"
-    )
-    return 0
-
-
 @pytest.fixture(autouse=True)
 def _own_home(monkeypatch):
     for name in ("HOME", "USER_SPACE"):
@@ -267,7 +249,7 @@ def _own_home(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TEN)
+@pytest.mark.parametrize("name", TEN if times(1) == 1 else WAYS)
 def test_no_way_succeeds_under_the_sandbox(name):
     succeeded, answer, code = attempted(name, "auto")
     assert (answer["data"] or {}).get("sandbox", {}).get("kind") != "none", "this machine has no sandbox"
@@ -276,7 +258,7 @@ def test_no_way_succeeds_under_the_sandbox(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", QUICK if times(1) == 1 else WITHOUT_A_SANDBOX)
 def test_control_without_one_it_succeeds(name):
     succeeded, answer, code = attempted(name, "off")
     assert succeeded, (answer, code)
@@ -285,10 +267,3 @@ def test_control_without_one_it_succeeds(name):
 def test_the_list_names_ways_that_are_tried():
     assert set(QUICK) <= set(TEN) & set(WITHOUT_A_SANDBOX)
     assert {*TEN, *WITHOUT_A_SANDBOX} < set(WAYS)
-
-
-if __name__ == "__main__":
-    started = time.monotonic()
-    code = main()
-    print(f"{time.monotonic() - started:.0f} s")
-    sys.exit(code)

@@ -1,15 +1,13 @@
-"""What the attack tests share: a process that exchanges two names, a look at what lies outside, arguments of full-size runs."""
+"""What the attack tests share: a process that exchanges two names, a look at what lies outside, sizes."""
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import hashlib
 import json
 import os
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,21 +86,9 @@ def fingerprint(folder: Path) -> dict[str, tuple]:
     return out
 
 
-def arguments(**numbers: int) -> argparse.Namespace:
-    """Read the numbers of a full-size run from the command line."""
-    parser = argparse.ArgumentParser()
-    for name, default in numbers.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    return parser.parse_args()
-
-
-@contextmanager
-def own_space():
-    """A folder of its own and an empty user's space, for runs without pytest."""
-    with tempfile.TemporaryDirectory(prefix="rye-attack-") as name:
-        os.environ["USER_SPACE"] = f"{name}/user"
-        Path(name, "user").mkdir()
-        yield Path(name)
+def times(count: int) -> int:
+    """Return how often a slow test tries: `RYE_TEST_TIMES=80 pytest -m slow FILE` is a run of full size."""
+    return count * int(os.environ.get("RYE_TEST_TIMES", "1"))
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -2,28 +2,21 @@
 
 The model knows nothing of the tools' code. It decodes the file with the codec that it was written in, splits it at newlines, and
 compares every line and every terminator. The codecs include those whose characters can end in the bytes of `\\`, `{` and `|`.
-
-Full size: `python tests/tools/test_byte_model.py --operations 50000 [--seed N]`.
 """
 
 from __future__ import annotations
 
-import argparse
 import codecs
-import os
 import random
-import sys
-import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import rye
 from support.calling import ROW
+from support.harness import times
 from support.workspace_calls import delete, insert, patch, replace
 
 MARKS = {
@@ -303,7 +296,7 @@ def run(operations: int, seed: int, folder: Path, each: int = 25) -> Counter:
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_no_byte_differs_and_nothing_is_refused(tmp_path, user_space, seed):
-    counts = run(len(CODECS) * 2, seed, tmp_path, 2)
+    counts = run(times(len(CODECS) * 2), seed, tmp_path, 2)
     print(sorted(counts.items()))
     assert sum(count for (_, what), count in counts.items() if what in ("made", "undone")) > len(CODECS)
 
@@ -317,21 +310,3 @@ def test_control_a_torn_character_and_a_lost_terminator_are_seen(tmp_path, user_
             held(model, 0, 0, [])
     model.file.write_bytes(model.bytes())
     held(model, 0, 0, [])
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Edit random files in many encodings; compare every byte.")
-    parser.add_argument("--operations", type=int, default=50_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["USER_SPACE"] = f"{folder}/user"
-        counts = run(args.operations, args.seed, Path(folder))
-    print(f"seed {args.seed}: {sum(counts.values())} operations over {len(CODECS)} encodings, 0 wrong bytes, 0 wrong refusals")
-    for (name, what), count in sorted(counts.items()):
-        print(f"{name:12} {what:12} {count}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

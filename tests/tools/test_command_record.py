@@ -1,16 +1,10 @@
-"""What commands change is recorded whole, and undo and redo bring every state back byte for byte, with modes and links.
-
-`python tests/tools/test_command_record.py --n 1000 --seed 1 --repository PATH` runs more scripts than the tests do.
-"""
+"""What commands change is recorded whole, and undo and redo bring every state back byte for byte, with modes and links."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +12,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.errors import WorkspaceError
 from rye.journal import journal, tree_changes
@@ -26,9 +19,9 @@ from rye.journal.history import History
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 from support.change_scripts import script
+from support.harness import times
 from support.tree_photo import SKIPPED, Photo, assert_same, changed, holders, inodes, photo
 
-PER_PROJECT = 25
 SHAPES = ("plain", "plain", "worktree", "nested", "no sandbox", "no sandbox")
 WAYS = {"command": 16, "command beside a job": 3, "outside": 1}
 
@@ -260,26 +253,4 @@ def protected(project: Path, step: Step) -> set[str]:
 @pytest.mark.parametrize("shape", sorted({*SHAPES}))
 def test_random_scripts_are_recorded_undone_and_redone(tmp_path: Path, shape: str) -> None:
     project, _ = prepared(tmp_path, shape=shape)
-    assert run(project, 8, seed=1)["effects"] > 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--repository", type=Path, action="append", default=[], help="clone these, in turn, as the projects")
-    given = parser.parse_args()
-    total: Counter[str] = Counter()
-    for number, start in enumerate(range(0, given.n, PER_PROJECT)):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["USER_SPACE"] = f"{folder}/user"
-            seed = given.seed + start
-            repository = given.repository[number % len(given.repository)] if given.repository else None
-            project, files = prepared(Path(folder), repository, random.Random(seed).choice(SHAPES))
-            total += run(project, min(PER_PROJECT, given.n - start), seed, files)
-        print(dict(total), file=sys.stderr)
-    print(dict(total))
-
-
-if __name__ == "__main__":
-    main()
+    assert run(project, times(8), seed=1)["effects"] > 0

@@ -1,23 +1,15 @@
-"""Several processes change the same files at once, by commands and by edits: each change is recorded once, as one chain.
-
-`python tests/tools/test_many_writers.py --n 100 --seed 1` makes more of them.
-"""
+"""Several processes change the same files at once, by commands and by edits: each change is recorded once, as one chain."""
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import multiprocessing
-import os
 import random
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
 from support.calling import call, done, undo
-from support.harness import RUNTIME
+from support.harness import RUNTIME, times
 from support.shell_calls import bash, started
 
 ENVIRONMENT = {"PYTHONPATH": str(RUNTIME)}
@@ -106,7 +98,7 @@ def judge(project, seed, processes=3, count=10):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(times(4)))
 def test_what_many_writers_changed_is_one_chain_of_changes(project, seed):
     assert judge(project, seed) > 0
 
@@ -123,22 +115,3 @@ def test_a_command_that_goes_on_at_once_with_what_an_edit_wrote_has_its_own_chan
     assert (project / "a.txt").read_text() == "one\ntwo\n"
     done("undo", project, entry_id=edit)
     assert (project / "a.txt").read_text() == "one\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    total = 0
-    for seed in itertools.islice(itertools.count(asked.seed), asked.n):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["USER_SPACE"] = f"{folder}/user"
-            project = Path(folder, "project")
-            project.mkdir()
-            total += judge(project, seed)
-    print(f"{asked.n} runs, {total} changes of 3 processes, taken back one by one to what was at first")
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from hashlib import sha256
@@ -266,13 +267,14 @@ def test_an_unsealed_index_counts_as_missing(project, small):
 
 
 @pytest.mark.parametrize("part", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/read/line_index"])
-def test_a_linked_cache_is_not_followed(project, tmp_path, part):
-    """The index then goes to the user's state folder. Control: the link leads to a folder that could be written."""
-    elsewhere = tmp_path / "elsewhere"
+@pytest.mark.parametrize("kind", ["link out", "link in", "file", "pipe"])
+def test_a_cache_folder_that_is_none_is_not_entered(project, tmp_path, part, kind):
+    """The index then goes to the user's state folder. Control: the links lead to folders that could be written."""
+    elsewhere = tmp_path / "elsewhere" if kind == "link out" else project / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "probe").touch()
     (project / part).parent.mkdir(parents=True, exist_ok=True)
-    (project / part).symlink_to(elsewhere)
+    {"file": Path.touch, "pipe": os.mkfifo}.get(kind, lambda at: at.symlink_to(elsewhere))(project / part)
     (project / "f.txt").write_bytes(SMALL)
     known = rows(read(project))
     assert rows(read(project)) == known
@@ -282,21 +284,22 @@ def test_a_linked_cache_is_not_followed(project, tmp_path, part):
     assert list(kept.glob("*.json"))
 
 
-@pytest.mark.parametrize("what", ["folder", "fifo", "link"])
+@pytest.mark.parametrize("what", ["folder", "full folder", "fifo", "socket", "link"])
 def test_something_else_in_the_place_of_an_entry(project, small, what, tmp_path):
-    path = entry(project)
-    path.unlink()
-    if what == "folder":
-        path.mkdir()
-    elif what == "fifo":
-        os.mkfifo(path)
-    else:
-        target = tmp_path / "target"
-        target.write_text("untouched")
-        path.symlink_to(target)
-    sound(project, SMALL, small)
-    if what == "link":
-        assert target.read_text() == "untouched"
+    target = tmp_path / "target"
+    entry(project).rename(target)
+    good = target.read_bytes()
+    {
+        "folder": Path.mkdir,
+        "full folder": lambda at: (at / "deep").mkdir(parents=True),
+        "fifo": os.mkfifo,
+        "socket": lambda at: os.mknod(at, stat.S_IFSOCK | 0o600),
+        "link": lambda at: at.symlink_to(target),
+    }[what](entry(project))
+    found = sound(project, SMALL, small)
+    assert found != small, "what stands elsewhere is no entry"
+    assert rows(read(project)) == found, "a new one was stored"
+    assert target.read_bytes() == good
 
 
 def test_the_epoch_grows_with_every_rebuilt_index(project, small):

@@ -1,11 +1,7 @@
-"""Who wrote each line, beside a model that knows: over random histories with edits, moves, re-indentation, formatting, renames.
-
-`python tests/unit/provenance/test_blame.py --n 500` prints how many lines are right.
-"""
+"""Who wrote each line, beside a model that knows: over random histories with edits, moves, re-indentation, formatting, renames."""
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 import threading
@@ -176,17 +172,3 @@ def test_a_rebase_and_a_squash_leave_the_writers(tracked):
     bash(tracked, "git rebase -q main && git reset -q --soft main && git commit -qm squashed")
     found = writers(tracked, "a.py")
     assert (found[1], found[8]) == (one, two)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=500)
-    right = total = 0
-    for seed in range(parser.parse_args().n):
-        one, of = judged(seed)
-        right, total = right + one, total + of
-    print(f"{right} of {total} lines right: {100 * right / total:.3f}%")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""A look at the folders that changed finds what a look at the whole tree finds, whatever was done in between.
-
-Full size: `python tests/unit/snapshots/test_watch.py --n 2000 --seed S` (histories of ten looks).
-"""
+"""A look at the folders that changed finds what a look at the whole tree finds, whatever was done in between."""
 
 from __future__ import annotations
 
@@ -9,19 +6,15 @@ import mmap
 import os
 import random
 import shutil
-import sys
-import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from rye.snapshots import watch as watches
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import SKIPPED, Scope, Walk, state_of
 from rye.snapshots.watch import Watch
-from support.harness import arguments, exchange
+from support.harness import exchange
 
 NAMES = ("a", "b", "c", "d", "e.txt", "f.txt", "node_modules", "CACHEDIR.TAG")
 
@@ -183,14 +176,3 @@ def test_where_too_much_happened_everything_counts_as_changed(tmp_path, monkeypa
         assert watch.changed(walk.folders) is None
     watch.close()
     os.close(fd)
-
-
-if __name__ == "__main__":
-    options = arguments(n=200, seed=random.SystemRandom().randrange(1 << 30))
-    began, total = time.monotonic(), 0
-    for each in range(options.n):
-        with tempfile.TemporaryDirectory(prefix="rye-watch-") as name:
-            total += history(Path(name), options.seed + each)
-    print(
-        f"{options.n} histories from seed {options.seed}: {total} short looks, 0 differences, {time.monotonic() - began:.0f} s"
-    )

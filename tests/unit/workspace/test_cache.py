@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import stat
 import subprocess
 import sys
 import threading
@@ -17,7 +16,6 @@ import pytest
 
 import rye
 from rye.call import context
-from rye.config import user_dirs
 from rye.errors import DeadlineError, WorkspaceError
 from rye.sandbox import sandbox
 from rye.workspace import cache
@@ -32,35 +30,6 @@ def ws(project):
         yield held
 
 
-def test_the_cache_is_made_on_demand_and_ignores_itself_in_git(ws, project):
-    with cache.folder(ws, "tools", "x") as fd:
-        cache.write(fd, "entry", b"data")
-        assert cache.read(fd, "entry") == b"data"
-    assert (project / ".ai/cache/.gitignore").read_text() == "*\n"
-    assert (project / ".ai/cache/tools/x/entry").read_bytes() == b"data"
-
-
-@pytest.mark.parametrize("name", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/x"])
-@pytest.mark.parametrize("kind", ["link out", "link in", "file", "pipe"])
-def test_what_is_no_plain_folder_is_not_entered(ws, project, name, kind):
-    outside = project.parent / "outside"
-    outside.mkdir()
-    (project / "inside").mkdir()
-    at = project / name
-    at.parent.mkdir(parents=True, exist_ok=True)
-    {
-        "link out": lambda: at.symlink_to(outside),
-        "link in": lambda: at.symlink_to(project / "inside"),
-        "file": lambda: at.write_text(""),
-        "pipe": lambda: os.mkfifo(at),
-    }[kind]()
-    with cache.folder(ws, "tools", "x") as fd:
-        cache.write(fd, "entry", b"data")
-    assert not list(outside.iterdir())
-    assert not list((project / "inside").iterdir())
-    assert (Path(user_dirs.state_dir(str(project))) / "cache/tools/x/entry").read_bytes() == b"data"
-
-
 def test_neither_place_can_be_written(ws, project, user_space):
     (project / ".ai").write_text("in the way")
     (user_space / ".ai").mkdir()
@@ -71,25 +40,6 @@ def test_neither_place_can_be_written(ws, project, user_space):
     response = rye.execute(WRITE, {"file_path": "new", "content": "x"}, project_path=project)
     assert response["code"] == "cache_unwritable"
     assert not (project / "new").exists()
-
-
-@pytest.mark.parametrize("kind", ["link", "folder", "full folder", "pipe", "socket"])
-def test_a_foreign_thing_under_an_entrys_name(ws, project, kind):
-    secret = project.parent / "secret"
-    secret.write_text("secret")
-    with cache.folder(ws, "x") as fd:
-        at = project / ".ai/cache/x/entry"
-        {
-            "link": lambda: at.symlink_to(secret),
-            "folder": at.mkdir,
-            "full folder": lambda: (at / "deep").mkdir(parents=True),
-            "pipe": lambda: os.mkfifo(at),
-            "socket": lambda: os.mknod(at, stat.S_IFSOCK | 0o600),
-        }[kind]()
-        assert cache.read(fd, "entry") is None
-        cache.write(fd, "entry", b"data")
-        assert cache.read(fd, "entry") == b"data"
-    assert secret.read_text() == "secret"
 
 
 def test_too_large_an_entry_counts_as_missing(ws):

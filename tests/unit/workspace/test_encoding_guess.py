@@ -1,12 +1,8 @@
-"""Encodings that nothing declares: recognised by their letters, or said to be unknown; never read as another text.
-
-`python tests/unit/workspace/test_encoding_guess.py` prints what is recognised, by language and encoding.
-"""
+"""Encodings that nothing declares: recognised by their letters, or said to be unknown; never read as another text."""
 
 from __future__ import annotations
 
 import random
-import sys
 
 import pytest
 
@@ -193,16 +189,3 @@ def test_random_bytes_are_unknown():
     chance = random.Random(7)
     found = [guess(bytes(chance.randrange(1, 256) for _ in range(400))) for _ in range(200)]
     assert set(found) == {None}
-
-
-def main() -> None:
-    for language, codec, text in CASES:
-        found = guess(text.encode(codec))
-        right = "unknown" if found is None else "right" if text.encode(codec).decode(found) == text else "WRONG"
-        print(f"{right:8} {language:22} {codec:10} {found}")
-    for codec, text in STRANGE:
-        print(f"{'strange':8} {codec:10} {guess(text.encode(codec))}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,13 +1,14 @@
 """One table: what these tools cost beside the plain tool for the same, and beside a peer, all in one run.
 
-    python benchmarks/table.py [--rounds 9] [--only PART …] [--node-server PATH] [--json]
+    python benchmarks/speed.py [--rounds 9] [--only PART …] [--node-server PATH] [--json]
 
 Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
 (a tree of 20,000 files), `folders` (new ones), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
 On a busy machine the ratio of processor times says more. `mcp` compares with the Node.js file server where `--node-server`
-names its program; `commands` run with their byte code cached, as an installed package has it.
+names its program; `--mcp-calls 1` asks the servers call by call, as a client does, and not a hundred calls at a time. `commands` run
+with their byte code cached, as an installed package has it. `--lines` and `--files` make `large`, `commands` and `finding` smaller.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import re
 import resource
 import shutil
@@ -32,14 +34,47 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import rye
-from call_overhead import cached_bytecode
-from fresh_workspace import both, made
-from mcp_latency import EMPTY, FRAMEWORK, Client
-from rt_cost import big, tree
-from support.mcp_peer import command
+from support.mcp_peer import command, environment
 
-LINES = 1_000_000
+_WORDS = ("alpha", "beta", "gamma", "delta", "value", "return", "total", "index", "price", "order")
 RG = shutil.which("rg", path=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}") or "rg"
+EMPTY = """
+import sys, anyio
+from mcp.server.stdio import stdio_server
+import mcp_types as types
+from mcp.server.lowlevel.server import Server
+text = sys.argv[1]
+
+async def listed(context, params):
+    return {"resultType": "complete", "tools": [{"name": "nothing", "inputSchema": {"type": "object"}}]}
+
+async def call(context, params):
+    fields = {"success": True, "output": text}
+    return {"resultType": "complete", "content": [{"type": "text", "text": text}], "structuredContent": fields, "isError": False}
+
+async def main():
+    server = Server("empty", version="1")
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, listed)
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call)
+    server.middleware.clear()
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+anyio.run(main)
+"""
+# As the documentation of the SDK has one write it (FastMCP until version 1).
+FRAMEWORK = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("empty")
+text = sys.argv[1]
+
+@server.tool()
+def nothing() -> str:
+    return text
+
+server.run("stdio")
+"""
 Cost = tuple[float, float]
 
 
@@ -93,6 +128,82 @@ def read(project: Path, **parameters: object) -> dict[str, Any]:
     return answer["data"]
 
 
+class Client:
+    """One server, and the plainest client it can have."""
+
+    def __init__(self, words: list[str], tool: str, arguments: dict[str, Any]) -> None:
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+        )
+        self.number = 0
+        self.params = {"name": tool, "arguments": arguments}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        self.ask("initialize", hello)
+        self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        self.ask("tools/list", {})
+
+    def ask(self, method, params):
+        """Send a request; return the line that answers it."""
+        self.number += 1
+        request = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+        while b'"id":' not in (line := self.process.stdout.readline()):
+            assert line, "the server ended"
+        return line
+
+    def call(self):
+        """Call the tool; return the line that answers it."""
+        return self.ask("tools/call", self.params)
+
+    def close(self):
+        """End the server."""
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def tree(root: Path, files: int) -> None:
+    """Make source files in nested folders: 60 lines each; one of 1,000 holds `needle`, all hold `total`."""
+    dice = random.Random(8)
+    for number in range(files):
+        folder = root / f"pkg{number % 40:02}" / f"mod{number // 40 % 25:02}"
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = [f"    {' '.join(dice.choices(_WORDS, k=6))} = {at}" for at in range(60)]
+        if number % 1_000 == 0:
+            lines[30] = "    needle = 1"
+        (folder / f"file{number}.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def big(path: Path, lines: int) -> None:
+    """Make a file of many lines of about 50 bytes."""
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(lines):
+            file.write(f"{number:>9} a line of a log that goes on and on here\n")
+
+
+def cached_bytecode(folder: Path) -> dict[str, str]:
+    """Return an environment in which a second run finds the first one's byte code."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**env, "PYTHONPATH": str(Path(rye.__file__).parents[1]), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+
+
+def both(folder: Path, number: int) -> None:
+    """Read the file and edit one of its lines."""
+    read = rye.execute("rye/file-system/read", {"file_path": "a.py", "line_ids": "short"}, project_path=folder)
+    address = read["data"]["output"].split("\n")[3].partition("\t")[0]
+    change = {"line_id": address, "new_content": f"changed = {number}"}
+    answer = rye.execute("rye/file-system/edit_lines", {"file_path": "a.py", "changes": [change]}, project_path=folder)
+    assert answer["status"] == "success", answer
+
+
+def made(root: Path, name: str) -> Path:
+    """Make a folder with one file."""
+    folder = root / name
+    folder.mkdir()
+    (folder / "a.py").write_text("".join(f"line {number} of a file that is read\n" for number in range(50)), encoding="utf-8")
+    return folder
+
+
 def calls(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     """Compare a warm read of 200 lines in this process with opening and splitting the file."""
     project = root / "calls"
@@ -119,12 +230,12 @@ def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     for client in clients.values():
         for _ in range(50):
             client.call()
-    found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, 100)
+    found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, args.mcp_calls)
     name = "read 200 lines over MCP (stdio)"
     yield Row(name, found["ours"], "an empty tool, the SDK's low-level server and stdio", found["sdk"], "1.3 times")
     yield Row(name, found["ours"], "an empty tool of the SDK's `MCPServer` (FastMCP)", found["framework"], "1.3 times")
     if "node" in found:
-        yield Row(name, found["ours"], "server-filesystem (Node.js)", found["node"], "1.0 times")
+        yield Row(name, found["ours"], "server-filesystem (Node.js)", found["node"], "1.1 times")
     for client in clients.values():
         client.close()
 
@@ -151,7 +262,7 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     project = root / "commands"
     (project / ".git").mkdir(parents=True)
     (project / "a.py").write_text("one\ntwo\n", encoding="utf-8")
-    big(project / "big.log", LINES)
+    big(project / "big.log", args.lines)
     env = {**cached_bytecode(root), "USER_SPACE": f"{root}/user"}
     words = {
         "pass": [sys.executable, "-c", "pass"],
@@ -163,8 +274,14 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
             "rye/file-system/read",
             "file_path=a.py",
         ],
-        "open": [sys.executable, "-c", "from rye.cli.rt.main import command; command()", "open", "big.log:750000"],
-        "sed": ["sed", "-n", "750000p", "big.log"],
+        "open": [
+            sys.executable,
+            "-c",
+            "from rye.cli.rt.main import command; command()",
+            "open",
+            f"big.log:{args.lines * 3 // 4}",
+        ],
+        "sed": ["sed", "-n", f"{args.lines * 3 // 4}p", "big.log"],
     }
     time.sleep(0.2)
     found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds)
@@ -178,9 +295,9 @@ def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     project = root / "large"
     (project / ".git").mkdir(parents=True)
     for name in ("ours.txt", "plain.txt"):
-        big(project / name, LINES)
+        big(project / name, args.lines)
     time.sleep(0.2)
-    window = {"file_path": "ours.txt", "offset": LINES // 2, "limit": 200, "line_ids": "short"}
+    window = {"file_path": "ours.txt", "offset": args.lines // 2, "limit": 200, "line_ids": "short"}
     # A line that was replaced has another address, so each edit is of the next one.
     addresses = iter([line.partition("\t")[0] for line in read(project, **window)["output"].split("\n")])
 
@@ -191,7 +308,7 @@ def large(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         assert answer["status"] == "success", answer
 
     env = dict(os.environ)
-    low = LINES // 2
+    low = args.lines // 2
     sed = shell(["sed", "-n", f"{low},{low + 199}p", "plain.txt"], project, env)
     found = turns({"ours": (lambda: read(project, **window), own), "sed": sed}, args.rounds)
     yield Row("200 lines of a million, again", found["ours"], "`sed -n`", found["sed"], "1.5 times")
@@ -204,7 +321,7 @@ def finding(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     """Compare glob and grep with ripgrep on a tree of 20,000 files."""
     project = root / "finding"
     (project / ".git").mkdir(parents=True)
-    tree(project, 20_000)
+    tree(project, args.files)
     env = dict(os.environ)
 
     def tool(name: str, **parameters: object) -> Callable[[], object]:
@@ -221,8 +338,8 @@ def finding(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         "rg": shell([RG, "-n", "needle"], project, env),
     }
     found = turns(ways, args.rounds)
-    yield Row("glob in 20,000 files", found["glob"], "`rg --files`", found["rg --files"], "1.2 times")
-    yield Row("grep in 20,000 files", found["grep"], "`rg`", found["rg"], "1.2 times and 15 ms")
+    yield Row(f"glob in {args.files:,} files", found["glob"], "`rg --files`", found["rg --files"], "1.2 times")
+    yield Row(f"grep in {args.files:,} files", found["grep"], "`rg`", found["rg"], "1.2 times and 15 ms")
 
 
 def folders(root: Path, args: argparse.Namespace) -> Iterator[Row]:
@@ -291,6 +408,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=[one.__name__ for one in PARTS], help="these parts only")
     parser.add_argument("--node-server", default="", help="the program of @modelcontextprotocol/server-filesystem")
     parser.add_argument("--calls", type=int, default=100, help="calls of each of 16 servers (default 100)")
+    parser.add_argument("--mcp-calls", type=int, default=100, help="calls of a turn over MCP (default 100)")
+    parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the large file (default 1,000,000)")
+    parser.add_argument("--files", type=int, default=20_000, help="files of the tree (default 20,000)")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     args = parser.parse_args()
     rows: list[Row] = []
