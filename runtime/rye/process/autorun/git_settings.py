@@ -54,13 +54,15 @@ _PLAIN: Final = {
     "rerere": re.compile(r"enabled|autoupdate"),
     "status": re.compile(r"short|branch|showuntrackedfiles|showstash"),
     "submodule": re.compile(r"url|active|update"),
-    "user": re.compile(r"name|email|useconfigonly"),
+    "user": re.compile(r"name|email|useconfigonly|signingkey"),
 }
 # Of these sections a key may have a part of its own between its first and its last word.
 _WITH_PARTS: Final = ("advice", "branch", "color", "remote", "submodule")
 _WORD: Final = re.compile(r"[\w #+.,:=%-]{0,200}")
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 _REFERENCE: Final = re.compile(r"[+^]?[\w.@#+=,][\w./@#+=*,-]*(?::[\w./@#+=*,-]+)?")
+# A key's identifier or the public key itself: a path would have a file outside the project read.
+_SIGNING_KEY: Final = re.compile(r"key::[\w@.+/= -]+|[\w][\w@.+ !-]*")
 # A host that begins with a hyphen would be an option of ssh.
 _URL: Final = re.compile(r"(?:https?|ssh|git|git\+ssh|ssh\+git)://[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
 _SSH: Final = re.compile(r"[\w.][\w.@-]*:(?!:)[^\x00-\x20\x7f]+")
@@ -142,6 +144,8 @@ def _is_plain(key: str, value: str) -> bool:
         return _is_address(value)
     if section == "core" and name == "worktree":
         return False
+    if name == "signingkey":
+        return _SIGNING_KEY.fullmatch(value) is not None
     if section in ("user", "submodule") or name in ("description", "defaultbranch"):
         # `update = !command` runs a command, and merge and rebase run what the user's settings name.
         return value in ("checkout", "none") if name == "update" else _TEXT.fullmatch(value) is not None

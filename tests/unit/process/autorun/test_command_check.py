@@ -100,7 +100,8 @@ core.sparsecheckoutcone=true index.sparse=true user.name=x user.email=a@b pull.r
 remote.o.url=https://example.org/x remote.o.url=git@example.org:a/b.git remote.o.url=ssh://git@example.org/x remote.o.url=../other
 remote.o.url={root}/other remote.o.url=file://{root}/other remote.o.fetch=+refs/heads/*:refs/remotes/o/* remote.o.tagopt=--no-tags
 branch.main.merge=refs/heads/main branch.main.remote=. branch.main.rebase=true submodule.a.update=checkout submodule.a.active=true
-submodule.a.url=https://example.org/x merge.conflictstyle=diff3 maintenance.strategy=incremental remote.o.gh-resolved=base core.worktree=../../../sub
+submodule.a.url=https://example.org/x user.signingkey=ABCDEF01! user.signingkey=a@b user.signingkey=key::ssh-ed25519
+merge.conflictstyle=diff3 maintenance.strategy=incremental remote.o.gh-resolved=base core.worktree=../../../sub
 """
 OTHERS = """
 core.fsmonitor=true core.fsmonitor=./x core.sshcommand=x core.worktree=. core.worktree=/etc core.worktree=../../../link
@@ -111,7 +112,8 @@ remote.o.uploadpack=x remote.o.fetch=../../x extensions.partialclone=o extension
 filter.a.required=true diff.a.textconv=x diff.external=x merge.a.driver=x alias.a=status include.path=x includeif.gitdir:/a.path=x
 credential.helper=x gpg.program=x gpg.ssh.defaultkeycommand=x sequence.editor=x pager.log=x interactive.difffilter=x
 protocol.ext.allow=always hook.a.command=x merge.tool=meld svn.authorsprog=x http.proxy=x http.https://h.sslverify=false url.x.insteadof=y
-maintenance.gc.schedule=x rebase.instructionformat=%s pull.twohead=../x branch.main.mergeoptions=-sx init.templatedir=x user.signingkey=/x core.unknown=1 new.key=1
+maintenance.gc.schedule=x rebase.instructionformat=%s pull.twohead=../x branch.main.mergeoptions=-sx init.templatedir=x user.signingkey=/x user.signingkey=-x user.signingkey=../x user.signingkey=~/x user.signingkey=!x
+core.unknown=1 new.key=1
 """
 
 
