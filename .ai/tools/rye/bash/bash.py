@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:09:23Z:d4cc2f9bca0ed4ed46a1ff24693b41942292e9da3330d3ec16406063a75bf8bf:P55QUnHqBAxA5_cSWytSgcy82cB4Kw_r1iCbrs_k71DvZn6038wkHi1rP4nyums-3mlMZWyf03bXEVXjJFWIBA==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:16:40Z:d88923f72edb35d517f75b1bd1d4246e0eafb9f3a2ea96c7c499f5d9b9590699:MKXRxyQBMKETkGIGJvBRy5LubY_Pi5RPz8dAcGGn-phuChrGfTP-M6QggPAlLURUA6oUCoPY9hl2hLxmXs0yCw==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:03:46Z:fb5d2d793389e86b0299673f474a907d36584ffb3d6d8bc985c780b7f666500a:tzUTdszsf1nO9mivYYnr3l_-MSCUMNEdL33JUYKeemP_yQquTzluGilp2CJafVtb7FLu9_jSs41VpD7RWiOmBQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:16:40Z:2628f807199c5c13dc80a5614503065ffc56ba16af1a259bbc3f62b2e80f87e5:OulJFtGtiZF_trkNJexrQed3FxFUloazU9h5SgTqxZtA_3JtmG8okyAg9XurGimMoqzx9kRZIoFAABhMOrIyBg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one

@@ -61,8 +61,8 @@ _WITH_PARTS: Final = ("advice", "branch", "color", "remote", "submodule")
 _WORD: Final = re.compile(r"[\w #+.,:=%-]{0,200}")
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]{0,1000}")
 _REFERENCE: Final = re.compile(r"[+^]?[\w.@#+=,][\w./@#+=*,-]*(?::[\w./@#+=*,-]+)?")
-# A key's identifier or the public key itself: a path would have a file outside the project read.
-_SIGNING_KEY: Final = re.compile(r"key::[\w@.+/= -]+|[\w][\w@.+ !-]*")
+# A key's identifier, its owner's address, or the public key itself: anything else could be the name of a file.
+_SIGNING_KEY: Final = re.compile(r"key::[\w@.+/= -]+|(?:0[xX])?[0-9A-Fa-f]{8,40}!?|\w[\w.+-]*@[\w.-]+")
 # A host that begins with a hyphen would be an option of ssh.
 _URL: Final = re.compile(r"(?:https?|ssh|git|git\+ssh|ssh\+git)://[^-\x00-\x20\x7f][^\x00-\x20\x7f]*")
 _SSH: Final = re.compile(r"[\w.][\w.@-]*:(?!:)[^\x00-\x20\x7f]+")
