@@ -31,7 +31,7 @@ class StdioServer:
         Raises:
             ToolFailed: The server said no, died, or was silent too long.
         """
-        answer = self._ask("tools/call", {"name": tool, "arguments": arguments})
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
         if "error" in answer:
             raise ToolFailed(str(answer["error"].get("message")))
         result = answer["result"]
@@ -50,7 +50,7 @@ class StdioServer:
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
-            self._ask("initialize", _HELLO)
+            self.ask("initialize", _HELLO)
             self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         except (OSError, ToolFailed) as error:
             raise Unavailable(f"does not start: {error}") from error
@@ -62,7 +62,7 @@ class StdioServer:
             self._process.communicate()
             self._process = None
 
-    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self._process is None:
             self.start()
         self._last_id += 1

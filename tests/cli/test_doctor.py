@@ -299,3 +299,29 @@ def test_an_extra_of_which_a_part_is_missing_is_named(project, monkeypatch, extr
 
     monkeypatch.setattr(doctor.metadata, "version", version)
     assert findings(project)[f"extra {extra}"][0]["status"] == "note"
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "is_refused"),
+    [
+        ("record: {commands: maybe}", "record.commands must be true or false, not 'maybe'", True),
+        ("sandbox: {netwrk: off}", "There is no setting sandbox.netwrk. Did you mean sandbox.network?", True),
+        ("Sandbox: {mode: require}", "There is no section Sandbox. Did you mean sandbox?", True),
+        ("signing: {agents: alow}", "signing.agents must be one of deny, allow, not 'alow'", True),
+        ("web: {allow_hosts: pypi.org}", "web.allow_hosts must be a list of texts, not 'pypi.org'", True),
+        ("foo: 1", "There is no section foo.", False),
+        ("journal: {max_bytes: big}", "journal.max_bytes must be a whole number, not 'big'", False),
+        ("log: {event: true}", "There is no setting log.event. Did you mean log.events?", False),
+        ("sandbox: {network: off}\nrecord: {commands: true}\nweb: {allow_hosts: [pypi.org]}", "", False),
+    ],
+)
+def test_what_settings_do_not_know_is_named_by_doctor_and_by_every_command(project, user_space, text, said, is_refused):
+    """In a section that guards something it is refused: a misspelled setting of the sandbox must not be passed over."""
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(text)
+    found = [row for row in json.loads(rye("doctor", "--json", cwd=project).stdout)["findings"] if row["name"] == "settings"]
+    assert [row["status"] for row in found] == ["problem" if said else "ok"]
+    assert said in found[0]["detail"]
+    done = rye("ls", cwd=project)
+    assert (said in done.stderr.decode(), bool(done.returncode)) == (True, is_refused)
+    assert bool(done.stderr) == bool(said)

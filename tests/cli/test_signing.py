@@ -94,6 +94,39 @@ def test_from_no_key_to_a_valid_item(shell):
     assert f"valid    .ai/tools/my/greet.py  {fingerprint} (local)\n1 file: 1 valid." in out
 
 
+def test_a_colleague_comes_to_trust_what_the_project_brings(shell):
+    """`keys generate` and the refusal in a clone name the command; it puts the document there, and no more than that."""
+    shell.put(".ai/tools/my/greet.py")
+    assert "rye keys export --project" in shell.rye("keys", "generate", "--owner", "Jo")[2]
+    shell.rye("sign", "--all")
+    home = shell.root.parent / "home"
+    home.rename(home.with_name("author"))
+    code, _, err = shell.rye("greet")
+    assert (code, "rye keys export --project" in err) == (3, True)
+    home.with_name("author").rename(home)
+    code, out, err = shell.rye("keys", "export", "--project")
+    file = shell.root / ".ai/trusted_keys" / f"{out.split()[1]}.toml"
+    assert (code, file.stat().st_mode & 0o777, "rye trust approve" in err) == (0, 0o644, True)
+    assert file.read_bytes() == (home / ".ai/trusted_keys" / file.name).read_bytes()
+    assert json.loads(shell.rye("keys", "export", "--project", str(shell.root), "--json")[1])["exported"] == str(file)
+    home.rename(home.with_name("author"))
+    code, _, err = shell.rye("greet")
+    assert (code, "The project brings it" in err, "rye trust approve" in err, "keys export" in err) == (3, True, True, False)
+
+
+def test_a_link_out_of_the_project_takes_no_key(shell):
+    """Control: without the link it is written."""
+    shell.rye("keys", "generate")
+    outside = shell.root.parent / "outside"
+    outside.mkdir()
+    (shell.root / ".ai").mkdir(exist_ok=True)
+    (shell.root / ".ai/trusted_keys").symlink_to(outside)
+    assert shell.rye("keys", "export")[0] != 0
+    assert list(outside.iterdir()) == []
+    (shell.root / ".ai/trusted_keys").unlink()
+    assert shell.rye("keys", "export")[0] == 0
+
+
 def test_one_bad_file_among_good_ones_fails_and_is_counted(shell):
     shell.put(".ai/tools/my/greet.py")
     shell.rye("keys", "generate", "--owner", "Jo Doe")

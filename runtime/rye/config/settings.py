@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.config import user_dirs, yaml_files
@@ -67,8 +67,13 @@ _DEFAULTS: dict[str, Value] = {
 
 # The values of a key from the loosest to the tightest: a project may ask for a tighter one.
 _LEVELS: dict[str, tuple[str, ...]] = {"sandbox.mode": ("off", "auto", "require"), "sandbox.network": ("on", "off")}
+_CHOICES = {**_LEVELS, "signing.agents": ("deny", "allow"), "registry.agents": ("deny", "allow")}
 # Lists of which a project may only take away.
 _GRANTS = frozenset({"sandbox.pass_env"})
+
+# Sections that guard something: a name that they do not know, or a wrong value, is refused before anything is done.
+_GUARDS = frozenset({"permissions", "protected", "record", "sandbox", "signing", "web"})
+_SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in _DEFAULTS))
 
 _MAX_BYTES = 256 * 1024
 # A stranger may have written a project's file, and every call reads it.
@@ -103,7 +108,9 @@ def _user_file(path: str) -> dict[str, Any]:
         os.stat(path)
     except OSError:
         return {}
-    return mapping_of(read(path), path)
+    content = mapping_of(read(path), path)
+    _refuse(content, path)
+    return content
 
 
 def _project_file(root: str) -> tuple[dict[str, Any], str]:
@@ -111,7 +118,9 @@ def _project_file(root: str) -> tuple[dict[str, Any], str]:
     data, path = of_project(root, "rye.yaml")
     if len(data) > _MAX_PROJECT_BYTES:
         raise _bad(path, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
-    return mapping_of(data, path), path
+    content = mapping_of(data, path)
+    _refuse(content, path)
+    return content, path
 
 
 def of_project(root: str, name: str) -> tuple[bytes, str]:
@@ -197,6 +206,49 @@ def _bad(path: Path | str, why: str, **details: bool) -> UsageError:
     return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.", **details)
 
 
+def faults(content: Mapping[str, Any], path: str) -> Iterator[tuple[bool, UsageError]]:
+    """Yield what is wrong in a settings file: whether it is in what guards something, and the error that names it."""
+    for section, inner in content.items():
+        if section not in _SECTIONS:
+            near = _near(section, _SECTIONS)
+            yield near in _GUARDS, _unknown(f"section {section}", near, path)
+        elif inner is not None and not isinstance(inner, dict):
+            yield section in _GUARDS, _no_mapping(section, inner, path)
+        for name in inner if isinstance(inner, dict) and section in _SECTIONS else ():
+            key = f"{section}.{name}"
+            if key not in _DEFAULTS:
+                near = _near(name, [one.partition(".")[2] for one in _DEFAULTS if one.startswith(f"{section}.")])
+                yield section in _GUARDS, _unknown(f"setting {key}", f"{section}.{near}" if near else "", path)
+                continue
+            try:
+                _value(content, key, path)
+            except UsageError as err:
+                yield section in _GUARDS, err
+
+
+def _refuse(content: Mapping[str, Any], path: str) -> None:
+    for guards, err in faults(content, path):
+        if guards:
+            raise err
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name.lower(), names, 1)), "")
+
+
+def _unknown(what: str, near: str, path: str) -> UsageError:
+    meant = f" Did you mean {near}?" if near else ""
+    return UsageError("bad_config", f"There is no {what}.{meant}", f"Mend {path}.")
+
+
+def _no_mapping(section: str, inner: object, path: str) -> UsageError:
+    name = next(key.partition(".")[2] for key in _DEFAULTS if key.startswith(f"{section}."))
+    message = f"The setting {section} must be a mapping, such as {section}: {{{name}: …}}, not {repr(inner)[:200]}."
+    return UsageError("bad_config", message, f"Mend {path}.")
+
+
 class Settings:
     """The user's and a project's settings at one moment: each file is read once, when it is first asked."""
 
@@ -215,6 +267,11 @@ class Settings:
             self._user = _user_file(self._user_path)
         found = _value(self._user, key, self._user_path)
         return _DEFAULTS[key] if found is None else found
+
+    def doubts(self) -> list[str]:
+        """Return what is unknown or wrong in the user's file where it guards nothing: it is named, and does not count."""
+        self.get("log.events")
+        return [str(err) for _, err in faults(self._user or {}, self._user_path)]
 
     def number(self, key: str) -> int:
         """Return a setting that is a whole number."""
@@ -261,20 +318,19 @@ def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
     section, _, name = key.partition(".")
     inner = content.get(section)
     if inner is not None and not isinstance(inner, dict):
-        message = f"The setting {section} must be a mapping, such as {section}: {{{name}: …}}, not {repr(inner)[:200]}."
-        raise UsageError("bad_config", message, f"Mend {path}.")
+        raise _no_mapping(section, inner, path)
     value = (inner or {}).get(name)
     if value is None:
         return None
     if key in _LEVELS and isinstance(value, bool):
         # YAML reads the bare words on and off as true and false.
         value = "on" if value else "off"
-    right = type(value) is type(_DEFAULTS[key]) and (key not in _LEVELS or value in _LEVELS[key])
+    right = type(value) is type(_DEFAULTS[key]) and (key not in _CHOICES or value in _CHOICES[key])
     if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
-        expected = f"one of {', '.join(_LEVELS[key])}" if key in _LEVELS else _TYPES[type(_DEFAULTS[key])]
+        expected = f"one of {', '.join(_CHOICES[key])}" if key in _CHOICES else _TYPES[type(_DEFAULTS[key])]
         raise UsageError("bad_config", f"The setting {key} must be {expected}, not {repr(value)[:200]}.", f"Mend {path}.")
     found: Value = value
     return found
 
 
-_TYPES = {int: "int", str: "str", bool: "bool", list: "a list of texts"}
+_TYPES = {int: "a whole number", str: "text", bool: "true or false", list: "a list of texts"}

@@ -230,6 +230,9 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["item"] = dict(ready.item)
     response["envelope"] = ready.tool.metadata.get("__envelope__")
     response["warnings"] = _shadow_warnings(candidate)
+    if not call.options.agent_defaults:
+        # For who can mend them: a model cannot.
+        response["warnings"] += context.settings().doubts()
     for number, one in enumerate(ready.chain.links):
         # What a runtime lists is no wish: it is the most that it leaves to a tool.
         wanted = (*(() if number else one.tool.permissions), *one.tool.secrets)

@@ -230,17 +230,26 @@ class _Step:
             return
         # Unique in the whole file, not only in the gaps: with a twin in an unchanged block the match would be a guess.
         unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
+        if unique:
+            # A line that differs in its indentation is a twin, too: all may have been indented anew.
+            single = self._loose_once(left_new)
+            unique = {digest for digest in unique if self._loose(by_new[digest]) in single}
         free_old, free_new = set(left_old), set(left_new)
         # Sorted, so that the result does not depend on the order of a set.
         for seed in sorted((by_old[digest], by_new[digest]) for digest in unique):
             if seed[0] not in free_old or seed[1] not in free_new:
                 continue
             run = [seed]
-            # A moved block has repeated lines too, such as braces: they follow their unique neighbours.
+            # A moved block has repeated lines too, such as braces. They follow between lines that have no twin, and no further:
+            # at an end of the block their like may stand where it came to.
             for step in (1, -1):
                 a, b = seed[0] + step, seed[1] + step
-                while a in free_old and b in free_new and self.old.digest(a) == self._new_digest(b):
-                    run.append((a, b))
+                beside = list[tuple[int, int]]()
+                while a in free_old and b in free_new and (digest := self.old.digest(a)) == self._new_digest(b):
+                    beside.append((a, b))
+                    if digest in unique:
+                        run += beside
+                        beside.clear()
                     a, b = a + step, b + step
             if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
                 self.found.update(run)
@@ -250,7 +259,7 @@ class _Step:
     def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
         """Within a gap, in order: lines that differ in white space only.
 
-        Of others' changes all lines of the gap together, or those that are unmistakable: a run with a line that has no twin.
+        Of others' changes all lines of the gap together, or those that are unmistakable: a run with lines that have no twin.
         """
         used, single = set(self.found.values()), None
         for a, b, c, d in gaps:
@@ -264,9 +273,8 @@ class _Step:
                 if by_others and not length == b - a == d - c:
                     if single is None:
                         single = self._loose_once(to_new)
-                    is_single = not single.isdisjoint(loose_old[old_at : old_at + length])
-                    weight = sum(_weight(self.texts(at)) for at in new[new_at : new_at + length])
-                    if not is_single or weight < _UNMISTAKABLE:
+                    run = new[new_at : new_at + length]
+                    if sum(_weight(self.texts(at)) for at in run if self._loose(at) in single) < _UNMISTAKABLE:
                         continue
                 self.found.update(zip(old[old_at : old_at + length], new[new_at : new_at + length], strict=True))
 

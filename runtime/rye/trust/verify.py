@@ -313,10 +313,10 @@ def _untrusted(fingerprint: str, proposed: list[TrustedKey]) -> TrustError:
         source = "The project" if key.role == "project" else "An installed bundle"
         message += f" {source} brings it (full digest {key.public.digest}); it counts for nothing until you approve it."
         details |= {"key_digest": key.public.digest, "proposed_by": key.role}
-    hint = (
-        "If you know whose it is, run `rye trust approve` in this project for a key that the project brings, or "
-        f"`rye trust add KEY.toml` (stored in {_TRUSTED_KEYS}). If the item is your own, run `rye sign`."
-    )
+    add = f"`rye trust add KEY.toml` (stored in {_TRUSTED_KEYS})"
+    brought = f"run `rye trust approve` in this project for a key that the project brings, or {add}"
+    missing = f"run {add}; who signed it puts the key into a project by `rye keys export --project`"
+    hint = f"If you know whose it is, {brought if proposed else missing}. If the item is your own, run `rye sign`."
     return TrustError("untrusted_key", message, hint, **details)
 
 

@@ -110,7 +110,7 @@ def test_what_no_setting_can_be_is_named(file, project, text, said):
 @pytest.mark.parametrize("value", ["'5'", "5.0", "true", "[5]", "{a: 1}"])
 def test_a_value_of_another_type_is_named(file, value):
     file.write_text(f"journal: {{max_bytes: {value}}}\n")
-    assert "journal.max_bytes must be int" in refusal()
+    assert "journal.max_bytes must be a whole number" in refusal()
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from rye.call import context
 from rye.cli import terminal
 from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, install_command, print_json, printable, project_of
-from rye.config import stored_state, user_dirs
+from rye.config import layers, settings, stored_state, user_dirs, yaml_files
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
 from rye.fs import atomic
@@ -83,11 +82,16 @@ def _installation(_project: str) -> Iterator[Finding]:
         yield Finding("path", "note", f"`rye` on the PATH is another one: {found}", f"Call {own}, or put its folder first.")
 
 
-def _settings(_project: str) -> Iterator[Finding]:
+def _settings(project: str) -> Iterator[Finding]:
     path = f"{user_dirs.user_ai()}/config/rye.yaml"
-    # Reading one value parses the file, so that a broken one becomes a finding here.
-    context.settings().get("sandbox.mode")
-    yield Finding("settings", "ok", path if os.path.exists(path) else f"{path} does not exist: the defaults apply")
+    files = ((settings.read(path), path), settings.of_project(project, "rye.yaml"))
+    wrong = [err for data, where in files for _, err in settings.faults(settings.mapping_of(data, where), where)]
+    yield from (Finding("settings", "problem", err.message, err.hint) for err in wrong)
+    for name in yaml_files.SHAPES:
+        # Whatever is wrong in one of these becomes a finding, too.
+        layers.load(project, name)
+    if not wrong:
+        yield Finding("settings", "ok", path if os.path.exists(path) else f"{path} does not exist: the defaults apply")
 
 
 def _sandbox(project: str) -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rye import api
@@ -22,8 +24,10 @@ from rye.cli.shared import (
     project_of,
     require_person_or_key,
 )
-from rye.errors import UsageError
+from rye.errors import RyeError, UsageError
 from rye.items import release_list
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
 from rye.trust import keys
 
 _PROGRESS_FROM = 200
@@ -65,10 +69,14 @@ The pair lies in ${USER_SPACE:-~}/.ai/keys (private_key.pem 0600, public_key.pem
 ${USER_SPACE:-~}/.ai/trusted_keys/<fingerprint>.toml. The document makes what you sign count for you; give it to others who
 should trust you, and tell them the full digest by another way. Nothing is ever overwritten.
 
+`rye keys export` puts a copy of the document into the project, .ai/trusted_keys/<fingerprint>.toml, to be committed: whoever
+clones it looks at the key and at what it admits, and runs `rye trust approve`. Until then it counts for nothing there.
+
 examples:
   rye keys generate                           owner "local"
   rye keys generate --owner "Jo Doe"
   rye keys show --json
+  rye keys export --project                   for your colleagues: commit the file that it names
 """
 
 
@@ -89,10 +97,13 @@ def _build_sign(parser: argparse.ArgumentParser) -> None:
 
 
 def _build_keys(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye keys generate [--owner NAME] [--json]\n       rye keys show [--json]"
+    parser.usage = "rye keys generate [--owner NAME]\n       rye keys show\n       rye keys export [--project [DIR]]"
     parser.epilog = _KEYS_EPILOG
-    parser.add_argument("action", choices=("generate", "show"), help="make your key pair, or show the one you have")
+    parser.add_argument(
+        "action", choices=("generate", "show", "export"), help="make your key pair, show it, or put its document into a project"
+    )
     parser.add_argument("--owner", metavar="NAME", help="the name in your key document (generate; default: local)")
+    parser.add_argument("--project", metavar="DIR", nargs="?", help="the project (export; default: the one you stand in)")
     parser.add_argument("--json", action="store_true", help="print the key's fields as JSON, and nothing else")
 
 
@@ -145,19 +156,37 @@ def _sign(args: argparse.Namespace) -> int:
 
 
 def _keys(args: argparse.Namespace) -> int:
-    if args.action == "show" and args.owner is not None:
-        raise UsageError("bad_option", "`rye keys show` takes no --owner.", "Leave it out.")
-    if args.action == "generate":
-        require_person_or_key("make a key that signs for them")
+    if args.action != "generate" and args.owner is not None:
+        raise UsageError("bad_option", f"`rye keys {args.action}` takes no --owner.", "Leave it out.")
+    if args.action != "show":
+        require_person_or_key("make a key that signs for them, or put theirs into a project")
     key = keys.generate(args.owner or "local") if args.action == "generate" else keys.show()
+    if args.action == "export":
+        key["exported"] = _export(key, project_of(args.project))
     if args.json:
         print_json(key)
         return EXIT_OK
-    for name in ("fingerprint", "digest", "owner", "public_key", "document"):
-        print(f"{name.replace('_', ' '):<12} {printable(str(key[name]))}")
+    for name in ("fingerprint", "digest", "owner", "public_key", "document", "exported"):
+        if name in key:
+            print(f"{name.replace('_', ' '):<12} {printable(str(key[name]))}")
     if not key["trusted"]:
         _say("this key does not count here: its document is missing or is another key's.")
+    elif args.action == "generate":
+        _say("your colleagues' clones need the key, too: `rye keys export --project` puts it into a project.")
+    elif args.action == "export":
+        _say("commit that file. Whoever clones the project runs `rye trust approve`, and asks you for the full digest.")
     return EXIT_OK
+
+
+def _export(key: Mapping[str, Any], project: str) -> str:
+    """Put the document of the user's key into a project, and return where it lies."""
+    if not key["trusted"]:
+        raise RyeError("no_key_document", f"Your key has no document {key['document']}.", "Run `rye trust add KEY.toml`.")
+    path = os.path.join(os.path.realpath(project), ".ai", "trusted_keys", f"{key['fingerprint']}.toml")
+    data = Path(key["document"]).read_bytes()
+    if not os.path.isfile(path) or Path(path).read_bytes() != data:
+        own_files.write([OwnFile(path, data, 0o644)], "rye/cli/keys", [project])
+    return path
 
 
 def _signer(row: Mapping[str, Any]) -> str:
@@ -196,5 +225,5 @@ def _say(text: str) -> None:
 VERBS = {
     "verify": Verb("Check signatures: what is signed, by whom, and whether it is in its right place.", _build_verify, _verify),
     "sign": Verb("Sign items and files with your key.", _build_sign, _sign),
-    "keys": Verb("Make or show your own signing key.", _build_keys, _keys),
+    "keys": Verb("Make or show your own signing key, or put it into a project for others.", _build_keys, _keys),
 }

@@ -186,7 +186,8 @@ def _approve(args: argparse.Namespace, project: str) -> int:
         known = [*proposed, *(key for key in store.keys if key.role == "approved" and key not in proposed)]
         proposed = [key for key in known if args.key in (key.public.fingerprint, key.public.digest)]
     if not proposed:
-        raise RyeError("nothing_proposed", "This project brings no such key to approve.", "`rye trust list` shows what counts.")
+        hint = "Who signed its items runs `rye keys export --project` and commits the file. `rye trust list` shows what counts."
+        raise RyeError("nothing_proposed", "This project brings no such key to approve.", hint)
     approved = [_approve_key(key, root, store.revoked) for key in proposed]
     return EXIT_OK if all(approved) else EXIT_NO
 
