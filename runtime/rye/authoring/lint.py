@@ -19,6 +19,7 @@ from rye.call.safe_text import is_hidden, plain
 from rye.errors import ItemError, RyeError
 from rye.items import parse, schema, spaces
 from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
+from rye.trust import signature
 
 MOST_LINES: Final = 400
 _PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -66,8 +67,8 @@ def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None =
         found += _python(text, item_id)
     elif suffix in (".yaml", ".yml"):
         found += _yaml(text, item_id)
-    elif suffix not in parse.MARKERS:
-        found.append(Finding(1, "not_a_tool", f"Tools are files that end in .py, .yaml, .yml, {', '.join(parse.MARKERS)}."))
+    elif suffix not in signature.MARKERS:
+        found.append(Finding(1, "not_a_tool", f"Tools are files that end in .py, .yaml, .yml, {', '.join(signature.MARKERS)}."))
     else:
         found += _script(text, suffix, item_id)
     return sorted(found)
@@ -346,7 +347,7 @@ def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
         yield Finding(1, "bad_yaml", plain(str(err), 300))
         return
     if header is None:
-        mark = parse.MARKERS[suffix]
+        mark = signature.MARKERS[suffix]
         yield Finding(
             1, "missing_metadata", f"Begin with a comment that holds the metadata as YAML between two lines `{mark} ---`."
         )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rye.call import safe_text
 from rye.errors import ItemError, TrustError
 from rye.plain_class import Record
+from rye.trust import signature
 from rye.trust.verify import Verified
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ _NAMES = {
     "category": "__category__",
     "description": "__tool_description__",
 }
-MARKERS: Final = {".sh": "#", ".rb": "#", ".pl": "#", ".js": "//", ".mjs": "//", ".cjs": "//", ".ts": "//"}
-"""Suffix -> comment marker of the scripts whose metadata stand in a comment."""
 # A YAML tool writes them without underscores.
 _DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
 
@@ -198,7 +197,7 @@ def header(body: bytes, suffix: str) -> str | None:
 
     Every line begins with the comment marker of the file's language, `#` or `//`.
     """
-    marker = MARKERS.get(suffix)
+    marker = signature.MARKERS.get(suffix)
     if marker is None:
         return None
     lines = iter(text_of(body).split("\n"))

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.errors import ItemError
 from rye.items import parse
+from rye.trust import signature
 
 if TYPE_CHECKING:
     import ast
 
     import yaml
 
-SUFFIXES: Final = (".py", ".yaml", ".yml", *parse.MARKERS)
+SUFFIXES: Final = (".py", ".yaml", ".yml", *signature.MARKERS)
 _BEFORE_HEADER: Final = r"#!|(?:#|//) rye:signed:|\s*\Z"
 _METADATA: Final = re.compile(r"__(?:version|tool_type|executor_id|category|tool_description)__")
 
@@ -91,7 +92,7 @@ def _end_of(node: yaml.Node) -> int:
 
 def _yaml_of(text: str, suffix: str) -> tuple[str, int, str] | None:
     """Return the YAML in a tool's text, the number of its first line (from 0), and what each of its lines begins with."""
-    marker = parse.MARKERS.get(suffix)
+    marker = signature.MARKERS.get(suffix)
     if marker is None:
         return text, 0, ""
     lines = text.split("\n")

@@ -30,6 +30,7 @@ from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
+from rye.trust.signature import suffixes_of
 from rye.trust.verify import TrustStore
 
 if TYPE_CHECKING:
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_TOOLS = (".py", ".yaml", ".yml", ".json", ".js", ".ts", ".mjs", ".cjs", ".sh", ".rb", ".pl", ".toml")
 TYPES: Final = {
-    "tool": ("tools", _TOOLS),
-    "knowledge": ("knowledge", (".md", ".yaml", ".yml")),
-    "directive": ("directives", (".md",)),
+    # `.json` cannot carry a signature: it is looked for so that a bundle or a call refuses it instead of leaving it out.
+    "tool": ("tools", (*suffixes_of("tool"), ".json")),
+    "knowledge": ("knowledge", suffixes_of("knowledge")),
+    "directive": ("directives", suffixes_of("directive")),
 }
 """Item type -> (folder below `.ai`, extensions in the order in which they are tried)."""
 

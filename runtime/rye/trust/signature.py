@@ -66,17 +66,25 @@ class Form(Record):
 
 
 _PYTHON = Form(b"# ", python=True, shebangs=(b"#!/usr/bin/env python3", b"#!/usr/bin/env python"))
-_SHELL = Form(b"# ", shebangs=(b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash"))
-_RUBY = Form(b"# ", shebangs=(b"#!/usr/bin/env ruby",))
-_PERL = Form(b"# ", shebangs=(b"#!/usr/bin/env perl", b"#!/usr/bin/perl"))
-_SCRIPT = Form(b"// ", shebangs=(b"#!/usr/bin/env node",))
+_SCRIPTS: Final = {
+    **dict.fromkeys((".js", ".ts", ".mjs", ".cjs"), Form(b"// ", shebangs=(b"#!/usr/bin/env node",))),
+    ".sh": Form(b"# ", shebangs=(b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash")),
+    ".rb": Form(b"# ", shebangs=(b"#!/usr/bin/env ruby",)),
+    ".pl": Form(b"# ", shebangs=(b"#!/usr/bin/env perl", b"#!/usr/bin/perl")),
+}
+MARKERS: Final = {suffix: form.opening.decode().strip() for suffix, form in _SCRIPTS.items()}
+"""Suffix -> comment marker of the scripts whose metadata stand in a comment."""
 _FORMS: Final = {
-    "tool": {".py": _PYTHON, ".sh": _SHELL, ".rb": _RUBY, ".pl": _PERL}
-    | dict.fromkeys((".yaml", ".yml", ".toml"), Form(b"# "))
-    | dict.fromkeys((".js", ".ts", ".mjs", ".cjs"), _SCRIPT),
+    # In the order in which a tool's file is looked for.
+    "tool": {".py": _PYTHON, **dict.fromkeys((".yaml", ".yml"), Form(b"# ")), **_SCRIPTS, ".toml": Form(b"# ")},
     "knowledge": dict.fromkeys((".md", ".yaml", ".yml"), Form(b"<!-- ", b" -->", front_matter=True)),
     "directive": {".md": Form(b"<!-- ", b" -->", coverage="directive")},
 }
+
+
+def suffixes_of(item_type: str) -> tuple[str, ...]:
+    """Return the suffixes of the files that an item of a type can be, in the order in which they are tried."""
+    return tuple(_FORMS[item_type])
 
 
 def form_of(item_type: str, suffix: str) -> Form:

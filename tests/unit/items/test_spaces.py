@@ -114,6 +114,8 @@ def test_extensions_are_tried_in_one_order(project):
         assert found(project).suffix == suffix
         assert ids(project)[0] == ("my/tool", "project")
     assert suffixes[:2] == (".py", ".yaml")
+    # A file that cannot be signed hides none that can.
+    assert suffixes[-1] == ".json"
 
 
 def test_a_reserved_id_is_the_systems_alone(project, user_space):

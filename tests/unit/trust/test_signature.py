@@ -59,7 +59,7 @@ def refusal(raw: bytes, form=KNOWLEDGE) -> str:
 @pytest.mark.parametrize(
     ("item_type", "suffixes", "opening", "closing"),
     [
-        ("tool", ".py .yaml .yml .sh .toml", b"# ", b""),
+        ("tool", ".py .yaml .yml .sh .rb .pl .toml", b"# ", b""),
         ("tool", ".js .ts .mjs .cjs", b"// ", b""),
         ("knowledge", ".md .yaml .yml", b"<!-- ", b" -->"),
         ("directive", ".md", b"<!-- ", b" -->"),
