@@ -148,13 +148,13 @@ def test_twins_keep_apart(project, codec):
     assert data["code"] == "invalid_line_id"
 
 
-@pytest.mark.parametrize("tool", ["open_file_chunk", "read_file_viewport"])
-def test_the_views_by_number_show_both_forms(project, file, tool):
+@pytest.mark.parametrize(("tool", "behind"), [("open_file_chunk", ": "), ("read_file_viewport", "  ")])
+def test_the_views_by_number_show_both_forms(project, file, tool, behind):
     short = done(f"rye/swe/{tool}", project, path="f.txt", line_ids="short")["output"]
-    assert "3: 3\tline 3" in short
+    assert f"3{behind}3\tline 3" in short
     assert "[LID:" in done(f"rye/swe/{tool}", project, path="f.txt", line_ids="lid")["output"]
     plain = done(f"rye/swe/{tool}", project, path="f.txt", line_ids="none")["output"]
-    assert "3: line 3" in plain
+    assert f"3{behind}line 3" in plain
     edit(project, {"line_id": 3, "new_content": "x"})
     done(f"rye/swe/{tool}", project, path="f.txt")
     answer = done("rye/swe/edit_range", project, path="f.txt", start_line=3, end_line=3, new_text="y", line_ids="short")

@@ -35,7 +35,7 @@ def edit(text):
 
 def test_a_model_that_plays_a_script_finds_edits_and_undoes(app):
     model = ScriptedModel(
-        [Step("grep", {"pattern": "sum"}), READ, Step("edit_lines", edit, ["2\t"]), Step("undo", {}, "3\t    return round")],
+        [Step("grep", {"pattern": "sum"}), READ, Step("edit_lines", edit, ["2\t"]), Step("undo", {}, "2 -> 3")],
         "Nothing changed.",
         expects=["-    return round(sum(prices), 2)"],
     )

@@ -43,7 +43,7 @@ def test_what_is_listed_can_be_called_by_its_name(app):
     ("name", "arguments", "told"),
     [
         ("raed", {}, "Did you mean read?"),
-        ("rye/file-system/read", {}, "no tool"),
+        ("rye/file-system/read", {}, '"file_path" is a required property'),
         (None, {}, "no tool"),
         ("read", '{"file_path": ', "not JSON"),
         ("read", "[1]", "no object"),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:02:37Z:51560d52a8330e6e2685c729eca28e015a4b61d54c9daff3367f609e90f0bc22:IgYkbqXU0dsMpV3W-LxWuUX-MztnvBfoh0Yik24oskcRCCFu4ms7T3gSfH3-dd7SCXzARFsxYSigT0HcHdouAw==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:29:23Z:aa9d73c511f5fe6f2c39de5777666d139513b6c561d97b3faac3d890681c4e27:AvLHAaGWaXLZT3kAg_3mW0AzA4jsRNcKrMZZUwbiVJjl8cRqQdYCte5an4WkJJHvNKhbhCwwNYKF1yvIZGU6Aw==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -6,8 +6,7 @@ Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [L
 (copy, before), "find|old|new" (exact text; "find 3|…" in 3 places; any sign for the bar; no read needed), "b.py:12|x" (another
 file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and line_id, start_line_id + end_line_id,
 after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with find + replace (and count).
-In a notebook (.ipynb) give a cell's lines as their text; behind a cell's last line "# %%" or "# %% [markdown]" and text below it
-make a new cell.
+In a notebook (.ipynb) give a cell as text; behind its last line "# %%" or "# %% [markdown]" and text make a new cell.
 Does not: guess or apply a part: all is checked first, then all lands or none ("Nothing was written"). It refuses unknown or
 dead addresses, overlaps, lines never shown as they are, several places for find; each refusal shows the lines as they are.
 Side effects: rewrites files atomically (mode, encoding, line ends kept); one undo takes the call back.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:09:28Z:96a03cedc0f8fbec26ebc2008cd2e260fb62e91ed03ff571265b899ba38bf965:c_QBSXaVatPhsoAyAopZC-3taFgG7bfQStAfItuT_Uz6LkjS63m9mDTKA9mKxbs06l-sNByWA6LFjF76gkVODA==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:29:01Z:9e5adf634e70fed19212e72ca4e7c28fcb2beaa36bced9739b60112b1a5623ff:3xm_p8W8mDun7YY2o2NmFwcjnGUaEDhesD-URaEx3ntvDM7wb_c8tiHO70bpOQ8R4DWh5vfP0WV7IDA2j2K-DQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -9,9 +9,9 @@ Side effects: none on your files; keeps line IDs in .ai/cache (or the user's sta
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
 2,000 characters are shortened visibly; their ID still stands for the whole line.
-An ID belongs to its line for as long as the line lives, through edits elsewhere in it: pass IDs to edit_lines instead
-of retyping text, and do not read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since (with several versions, for the files of `more`, too). file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
+An ID belongs to its line for as long as the line lives: pass IDs to edit_lines instead of retyping text, and do not
+read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
+new, changed or gone since (several: also for `more`). file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
 more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
 Prefer it to cat in a shell where you may edit the file; use grep to find the place first in a large one.
 """
