@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,39 @@ def test_no_front_end_takes_it_for_a_project(place):
     with pytest.raises(UsageError, match="is no project's folder"):
         rye.execute("rye/file-system/write", {"file_path": "x", "content": "x"})
     assert not (home / ".config/git/config").exists()
+
+
+@pytest.mark.parametrize("where", ["home", "temporary"])
+def test_a_server_that_a_client_starts_there_says_so_in_each_call(tmp_path, where):
+    """A client shows that, and of a server that ended only that it failed. Control: in a folder below it is a project."""
+    home = tmp_path / "home"
+    (home / "below").mkdir(parents=True)
+    env = {**os.environ, "PYTHONPATH": RUNTIME, "HOME": str(home if where == "home" else tmp_path / "x"), "TMPDIR": str(home)}
+    env.pop("USER_SPACE", None)
+    said = []
+    for folder in (home, home / "below"):
+        server = subprocess.Popen(
+            [sys.executable, "-m", "rye", "mcp"], cwd=folder, env=env, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL
+        )
+        for number, (method, params) in enumerate(
+            [
+                (
+                    "initialize",
+                    {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
+                ),
+                ("tools/call", {"name": "write", "arguments": {"file_path": "made", "content": "x"}}),
+            ]
+        ):
+            line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            server.stdin.write(line.encode() + b"\n")
+            server.stdin.flush()
+            answer = json.loads(server.stdout.readline())
+        said.append(answer["result"])
+        server.communicate(timeout=60)
+    assert said[0]["isError"]
+    assert f"{home} is no project's folder: " in said[0]["content"][0]["text"]
+    assert not (home / "made").exists()
+    assert (home / "below/made").exists()
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
+    from rye.errors import RyeError
     from rye.local_http import Address
     from rye.mcp_server.listing import Selection
     from rye.mcp_server.stdio import Wire
@@ -117,9 +118,9 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     return Peer(actor, context.protocol_version)
 
 
-def serve_stdio(project: str, selection: Selection, wire: Wire) -> None:
-    """Serve one client over its descriptors until it closes them."""
-    stdio.serve(Service(project, selection), wire)
+def serve_stdio(project: str, selection: Selection, wire: Wire, refusal: RyeError | None = None) -> None:
+    """Serve one client over its descriptors until it closes them; with a `refusal` each call gets that."""
+    stdio.serve(Service(project, selection, refusal), wire)
 
 
 def serve_http(project: str, selection: Selection, address: Address) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from rye import api
 from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions, Cancellation
+from rye.call.results import failure
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
 from rye.mcp_server import prompts, resources, skills
@@ -30,8 +31,10 @@ _REFERENCES: Final = {"ref/prompt": "name", "ref/resource": "uri"}
 class Service:
     """What the server's answers are made of, for one project and one selection."""
 
-    def __init__(self, project: str, selection: Selection) -> None:
+    def __init__(self, project: str, selection: Selection, refusal: RyeError | None = None) -> None:
+        """Serve a project; with a `refusal` each call is answered with it, which clients show."""
         self.project = project
+        self._refusal = refusal
         self.selection = selection
         # Device and inode at the start: another folder moved to this path later is not served.
         self._identity = identity_of(project)
@@ -86,6 +89,9 @@ class Service:
             self.calls.run(request, cancellation, done, report)
 
     def _execute(self, item_id: str, arguments: dict[str, Any], options: CallOptions) -> dict[str, Any]:
+        if self._refusal is not None:
+            refused = self._refusal
+            return {"status": "error", "error": str(refused), "code": refused.code, "data": failure(refused)}
         call = Call("tool", item_id, arguments, self.project, False, False, options)
         response = api.answer(call, self.selection.reaches if self.selection.meta else None)
         if item_id == SEARCH and response["status"] == "success":

@@ -561,12 +561,21 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     root = find_root(os.getcwd())
     # HOME may name another place than the account's own home.
     homes = [os.path.realpath(home) for home in (user_dirs.home(), user_dirs.home_of_account())]
-    real = os.path.realpath(root)
-    # Also a folder above one, such as `/home`; but a project may keep a home of its own for its builds.
-    is_above_home = not _is_marked(root) and any(home.startswith(f"{real}/") for home in homes)
-    if real in (os.sep, *homes) or is_above_home:
-        hint = "Go into one, or name it: --project DIR, or project_path= in Python."
-        raise UsageError("no_project", f"{root} is no project's folder.", hint)
+    real, why = os.path.realpath(root), ""
+    if real in homes:
+        why = "it is your home, whose files are not to be changed by accident"
+    elif real == os.sep:
+        why = "it is the root of the disk"
+    elif not _is_marked(root) and any(home.startswith(f"{real}/") for home in homes):
+        # But a project may keep a home of its own for its builds.
+        why = "homes lie below it"
+    elif not _is_marked(root) and real in map(os.path.realpath, ("/tmp", "/var/tmp", os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - refused
+        why = "every program's temporary files lie in it"
+    if why:
+        import shlex
+
+        hint = f"Go into one (mkdir new && cd new), or name it: --project {shlex.quote(root)}, or project_path= in Python."
+        raise UsageError("no_project", f"{root} is no project's folder: {why}.", hint)
     return root
 
 

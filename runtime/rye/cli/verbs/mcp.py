@@ -76,7 +76,18 @@ def _run(args: argparse.Namespace) -> int:
     for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
-    return _serve(args, _project(args))
+    try:
+        project = _project(args)
+    except UsageError as err:
+        # A client that starts a server in the home shows only that it failed: this one answers, and says why, in each call.
+        if err.code != "no_project" or args.http or sys.stdin.isatty():
+            raise
+        import tempfile
+
+        print(f"rye mcp: {shared.printable(str(err))}", file=sys.stderr)
+        with tempfile.TemporaryDirectory(prefix="rye-no-project-") as empty:
+            return _serve(args, empty, err)
+    return _serve(args, project)
 
 
 def _import(args: argparse.Namespace) -> int:
@@ -111,7 +122,7 @@ def _project(args: argparse.Namespace) -> str:
     return project
 
 
-def _serve(args: argparse.Namespace, project: str) -> int:
+def _serve(args: argparse.Namespace, project: str, refusal: UsageError | None = None) -> int:
     environment.close()
     # Asked now: the transport takes standard input for itself.
     typed = not args.http and sys.stdin.isatty()
@@ -132,7 +143,7 @@ def _serve(args: argparse.Namespace, project: str) -> int:
     if wire is None:
         mcp_server_server.serve_http(project, selection, local_http.parse_address(args.http))
     else:
-        mcp_server_server.serve_stdio(project, selection, wire)
+        mcp_server_server.serve_stdio(project, selection, wire, refusal)
     return EXIT_OK
 
 
