@@ -27,6 +27,7 @@ examples:
   rye mcp install --client claude-code           print what to tell the client
   rye mcp import files --permissions read -- node server.js .   another server's tools as signed items of this project
   rye mcp install --client codex --write         put it into the client's settings, which are kept beside
+  rye mcp uninstall --client codex               take it out of them
 
 The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
 
@@ -35,18 +36,21 @@ def _build(parser: argparse.ArgumentParser) -> None:
     parser.usage = (
         "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
         "       rye mcp install --client NAME [the same options]\n"
+        "       rye mcp uninstall --client NAME [--scope user|project]\n"
         "       rye mcp import NAME [--permissions P,…] --url URL | -- COMMAND …"
     )
     parser.epilog = _EPILOG
-    parser.add_argument("action", nargs="?", choices=["install", "import"], help="see below; without one it serves")
+    parser.add_argument(
+        "action", nargs="?", choices=["install", "uninstall", "import"], help="see below; without one it serves"
+    )
     parser.add_argument("name", nargs="?", metavar="NAME", help="with import: the server's name, mcp/NAME is its category")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="with import: what starts the server")
     parser.add_argument("--url", metavar="URL", help="with import: where the server is reached")
     parser.add_argument("--permissions", metavar="P", default="", help="with import: what it may do, with commas between")
     parser.add_argument("--key", metavar="PEM", help="with import: the private key to sign with")
-    parser.add_argument("--client", metavar="NAME", help=f"with install: {', '.join(CLIENTS)}")
+    parser.add_argument("--client", metavar="NAME", help=f"with install and uninstall: {', '.join(CLIENTS)}")
     parser.add_argument(
-        "--scope", choices=["user", "project"], help="with install: for all your projects (default), or for this one"
+        "--scope", choices=["user", "project"], help="with both: for all your projects (default), or for this one"
     )
     parser.add_argument(
         "--write", action="store_true", help="with install: change the client's settings, and keep the old ones"
@@ -73,6 +77,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("bad_option", "These words go with import.", "Try: rye mcp import NAME -- COMMAND …")
     if args.action == "install":
         return _install(args)
+    if args.action == "uninstall":
+        return _uninstall(args)
     for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
@@ -207,6 +213,22 @@ def _install(args: argparse.Namespace) -> int:
     if args.write:
         return _write(made, scope, project or os.getcwd())
     print(shared.harmless(client_config.as_text(made, _counts_for(server, scope))), end="")
+    return EXIT_OK
+
+
+def _uninstall(args: argparse.Namespace) -> int:
+    from rye.mcp_server import client_config
+
+    if not args.client:
+        raise UsageError(
+            "no_client", "Say for which client.", f"Give --client with one of: {', '.join(client_config.CLIENTS)}."
+        )
+    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
+    written = client_config.remove(args.client, scope, _project(args) if scope == "project" else os.getcwd())
+    if not written.changed:
+        print(f"{shared.printable(written.path)} has no entry of rye; nothing was changed.")
+        return EXIT_OK
+    print(shared.harmless(f"Removed rye from {written.path}. The former content is in {written.kept}."))
     return EXIT_OK
 
 
