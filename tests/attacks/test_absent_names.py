@@ -132,3 +132,40 @@ def test_a_project_renamed_while_a_job_runs_keeps_nothing_that_was_made_for_it(p
 def test_what_json_says_is_the_same(project):
     found = bash(project, ATTACKS[".mcp.json"])
     assert json.loads(json.dumps(found["set_aside"]))[0].keys() == {"path", "what", "stored"}
+
+
+EXHAUSTED = """
+import os, resource, sys
+import rye
+project, most = sys.argv[1], resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+def bash():
+    answer = rye.execute("rye/bash/bash", {"command": "true"}, project_path=project)
+    return answer.get("code", answer["status"])
+bash()
+names, fds = os.listdir(project), len(os.listdir("/proc/self/fd"))
+for room in range(0, 60, 2):
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] < 120:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (121 + room, most))
+    try:
+        print(bash())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        for fd in taken:
+            os.close(fd)
+    assert sorted(os.listdir(project)) == sorted(names), (room, os.listdir(project))
+assert bash() == "success"
+assert len(os.listdir("/proc/self/fd")) <= fds + 1, os.listdir("/proc/self/fd")
+"""
+
+
+def test_where_descriptors_run_out_nothing_is_left(project):
+    """At whatever step: no name in the project, no descriptor in the process. Control: with enough of them it runs."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", EXHAUSTED, str(project)], env=env, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    answers = done.stdout.split()
+    assert {"too_many_open_files", "success"} <= set(answers), answers

@@ -131,8 +131,7 @@ class Worker:
         # Two locks: `kill` must not wait while `close` waits for the processes to end.
         self._lock, self._closing = threading.Lock(), threading.Lock()
         self._closed = False
-        (given, self.calls), (self.answers, answer) = os.pipe(), os.pipe()
-        (self.printed, out), (self.errors, err) = os.pipe(), os.pipe()
+        (given, self.calls), (self.answers, answer), (self.printed, out), (self.errors, err) = run.pipes(4)
         self._ours = (self.calls, self.answers, self.printed, self.errors)
         self._workspace: Workspace | None = None
         self._token = ""

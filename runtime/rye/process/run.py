@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -114,6 +115,24 @@ class Outcome(Record):
     survivors: int | None
 
 
+def pipes(count: int) -> list[tuple[int, int]]:
+    """Return so many new pipes, or none where the descriptors do not suffice (OSError)."""
+    made: list[tuple[int, int]] = []
+    try:
+        while len(made) < count:
+            made.append(os.pipe())
+    except OSError:
+        close_all(fd for one in made for fd in one)
+        raise
+    return made
+
+
+def close_all(fds: Iterable[int]) -> None:
+    """Close descriptors."""
+    for fd in fds:
+        os.close(fd)
+
+
 class Tree:
     """A command and all that it starts.
 
@@ -137,8 +156,7 @@ class Tree:
         self._errno = 0
         self._partial_line = b""
         # Two pipes: closing the control end is an order too, so the tree ends even when this process is killed.
-        reading, self._control = os.pipe()
-        self.status, writing = os.pipe()
+        (reading, self._control), (self.status, writing) = pipes(2)
         os.set_blocking(self.status, False)
         try:
             self._reaper = subprocess.Popen(
@@ -317,9 +335,12 @@ def run(
         RyeError: `command_failed_to_start`.
     """
     captures = (stdout or Capture(), stderr or Capture())
-    out_read, out_write = os.pipe()
-    err_read, err_write = os.pipe()
-    input_fd = text_as_input(stdin)
+    (out_read, out_write), (err_read, err_write) = pipes(2)
+    try:
+        input_fd = text_as_input(stdin)
+    except BaseException:
+        close_all((out_read, out_write, err_read, err_write))
+        raise
     try:
         tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write))
     except BaseException:
