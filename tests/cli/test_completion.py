@@ -69,3 +69,8 @@ def test_a_shell_without_a_script_is_refused_in_words(program, shell, code):
     assert (bool(done.returncode), bool(done.stdout)) == (bool(code), not code)
     assert "Traceback" not in done.stderr
     assert ("No completion for 'sh'. Name bash, zsh, fish." in done.stderr) == bool(code)
+
+
+def test_the_help_names_every_client():
+    (client,) = [one.help for one in VERBS["mcp"].options if one.names == ["--client"]]
+    assert sorted(client.partition(": ")[2].split(", ")) == candidates(["mcp", "install", "--client", ""])

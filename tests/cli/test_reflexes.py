@@ -65,3 +65,16 @@ def test_a_command_runs_where_one_stands(here):
     # What a program gives is from the root.
     done = rye("bash", "--params", '{"command": "pwd"}', cwd=here / "sub")
     assert done.stdout.decode().strip().endswith("/project")
+
+
+def test_undo_passes_over_what_no_tool_may_write_and_says_so(project):
+    """A lockfile is the user's: it stays, and the edit before it is taken back."""
+    assert rye("write", "a.txt", "content=one", cwd=project).returncode == 0
+    assert rye("lock", "rye/file-system/read", cwd=project).returncode == 0
+    done = rye("undo", cwd=project)
+    assert (done.returncode, (project / "a.txt").exists()) == (0, False)
+    assert b"was passed over: .ai/lockfiles/rye/file-system/read@" in done.stdout
+    assert list((project / ".ai/lockfiles").rglob("*.json"))
+    # Nothing else is left: then it is refused with the reason.
+    done = rye("undo", cwd=project)
+    assert (done.returncode, b"which tools may not write" in done.stderr) == (1, True)

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rye.mcp_server import settings_file
+from rye.mcp_server import client_config, settings_file
 from rye.mcp_server.client_config import CLIENTS
 from support.in_process import rye
 from support.mcp_peer import ARGUMENTS, environment
@@ -200,7 +200,7 @@ def test_a_category_without_tools_is_told(home, project):
 def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
     for folder in ("/", str(tmp_path)):
         done = rye("mcp", cwd=folder, env={"HOME": str(tmp_path)})
-        assert done.returncode == 2
+        assert done.returncode == 0
         assert b"--project" in done.stderr
 
 
@@ -384,6 +384,14 @@ def test_any_json_gets_the_entry_and_keeps_the_rest(tmp_path_factory, before, se
     made = settings_file.parse(path.read_text(), "json")
     wanted["mcpServers"] = {**(servers or {}), "rye": {"command": "x", "args": []}}
     assert made == wanted
+    # And it goes again without a trace.
+    settings_file.put(str(path), "json", ("mcpServers", "rye"), None)
+    made = settings_file.parse(path.read_text(), "json")
+    del wanted["mcpServers"]["rye"]
+    if not wanted["mcpServers"] and not made.get("mcpServers"):
+        del wanted["mcpServers"]
+        made.pop("mcpServers", None)
+    assert made == wanted
 
 
 def test_a_link_of_the_user_is_followed_and_one_of_the_project_that_leads_out_is_not(home, repo, tmp_path):
@@ -416,6 +424,33 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
     # Another way to reach the server is another entry.
     assert install("codex", "--write", "--http", "8765", cwd=repo).returncode == 0
     assert set(entry("codex", path.read_text())) == {"url", "bearer_token_env_var"}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("others", [True, False])
+def test_uninstall_takes_out_what_install_put_in(home, repo, client, others):
+    scope = [] if CLIENTS[client].user else ["--scope", "project"]
+    path = Path(next(place for name, place, _, _ in client_config.places() if name == client))
+    syntax, keys = CLIENTS[client].syntax, (CLIENTS[client].section, "other")
+    if others:
+        settings_file.put(str(path), syntax, keys, {"command": "other"})
+    before = path.read_text() if others else None
+    # Nothing is there to be removed yet.
+    done = rye("mcp", "uninstall", "--client", client, *scope, cwd=repo)
+    assert (done.returncode, b"nothing was changed" in done.stdout) == (0, True)
+    assert (path.read_text() if path.exists() else None) == before
+    assert install(client, *scope, "--write", cwd=repo).returncode == 0
+    done = rye("mcp", "uninstall", "--client", client, *scope, cwd=repo)
+    assert (done.returncode, b"Removed rye from" in done.stdout) == (0, True), done.stderr
+    assert settings_file.parse(path.read_text(), syntax) in (
+        [settings_file.parse(before, syntax)] if others else [{}, {keys[0]: {}}, {keys[0]: None}]
+    )
+
+
+def test_a_client_that_is_none_is_told_the_nearest(home, repo):
+    for action in ("install", "uninstall"):
+        done = rye("mcp", action, "--client", "claude", cwd=repo)
+        assert (done.returncode, b"Did you mean claude-code or claude-desktop?" in done.stderr) == (2, True)
 
 
 def test_doctor_finds_what_was_written(home, repo):

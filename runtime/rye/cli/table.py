@@ -94,7 +94,7 @@ examples:
         "mcp",
         "serve the tools to an agent's client, or print its configuration",
         (
-            Option("[ACTION]", "see below; without one it serves", choices=("install", "import")),
+            Option("[ACTION]", "see below; without one it serves", choices=("install", "uninstall", "import")),
             Option("[NAME]", "with import: the server's name, mcp/NAME is its category"),
             Option("[COMMAND…]", "with import: what starts the server"),
             Option("--url URL", "with import: where the server is reached"),
@@ -102,13 +102,14 @@ examples:
             Option("--key PEM", "with import: the private key to sign with"),
             Option(
                 "--client NAME",
-                "with install: claude-code, claude-desktop, cursor, vscode, codex, gemini, opencode, copilot-cli, goose,"
+                "with install and uninstall: "
+                "claude-code, claude-desktop, cursor, vscode, codex, gemini, opencode, copilot-cli, goose,"
                 " zed, windsurf, cline, lm-studio",
                 completes="client",
             ),
             Option(
                 "--scope user|project",
-                "with install: for all your projects (default), or for this one",
+                "with both: for all your projects (default), or for this one",
                 choices=("user", "project"),
             ),
             Option("--write", "with install: change the client's settings, and keep the old ones"),
@@ -131,10 +132,12 @@ examples:
   rye mcp install --client claude-code           print what to tell the client
   rye mcp import files --permissions read -- node server.js .   another server's tools as signed items of this project
   rye mcp install --client codex --write         put it into the client's settings, which are kept beside
+  rye mcp uninstall --client codex               take it out of them
 
 The token is made anew at each start, or taken from RYE_MCP_TOKEN.""",
         usage="rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
         "       rye mcp install --client NAME [the same options]\n"
+        "       rye mcp uninstall --client NAME [--scope user|project]\n"
         "       rye mcp import NAME [--permissions P,…] --url URL | -- COMMAND …",
     ),
     "tools": Verb(

@@ -6,7 +6,7 @@ Without more said, the last change of the caller itself is taken back. Another c
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +15,7 @@ from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_i
 from rye.edits import change_texts, reversals
 from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, apply_one
 from rye.edits.patch_store import new_id
-from rye.errors import EditError, UsageError, WorkspaceError
+from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
@@ -96,23 +96,56 @@ def undo(
                 return _hunk_listing(ws, history, made, path, offset)
             return _listing(ws, history, limit, offset, path)
         if entry_id is not None:
-            chosen = _part(_entry(ws, history, entry_id), path)
+            answer = _taken_back(ws, history, _part(_entry(ws, history, entry_id), path), hunks, dry_run=dry_run)
         elif batch_id is not None:
-            chosen = _in_batch(ws, history, batch_id, path)
+            answer = _taken_back(ws, history, _in_batch(ws, history, batch_id, path), hunks, dry_run=dry_run)
         else:
-            chosen = _last(ws, history, path)
-        chosen = _with_hunks(ws, history, chosen, hunks)
-        revert = _revert if chosen.entries[0].files is None else _revert_tree
-        try:
-            answer = revert(ws, chosen, dry_run=dry_run)
-        except EditError as err:
-            if err.code == "changed_since" and chosen.part is None and not chosen.hunks:
-                # Another process may have taken it back since it was chosen: that is the reason then.
-                for entry in chosen.entries:
-                    _entry(ws, History(ws), entry.id)
-            raise
-        answer["warnings"][:0] = [*recovered, *chosen.warnings]
+            answer = _last_taken_back(ws, history, path, hunks, dry_run=dry_run)
+        answer["warnings"][:0] = recovered
+        # A terminal and a model see the text alone.
+        answer["output"] = "\n".join([answer["output"], *answer["warnings"]])
         return answer
+
+
+def _last_taken_back(
+    ws: Workspace, history: History, path: str | None, hunks: Sequence[int] | None, *, dry_run: bool
+) -> dict[str, Any]:
+    """Take the last change back that a tool may: one of a place that is protected is passed over, and named."""
+    passed: dict[str, str] = {}
+    refused: RyeError | None = None
+    while True:
+        try:
+            chosen = _last(ws, history, path, passed)
+        except EditError as err:
+            raise refused or err from None
+        try:
+            answer = _taken_back(ws, history, chosen, hunks, dry_run=dry_run)
+        except RyeError as err:
+            if err.code != "protected_path" or path is not None:
+                raise
+            refused = refused or err
+            said = f"{change_texts.described(chosen.entries[0])} was passed over: {err.message}"
+            passed |= dict.fromkeys((entry.id for entry in chosen.entries), said)
+            continue
+        answer["warnings"][:0] = dict.fromkeys(passed.values())
+        return answer
+
+
+def _taken_back(
+    ws: Workspace, history: History, chosen: _Chosen, hunks: Sequence[int] | None, *, dry_run: bool
+) -> dict[str, Any]:
+    chosen = _with_hunks(ws, history, chosen, hunks)
+    revert = _revert if chosen.entries[0].files is None else _revert_tree
+    try:
+        answer = revert(ws, chosen, dry_run=dry_run)
+    except EditError as err:
+        if err.code == "changed_since" and chosen.part is None and not chosen.hunks:
+            # Another process may have taken it back since it was chosen: that is the reason then.
+            for entry in chosen.entries:
+                _entry(ws, History(ws), entry.id)
+        raise
+    answer["warnings"][:0] = chosen.warnings
+    return answer
 
 
 # --- which change ---
@@ -232,12 +265,12 @@ def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
     return [journal.find(ws, row.id) for row in current]
 
 
-def _last(ws: Workspace, history: History, path: str | None) -> _Chosen:
+def _last(ws: Workspace, history: History, path: str | None, passed: Collection[str]) -> _Chosen:
     """Return the caller's own last change that is not undone, of any file or of one; a batch counts as one change."""
     others: Row | None = None
     warnings: list[str] = []
     for row in history.rows():
-        if row.undoes is not None or row.id in history.undone or row.tool == tree_changes.SOMEONE_ELSE:
+        if row.undoes is not None or row.id in history.undone or row.tool == tree_changes.SOMEONE_ELSE or row.id in passed:
             continue
         # After the rest: most rows are of what was undone before, and this looks at the disk.
         if not history.exists(row):

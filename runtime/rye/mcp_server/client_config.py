@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal
 
+from rye.call.safe_text import nearest
 from rye.errors import UsageError
 from rye.mcp_server import settings_file
 from rye.mcp_server.http import TOKEN_VARIABLE
@@ -96,7 +97,9 @@ def client(name: str) -> Client:
         UsageError: `unknown_client`.
     """
     if name not in CLIENTS:
-        raise UsageError("unknown_client", f"There is no client {name!r}.", f"Clients: {', '.join(CLIENTS)}.")
+        near = [one for one in CLIENTS if name and one.startswith(name.lower())] or nearest(name, CLIENTS, 1)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise UsageError("unknown_client", f"There is no client {name!r}.{meant}", f"Clients: {', '.join(CLIENTS)}.")
     return CLIENTS[name]
 
 
@@ -182,17 +185,31 @@ def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
         raise UsageError(
             "not_by_file", "This client asks for the token itself, by another entry.", "Leave --write out and put both there."
         )
-    real = os.path.realpath(made.path)
-    # A clone could bring a link under this name, so that another file of the user would be changed.
-    if scope == "project" and not real.startswith(os.path.realpath(project) + os.sep):
-        raise UsageError(
-            "foreign_link", f"{made.path} leads out of the project, to {real}.", "Remove the link, then try again."
-        )
+    _refuse_foreign(made.path, scope, project)
     entry, present = made.entry, settings_file.member(made.path, made.syntax, made.keys)
     # What the user added to the entry stays, unless it is for another way to reach the server.
     if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
         entry = {**present, **entry}
     return settings_file.put(made.path, made.syntax, made.keys, entry, project if scope == "project" else None)
+
+
+def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
+    """Take the server out of a client's settings file.
+
+    Raises:
+        UsageError: `unknown_client`; `foreign_link`; as `settings_file.put`.
+    """
+    one = client(name)
+    path = _expanded(one.user) if scope == "user" else os.path.join(project, one.project)
+    _refuse_foreign(path, scope, project)
+    return settings_file.put(path, one.syntax, (one.section, NAME), None, project if scope == "project" else None)
+
+
+def _refuse_foreign(path: str, scope: Scope, project: str) -> None:
+    real = os.path.realpath(path)
+    # A clone could bring a link under this name, so that another file of the user would be changed.
+    if scope == "project" and not real.startswith(os.path.realpath(project) + os.sep):
+        raise UsageError("foreign_link", f"{path} leads out of the project, to {real}.", "Remove the link, then try again.")
 
 
 def _is_remote(entry: dict[str, Any]) -> bool:

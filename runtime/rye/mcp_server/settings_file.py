@@ -32,14 +32,14 @@ class Written(NamedTuple):
     kept: str | None
 
 
-def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any], project: str | None = None) -> Written:
-    """Set a member of a settings file, which is made with its folders if it is not there.
+def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] | None, project: str | None = None) -> Written:
+    """Set a member of a settings file, which is made with its folders if it is not there; or remove one that is.
 
     Args:
         path: the file; a link is followed.
         syntax: its format.
         keys: the way to the member, such as `("mcpServers", "rye")`.
-        value: what it becomes.
+        value: what it becomes; None: it is removed.
         project: the folder of a project; where the file lies in it, what is written is in its journal.
 
     Raises:
@@ -50,11 +50,12 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any],
     try:
         before = _read(real)
         try:
-            text = _FORMATS[syntax].put(before or "", keys, value)
-            _prove(syntax, real, before or "", text, keys, value)
+            text = (before or "") if value is None and not before else _FORMATS[syntax].put(before or "", keys, value)
+            if value is not None or text != (before or ""):
+                _prove(syntax, real, before or "", text, keys, value)
         except (ValueError, RecursionError) as err:
             raise _broken(real, f"it cannot be read as {syntax.upper()} ({err})") from None
-        if text == before:
+        if text == (before or ""):
             return Written(real, changed=False, kept=None)
         files, kept = [OwnFile(real, text.encode(), 0o600)], None
         if before is not None:
@@ -101,15 +102,20 @@ def _free_name(path: str) -> str:
     raise _broken(path, "too many files .before-rye are beside it")
 
 
-def _prove(syntax: Syntax, path: str, before: str, after: str, keys: tuple[str, ...], value: dict[str, Any]) -> None:
-    """Raise `broken_settings` unless the new text says what the old one said, with the member; ValueError as parsing does."""
+def _prove(syntax: Syntax, path: str, before: str, after: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> None:
+    """Raise `broken_settings` unless the new text says what the old one said but for the member; ValueError as parsing does."""
     wanted, made = parse(before, syntax), parse(after, syntax)
     place: Any = wanted
     for key in keys[:-1]:
         place = place.setdefault(key, {}) if isinstance(place, dict) else None
     if not isinstance(place, dict):
         raise _broken(path, f"{'.'.join(keys[:-1])} is no object there")
-    place[keys[-1]] = value
+    if value is not None:
+        place[keys[-1]] = value
+    elif place.pop(keys[-1], None) is not None and not place and not made.get(keys[0]):
+        # A section without members may be empty, nothing, or gone.
+        wanted.pop(keys[0])
+        made.pop(keys[0], None)
     # As JSON: comparing values alone would take 1 and true for the same.
     if json.dumps(made, sort_keys=True, default=str) != json.dumps(wanted, sort_keys=True, default=str):
         raise _broken(path, "it cannot be changed without touching something else")
@@ -151,10 +157,10 @@ class _Json:
                 yield token, match.start() + shift, match.end() + shift
 
     @classmethod
-    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any]) -> str:
+    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
         tokens = list(cls._tokens(text))
         if not tokens:
-            nested: dict[str, Any] = value
+            nested: Any = value
             for key in reversed(keys):
                 nested = {key: nested}
             return json.dumps(nested, indent=2, ensure_ascii=False) + "\n"
@@ -165,6 +171,8 @@ class _Json:
             members = cls._members(tokens, at)
             if members is None:
                 raise ValueError(f"{'.'.join(keys[:depth])} is no object")
+            if key not in members and value is None:
+                return text
             if key not in members:
                 missing: Any = value
                 for inner in reversed(keys[depth + 1 :]):
@@ -173,6 +181,12 @@ class _Json:
             at = members[key]
         end = cls._end(tokens, at)
         start, stop = tokens[at][1], tokens[end][2]
+        if value is None:
+            # With the comma before it, or else the one behind it; and with what is blank before it.
+            start, stop = tokens[at - 2][1], tokens[end + 1][2] if tokens[end + 1][0] == "," else stop
+            if tokens[at - 3][0] == ",":
+                start, stop = tokens[at - 3][1], tokens[end][2]
+            return text[:start].rstrip(" \t\r\n") + text[stop:]
         if cls._value(text[start:stop]) == value:
             return text
         return text[:start] + cls._written(value, newline, unit, len(keys)) + text[stop:]
@@ -241,7 +255,7 @@ class _Toml:
         return tomllib.loads(text)
 
     @classmethod
-    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any]) -> str:
+    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
         found: Any = cls.parse(text)
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
@@ -249,9 +263,11 @@ class _Toml:
             return text
         newline = "\r\n" if "\r\n" in text else "\n"
         header = f"[{'.'.join(keys)}]"
-        table = toml_table(keys, value).replace("\n", newline)
+        table = "" if value is None else toml_table(keys, value).replace("\n", newline)
         lines = text.splitlines(keepends=True)
         begins = next((number for number, line in enumerate(lines) if line.split("#")[0].strip() == header), None)
+        if begins is None and value is None:
+            return text
         if begins is None:
             gap = "" if not text else newline if text.endswith(("\n", "\r")) else newline * 2
             return f"{text}{gap}{table}"
@@ -261,7 +277,7 @@ class _Toml:
         while end < len(lines) and (not lines[end].lstrip().startswith("[") or lines[end].lstrip().startswith(inner)):
             end += 1
         rest = "".join(lines[end:])
-        return "".join(lines[:begins]) + table + (newline if rest else "") + rest
+        return "".join(lines[:begins]) + table + (newline if rest and table else "") + rest
 
 
 def toml_table(keys: tuple[str, ...], value: dict[str, Any]) -> str:
@@ -290,16 +306,18 @@ class _Yaml:
         return found
 
     @classmethod
-    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any]) -> str:
+    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
         section, name = keys
         found = cls.parse(text).get(section)
-        if isinstance(found, dict) and found.get(name) == value:
+        if (found.get(name) if isinstance(found, dict) else None) == value:
             return text
         lines = text.splitlines(keepends=True)
         begins = next(
             (number for number, line in enumerate(lines) if re.match(rf"{re.escape(section)}:\s*(#.*)?$", line)), None
         )
         if begins is None:
+            if value is None:
+                raise ValueError(f"{name} is not where it can be removed")
             gap = "" if not text or text.endswith("\n") else "\n"
             return f"{text}{gap}{section}:\n{cls._member(name, value, '  ')}"
         indent = next((m[1] for line in lines[begins + 1 :] if (m := re.match(r"([ \t]+)[^\s#]", line))), "  ")
@@ -309,7 +327,9 @@ class _Yaml:
             end = old + 1
             while end < len(lines) and (not lines[end].strip() or lines[end].startswith(indent + " ")):
                 end += 1
-            return "".join([*lines[:old], cls._member(name, value, indent), *lines[end:]])
+            return "".join([*lines[:old], *([] if value is None else [cls._member(name, value, indent)]), *lines[end:]])
+        if value is None:
+            raise ValueError(f"{name} is not where it can be removed")
         return "".join([*lines[:start], cls._member(name, value, indent), *lines[start:]])
 
     @staticmethod

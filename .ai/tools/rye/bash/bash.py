@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:16:40Z:d88923f72edb35d517f75b1bd1d4246e0eafb9f3a2ea96c7c499f5d9b9590699:MKXRxyQBMKETkGIGJvBRy5LubY_Pi5RPz8dAcGGn-phuChrGfTP-M6QggPAlLURUA6oUCoPY9hl2hLxmXs0yCw==:b63173adc9f5699f
+# rye:signed:2026-11-23T06:52:35Z:c42ddfe76ded0c3059923a0999547c1d4914ca7254c61fc12826028f519fe821:ISJsd93g0x-AJVjxWguDR06b6fXt8UX53Wa4DLM5JvrgrWYzSrVVXQCImuuMP4IzvK7BSDZ3GXifEYtMoMNWBg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -150,7 +150,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             network=settings.network,
             env={**variables, "PWD": cwd},
             pass_env=settings.pass_env,
-            home_files=git_settings.identity_file(),
+            home_files=git_settings.identity_file(ws.real),
             required=settings.required,
             cover_absent=background,
             identity=ws.identity,

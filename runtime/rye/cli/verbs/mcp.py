@@ -27,6 +27,8 @@ def run_mcp(args: SimpleNamespace) -> int:
         raise UsageError("bad_option", "These words go with import.", "Try: rye mcp import NAME -- COMMAND …")
     if args.action == "install":
         return _install(args)
+    if args.action == "uninstall":
+        return _uninstall(args)
     for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
@@ -46,6 +48,8 @@ def run_mcp(args: SimpleNamespace) -> int:
 
 def _import(args: SimpleNamespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
+    if not args.name or not (args.command or args.url):
+        raise UsageError("bad_option", "Name the server, and say how it is reached.", "Try: rye mcp import NAME -- COMMAND …")
     from rye.cli.verbs import mcp_import
     from rye.trust import keys
 
@@ -161,6 +165,22 @@ def _install(args: SimpleNamespace) -> int:
     if args.write:
         return _write(made, scope, project or os.getcwd())
     print(shared.harmless(client_config.as_text(made, _counts_for(server, scope))), end="")
+    return EXIT_OK
+
+
+def _uninstall(args: SimpleNamespace) -> int:
+    from rye.mcp_server import client_config
+
+    if not args.client:
+        raise UsageError(
+            "no_client", "Say for which client.", f"Give --client with one of: {', '.join(client_config.CLIENTS)}."
+        )
+    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
+    written = client_config.remove(args.client, scope, _project(args) if scope == "project" else os.getcwd())
+    if not written.changed:
+        print(f"{shared.printable(written.path)} has no entry of rye; nothing was changed.")
+        return EXIT_OK
+    print(shared.harmless(f"Removed rye from {written.path}. The former content is in {written.kept}."))
     return EXIT_OK
 
 

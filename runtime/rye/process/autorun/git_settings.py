@@ -77,13 +77,12 @@ class UnreadableError(Exception):
     """Git cannot read a file of settings, or there is no git."""
 
 
-def git_program(root: str = "") -> str | None:
+def git_program(root: str) -> str | None:
     """Return where git is: in the system's own places, else on PATH outside the project, whose commands could put it there."""
-    found = shutil.which("git", path=_PLACES)
-    return found or (program_on_path("git", os.stat(root)) if root else None)
+    return shutil.which("git", path=_PLACES) or program_on_path("git", os.stat(root))
 
 
-def _run(arguments: list[str], data: bytes = b"", root: str = "") -> bytes:
+def _run(arguments: list[str], root: str, data: bytes = b"") -> bytes:
     program = git_program(root)
     if program is None:
         raise UnreadableError
@@ -117,7 +116,7 @@ def questionable(data: bytes, root: str = "") -> list[Setting]:
         return []
     # Git parses its own format: quotes, continued lines and odd spellings are read as git will read them.
     listed = (
-        _run(["--file", "-", "--no-includes", "--list", "-z"], data, root).decode("utf-8", "surrogateescape").split("\0")[:-1]
+        _run(["--file", "-", "--no-includes", "--list", "-z"], root, data).decode("utf-8", "surrogateescape").split("\0")[:-1]
     )
     pairs = ((key, value) for key, _, value in (entry.partition("\n") for entry in listed))
     return [(key, value) for key, value in pairs if not _is_plain(key, value)]
@@ -203,7 +202,7 @@ def without(data: bytes, settings: list[Setting], folder: str, root: str = "") -
             raise UnreadableError
         for key in keys:
             # By git, so that comments and the rest of the file stay as they are.
-            _run(["--file", path, "--unset-all", key], root=root)
+            _run(["--file", path, "--unset-all", key], root)
         with open(path, "rb") as file:
             return file.read()
     except OSError:
@@ -213,14 +212,14 @@ def without(data: bytes, settings: list[Setting], folder: str, root: str = "") -
             os.unlink(path)
 
 
-def identity_file() -> dict[str, bytes]:
+def identity_file(root: str) -> dict[str, bytes]:
     """Return the settings file of a home that holds nothing but the user's name and address for commits.
 
     A home is hidden from commands, and git refuses to commit without the two. As a file they give way to what a
     repository's own settings say.
     """
     files = (f"{user_dirs.home()}/.gitconfig", os.path.join(_settings_home(), "git/config"))
-    content = _identity(files, tuple(map(_signature, files)))
+    content = _identity(files, tuple(map(_signature, files)), root)
     return {".gitconfig": content} if content else {}
 
 
@@ -238,14 +237,14 @@ def _signature(path: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4)
-def _identity(files: tuple[str, ...], signatures: tuple[tuple[int, ...], ...]) -> bytes:
+def _identity(files: tuple[str, ...], signatures: tuple[tuple[int, ...], ...], root: str) -> bytes:
     """Read the two settings from files, of which the last that has one counts; `signatures` tell when they changed."""
     found: dict[str, str] = {}
     # The more important file last: its values replace the others.
     for path, signature in zip(reversed(files), reversed(signatures), strict=True):
         if signature:
             with suppress(UnreadableError):
-                output = _run(["--file", path, "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"])
+                output = _run(["--file", path, "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"], root)
                 pairs = (entry.partition("\n") for entry in output.decode("utf-8", "surrogateescape").split("\0")[:-1])
                 found.update({key.partition(".")[2]: value for key, _, value in pairs})
     # A value with a newline would end its line and begin a setting of its own.
