@@ -232,5 +232,5 @@ def test_two_dashes_end_the_options(changed, capsys):
     assert json.loads(run(capsys, "blame", "--json", "--", "-dash"))[0]["text"] == "x"
     for words in (["--", row["id"], "-dash"], [row["id"], "--", "-dash"]):
         assert "+x" in run(capsys, "diff", *words)
-    with pytest.raises(SystemExit):
-        main(["log", "-dash"])
+    assert main(["log", "-dash"]) == 2
+    assert "rye log has no option -dash" in capsys.readouterr().err

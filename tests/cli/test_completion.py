@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rye.cli.table import VERBS
 from rye.cli.verbs.completion import candidates
 
 
@@ -24,6 +25,14 @@ from rye.cli.verbs.completion import candidates
         (["execute", "edit_l"], ["edit_lines"]),
         (["verify", "--tr"], ["--trust"]),
         (["nonsense", "--x"], []),
+        (["grep", "--ig"], ["--ignore-case"]),
+        (["read", "a.txt", "--off"], ["--offset"]),
+        (["mcp", "install", "--client", "cod"], ["codex"]),
+        (["mcp", "in"], ["install"]),
+        (["registry", "push", "--fr"], ["--from"]),
+        (["registry", "push", "--from", "u"], ["user"]),
+        (["log", "--limit", ""], []),
+        (["reg"], ["registry"]),
         (["execute", "rye/file-system/read", "file_path=RE"], []),
     ],
 )
@@ -32,9 +41,7 @@ def test_the_last_word_is_completed(words, expected):
 
 
 def test_an_empty_word_offers_every_verb():
-    from rye.cli.main import verb_names
-
-    assert {*verb_names(), "read", "edit_lines"} <= {*candidates([""])}
+    assert {*VERBS, "read", "edit_lines"} <= {*candidates([""])}
 
 
 def test_bash_completes_an_item_id(tmp_path):
@@ -62,3 +69,8 @@ def test_a_shell_without_a_script_is_refused_in_words(program, shell, code):
     assert (bool(done.returncode), bool(done.stdout)) == (bool(code), not code)
     assert "Traceback" not in done.stderr
     assert ("No completion for 'sh'. Name bash, zsh, fish." in done.stderr) == bool(code)
+
+
+def test_the_help_names_every_client():
+    (client,) = [one.help for one in VERBS["mcp"].options if one.names == ["--client"]]
+    assert sorted(client.partition(": ")[2].split(", ")) == candidates(["mcp", "install", "--client", ""])

@@ -16,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
-from rye.cli import main
+from rye.cli.table import VERBS
 from rye.journal import journal
 from rye.journal.history import History
 from rye.registry import registry
@@ -212,7 +212,7 @@ def words_of(project, words):
 
 def test_each_verb_is_named_once():
     tables = [*WRITES, *NEVER, *ELSEWHERE]
-    assert sorted(tables) == sorted(main._VERBS)
+    assert sorted(tables) == sorted(VERBS)
 
 
 def test_each_tool_is_named_once():

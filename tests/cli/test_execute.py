@@ -55,7 +55,7 @@ def params(done):
 
 
 def test_parameters_are_not_said_to_be_required(here):
-    assert b"required: ITEM\n" in rye("execute", cwd=here).stderr
+    assert b"usage: rye [execute] ITEM [value | name=value" in rye("execute", cwd=here).stderr
 
 
 def test_success_is_0_and_prints_the_tools_text(here):

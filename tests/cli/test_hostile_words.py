@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rye.cli import main
-from rye.cli.rt.main import SUMMARIES
+from rye.cli.rt.table import VERBS as RT_VERBS
+from rye.cli.table import VERBS
 from support.terminal import typed
 
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202e\r"
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
-VERBS = main.verb_names()
 MORE = [
     ("read", f"--{EVIL}"),
     ("read", f"{EVIL}=1"),
@@ -59,7 +58,7 @@ def test_no_word_of_a_command_line_steers_the_terminal(project):
     (project / EVIL / "f").write_text("x\n")
     lines = [(verb, *more) for verb in VERBS for more in ((EVIL,), (EVIL, f"--{EVIL}"), ("--project", EVIL))]
     lines += [tuple(word.replace("{evil}", str(project / EVIL)) for word in line) for line in MORE]
-    lines += [("rt", verb, *more) for verb in SUMMARIES for more in ((EVIL,), ("f", EVIL, EVIL))]
+    lines += [("rt", verb, *more) for verb in RT_VERBS for more in ((EVIL,), ("f", EVIL, EVIL))]
 
     def shown(line):
         module = ("rye.cli.rt.main", *line[1:]) if line[0] == "rt" else ("rye", *line)

@@ -16,7 +16,7 @@ ENV = {**os.environ, "PYTHONPATH": os.path.dirname(rye.__path__[0])}
 def ended(body: str, **given) -> subprocess.CompletedProcess:
     """Run a command whose `main` has this body."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
-    code = f"import atexit, os, sys, threading, time\nfrom rye.cli.main import run\ndef main():\n{lines}\nrun(main)"
+    code = f"import atexit, os, sys, threading, time\nfrom rye.cli.process import run\ndef main():\n{lines}\nrun(main)"
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=ENV, timeout=120, check=False, **given
     )

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rye.cli.rt.main import SUMMARIES
+from rye.cli.rt.table import VERBS
 from support.in_process import rye
 
 
@@ -25,7 +25,7 @@ def test_swe_is_filled_in_for_the_profile(project, profile, said):
 def test_it_names_only_commands_that_there_are(project):
     text = rye("prompt", "swe", cwd=project).stdout.decode()
     named = set(re.findall(r"`rt ([a-z-]+)", text))
-    assert {"open", "scroll", "find", "grep", "grep-file", "edit", "insert", "undo"} <= named <= set(SUMMARIES)
+    assert {"open", "scroll", "find", "grep", "grep-file", "edit", "insert", "undo"} <= named <= set(VERBS)
 
 
 def test_another_name_is_refused_and_json_is_the_response(project):

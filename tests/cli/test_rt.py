@@ -235,7 +235,7 @@ def test_the_seeds_names_for_two_verbs(project, monkeypatch):
     from rye.cli.rt import main as rt_main
 
     called = []
-    monkeypatch.setattr("rye.cli.main.run", lambda run: called.append(run()))
+    monkeypatch.setattr("rye.cli.process.run", lambda run: called.append(run()))
     monkeypatch.setattr(sys, "argv", ["rt-find", "app"])
     monkeypatch.chdir(project)
     rt_main.find_command()
@@ -310,8 +310,8 @@ def test_malformed_words_change_nothing_and_say_what_is_right(project):
     for words, code, said in (
         (("edit", "src/app.py", "2", "1"), 1, "To insert before line 2, use rt insert."),
         (("edit", "src/app.py", "7", "8"), 1, "start_line 7 out of range (1..2)"),
-        (("edit", "src/app.py", "x", "8"), 2, "invalid int value: 'x'"),
-        (("edit", "src/app.py"), 2, "start, end"),
+        (("edit", "src/app.py", "x", "8"), 2, "START is a whole number, not 'x'"),
+        (("edit", "src/app.py"), 2, "usage: rt edit PATH START END"),
         (("edit", "src/ap.py", "1", "1"), 1, "Did you mean src/app.py?"),
         (("insert", "src/app.py", "9"), 1, "line 9 out of range (1..3)"),
         (("insert", "../x", "1"), 2, "Path outside project workspace"),
@@ -321,7 +321,7 @@ def test_malformed_words_change_nothing_and_say_what_is_right(project):
         (("edit", "src/app.py", "-1", "2"), 1, "start_line -1 out of range (1..2)"),
         (("open", "src/app.py:5-"), 1, "start 5 out of range (1..2)"),
         (("grep", "x", "--limit", "0"), 2, "limit: 0 is less than the minimum of 1"),
-        (("find",), 2, "required: pattern\n"),
+        (("find",), 2, "usage: rt find PATTERN"),
         ((), 2, ""),
     ):
         done = rt(*words, cwd=project, stdin=b"text\n")

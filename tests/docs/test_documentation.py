@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.cli import main
+from rye.cli.options import COMMON
+from rye.cli.table import VERBS
 from rye.items import directives, parse, spaces
 from rye.trust import verify
 from rye.trust.signature import form_of
@@ -74,8 +75,8 @@ def test_commands_name_verbs_and_options_that_exist(text):
     joined = text.replace("\\\n", " ")
     for line in re.findall(r"^\$ (?:echo .*\| )?rye (.*)$", joined, re.MULTILINE):
         words = shlex.split(line, comments=True)
-        assert words[0] in main.verb_names(), line
-        options = main.option_names(words[0])
+        assert words[0] in VERBS, line
+        options = {name for one in (*COMMON, *VERBS[words[0]].options) for name in one.names}
         for word in words[1:]:
             if word.startswith("--"):
                 assert word in options, line

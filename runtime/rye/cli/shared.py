@@ -8,19 +8,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.plain_class import Record
-
-if TYPE_CHECKING:
-    import argparse
-
-    Plain = Callable[[Sequence[str]], dict[str, Any] | None]
 
 
 def at_terminal() -> bool:
@@ -79,38 +73,6 @@ _USAGE_CODES = frozenset(
 
 class UnprintedError(OSError):
     """The answer cannot be written to standard output."""
-
-
-class Verb(Record):
-    """One verb.
-
-    Attributes:
-        summary: one sentence for `--help`.
-        build: adds the verb's arguments to its parser.
-        run: does it and returns the exit code; RyeErrors pass through to `rye.cli.main.main`.
-        plain: what the parser makes of words without any option, known without it; None where it must be asked.
-        rest: whether words behind `--` are the argument `rest`, as they stand; else they are parsed like the others.
-        own: parts words into the verb's own options and all others, of which the first is its item; None: all are its own.
-    """
-
-    summary: str
-    build: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    rest: bool = False
-    plain: Plain | None = None
-    own: Callable[[Sequence[str]], tuple[list[str], list[str]]] | None = None
-
-
-def add_project_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--project`."""
-    default = "nearest folder above with .git, or with items in .ai"
-    parser.add_argument("--project", metavar="DIR", help=f"the project root (default: {default})")
-
-
-def add_common_options(parser: argparse.ArgumentParser, json_help: str = "print JSON and nothing else") -> None:
-    """Add `--project` and `--json`, which most verbs have."""
-    add_project_option(parser)
-    parser.add_argument("--json", action="store_true", help=json_help)
 
 
 def project_of(folder: str | None) -> str:

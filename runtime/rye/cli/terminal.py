@@ -26,9 +26,9 @@ _LINE_ID = r"((?:\d+: )?\[LID:[0-9a-z]+\]) "
 _decision = {"when": "auto"}
 
 
-def choose(when: str) -> None:
-    """Set what `--color` said: `auto`, `always` or `never`."""
-    _decision["when"] = when
+def choose(when: str | None) -> None:
+    """Set what `--color` said: `auto`, `always` or `never`; None: `auto`."""
+    _decision["when"] = when or "auto"
 
 
 def has_colour(stream: TextIO) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rye.cli.shared import typed_path
+from rye.cli.table import VERBS
 from rye.errors import UsageError
 from rye.items import schema
 
@@ -46,19 +47,17 @@ def tool_id(word: str, project: str) -> str | None:
 def unknown_verb(word: str, project: str) -> UsageError:
     """Return the refusal of a word that is neither a verb nor a tool's name, with the nearest of both."""
     from rye.call.safe_text import nearest
-    from rye.cli import main
     from rye.items import spaces
 
-    verbs = main.verb_names()
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.served_items("tool", spaces.spaces(project))})
     # What begins so first: `edit` is like `undo_edit`, but nobody means that.
-    close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*verbs, *names], 1)
+    close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*VERBS, *names], 1)
     return UsageError(
         "unknown_verb",
         f"There is no verb or tool {word!r}.",
         f"Did you mean {' or '.join(map(repr, close[:3]))}?"
         if close
-        else f"`rye tools` lists the tools. Verbs: {', '.join(verbs)}.",
+        else f"`rye tools` lists the tools. Verbs: {', '.join(VERBS)}.",
     )
 
 

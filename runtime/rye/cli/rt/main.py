@@ -10,20 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
-SUMMARIES = {
-    "open": "show a window of a file: its first lines, around a line, or from one line to another",
-    "scroll": "show the window below (+) or above (-) the last one of a file",
-    "find": "find files by a part of their name, or by a glob",
-    "grep": "search the files of a folder",
-    "grep-file": "search one file",
-    "edit": "replace lines by the text on standard input, or delete them",
-    "insert": "insert the text on standard input before a line",
-    "create": "make a new file of the text on standard input",
-    "undo": "take back the last edit, or list edits",
-    "completion": "completion of names for bash, zsh and fish",
-}
+
 _EPILOG = """\
 examples:
   rt grep 'def total' src tests      path:line: text; -l for the names of the files alone
@@ -42,9 +31,9 @@ RAGIX_PROFILE=safe-read-only shows patches and applies none; RAGIX_ENABLE_SWE=0 
 
 def command() -> NoReturn:
     """Be the installed command `rt`."""
-    from rye.cli import main as cli_main
+    from rye.cli import process
 
-    cli_main.run(main)
+    process.run(main)
 
 
 def find_command() -> NoReturn:
@@ -58,83 +47,71 @@ def grep_command() -> NoReturn:
 
 
 def _alias(verb: str) -> NoReturn:
-    from rye.cli import main as cli_main
+    from rye.cli import process
 
-    cli_main.run(lambda: main([verb, *sys.argv[1:]]))
+    process.run(lambda: main([verb, *sys.argv[1:]]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     # Not at the top: see the end of this file.
-    from rye.cli import main as cli_main
+    from rye.cli import process
 
     words = list(sys.argv[1:] if argv is None else argv)
-    return cli_main.run_command("rt", lambda: _run(words), as_json="--json" in words)
+    return process.run_command("rt", lambda: _run(words), as_json="--json" in words)
 
 
 def _run(words: list[str]) -> int:
-    from rye.cli import main as cli_main
+    from rye.cli import options, terminal
+    from rye.cli.rt.table import VERBS
 
-    when, words = cli_main.color_before(words)
-    cli_main.choose_color(when)
-    if words == ["--version"]:
-        from rye._version import __version__
+    when, words = options.color_before(words)
+    if not words or words[0] in ("-h", "--help", "-V", "--version"):
+        from rye.cli import pages
 
-        print(f"rt {__version__}")
-        return 0
-    if not words or words[0] in ("-h", "--help"):
-        verb_lines = "\n".join(f"  {name:<11} {summary}" for name, summary in SUMMARIES.items())
-        print(f"usage: rt [--version] [--help] VERB …\n\nverbs:\n{verb_lines}\n\n{_EPILOG}")
+        asked = words[:1] in (["-V"], ["--version"])
+        usage = "usage: rt [--version] [--help] VERB …"
+        print(pages.version("rt") if asked else f"{usage}\n\n{pages.verbs_and(VERBS, _EPILOG)}")
         return 0 if words else 2
     if words[0] == "help":
         return _run([*words[1:2], "--help"])
-    if words[0] == "completion":
-        from rye.cli.rt import completion
-
-        return completion.run(words[1:])
-    return _call(words, when)
-
-
-def _parsed(words: list[str]) -> argparse.Namespace:
-    from rye.cli import main as cli_main
-    from rye.cli.rt.verbs import VERBS, parser_of
-
-    name = words[0]
-    if name not in VERBS:
+    if words[0] not in VERBS:
         from rye.call.safe_text import nearest
         from rye.errors import UsageError
 
-        close = nearest(name, SUMMARIES, 1)
-        hint = f"Did you mean `rt {close[0]}`?" if close else f"Verbs: {', '.join(SUMMARIES)}."
-        raise UsageError("unknown_verb", f"There is no verb {name!r}.", hint)
-    args = cli_main.without_options(VERBS[name].plain, words[1:])
-    if args is not None:
-        return args
-    parser = parser_of(name)
-    parser.description = f"{SUMMARIES[name][0].upper()}{SUMMARIES[name][1:]}."
-    return cli_main.parsed(parser, words[1:])
+        close = nearest(words[0], VERBS, 1)
+        hint = f"Did you mean `rt {close[0]}`?" if close else f"Verbs: {', '.join(VERBS)}."
+        raise UsageError("unknown_verb", f"There is no verb {words[0]!r}.", hint)
+    args = options.parse(f"rt {words[0]}", VERBS[words[0]], words[1:])
+    if args.help:
+        from rye.cli import pages
+
+        print(pages.of_verb(f"rt {words[0]}", VERBS[words[0]]))
+        return 0
+    terminal.choose(args.color or when)
+    if words[0] == "completion":
+        from rye.cli.verbs import completion
+
+        return completion.printed("rt", args, lambda typed: completion.candidates(typed, VERBS))
+    return _call(words[0], args)
 
 
-def _call(words: list[str], when: str | None) -> int:
-    """Make the calls of a command, one after the other, and print each answer; `when` is what stood before it of colours."""
-    from rye.cli import main as cli_main
-
-    args = _parsed(words)
-    cli_main.choose_color(getattr(args, "color", None) or when)
+def _call(name: str, args: SimpleNamespace) -> int:
+    """Make the calls of a verb, one after the other, and print each answer."""
     from rye import api
     from rye.cli.rt import printing as rt_printing
-    from rye.cli.rt.verbs import VERBS
+    from rye.cli.rt.table import VERBS
+    from rye.cli.rt.verbs import CALLS
     from rye.cli.shared import answer_stream, project_to_work_in
 
     args.project = project_to_work_in(args.project)
     with answer_stream() as answer:
         printing = rt_printing.Printing(answer, as_json=args.json, names_only=getattr(args, "files", False))
-        verb = VERBS[words[0]]
-        for parameters in verb.calls(args):
+        for parameters in CALLS[name](args):
             following: dict[str, Any] | None = parameters
             while following is not None:
-                response = api.execute(verb.tool, following, project_path=args.project)
-                following = printing.show(words[0], response, following)
+                response = api.execute(VERBS[name].module, following, project_path=args.project)
+                following = printing.show(name, response, following)
         printing.close()
     return printing.code
 

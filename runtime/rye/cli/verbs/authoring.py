@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import (
-    EXIT_NO,
-    EXIT_OK,
-    Verb,
-    add_common_options,
-    harmless,
-    print_json,
-    printable,
-    project_of,
-    project_to_work_in,
-)
+from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, print_json, printable, project_of, project_to_work_in
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
 from rye.items.targets import Target
 
-_LINT_EPILOG = """\
-A TARGET is an item id, a file, a folder or a glob; without one, every tool of the project. Nothing is run, and the files need
-not be signed. One line for each finding: path:line: code message. Exit code 0 if there is none, 1 if there is, 2 for no tool.
 
-examples:
-  rye lint                                    every tool of the project
-  rye lint my/text/word_count                 one, by its id
-  rye lint .ai/tools/my --json                a folder; findings as JSON
-  rye lint --all                              those of the user's space and of the system bundle too
-"""
-
-_NEW_EPILOG = """\
-Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py; no file is overwritten.
-
-examples:
-  rye new tool my/text/word_count
-  rye new tool my/text/word_count --runtime bash
-"""
-
-
-def _build_lint(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye lint [TARGET… | --all] [--project DIR] [--json]"
-    parser.epilog = _LINT_EPILOG
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="item id, file, folder or glob")
-    parser.add_argument("--all", action="store_true", help="every tool of every space")
-    add_common_options(parser, "print a list of findings, and nothing else")
-
-
-def _build_new(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye new tool ID [--runtime python|bash|node|http] [--project DIR] [--json]"
-    parser.epilog = _NEW_EPILOG
-    parser.add_argument("kind", choices=("tool",), help="what to make")
-    parser.add_argument("item_id", metavar="ID", help="category and name, such as my/text/word_count")
-    parser.add_argument(
-        "--runtime", metavar="R", choices=tuple(KINDS), default="python", help="python (default), bash, node or http"
-    )
-    add_common_options(parser, "print what was made as JSON, and nothing else")
-
-
-def _lint(args: argparse.Namespace) -> int:
+def run_lint(args: SimpleNamespace) -> int:
+    """Run `rye lint`; return its exit code."""
     tools = _tools(args)
     rows = [row for target in tools for row in _findings(target)]
     if args.json:
@@ -85,7 +38,7 @@ def _lint(args: argparse.Namespace) -> int:
     return EXIT_NO if rows else EXIT_OK
 
 
-def _tools(args: argparse.Namespace) -> list[Target]:
+def _tools(args: SimpleNamespace) -> list[Target]:
     if args.all and args.targets:
         raise UsageError("bad_targets", "Give targets, or --all; not both.", "")
     search_path = spaces.spaces(project_of(args.project))
@@ -108,7 +61,8 @@ def _findings(target: Target) -> Iterator[dict[str, Any]]:
         yield {"path": target.text, "item_id": target.item_id, **found._asdict()}
 
 
-def _new(args: argparse.Namespace) -> int:
+def run_new(args: SimpleNamespace) -> int:
+    """Run `rye new`; return its exit code."""
     # Not in a home: its `.ai` is the user's own space, and a folder of tests would lie beside it.
     made = new_tool(args.item_id, project_to_work_in(args.project), args.runtime)
     if args.json:
@@ -123,9 +77,3 @@ Next, in the project's folder:
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
   rye {made.item_id} {KINDS[args.runtime].example}""")
     return EXIT_OK
-
-
-VERBS = {
-    "lint": Verb("Check that tools are well made: metadata, schema, docstring, imports, size.", _build_lint, _lint),
-    "new": Verb("Make a new tool to begin with, and a test of it.", _build_new, _new),
-}

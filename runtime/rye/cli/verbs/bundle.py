@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from rye._version import __version__
 from rye.cli import words
-from rye.cli.shared import (
-    EXIT_OK,
-    EXIT_TRUST,
-    Verb,
-    add_common_options,
-    harmless,
-    print_json,
-    print_table,
-    project_of,
-    require_person_or_key,
-)
+from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_json, print_table, project_of, require_person_or_key
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
 from rye.items import bundles, lockfiles, release_list, spaces
@@ -31,30 +20,9 @@ from rye.journal import own_files
 from rye.journal.own_files import OwnFile
 from rye.trust import keys, signature
 
-_BUNDLE_EPILOG = """\
-A bundle is a folder `.ai` with a signed manifest: the list of its items and their digests. Nothing of a bundle is served
-unless the manifest is good and lists the very file.
 
-examples:
-  rye bundle verify                                          the system bundle
-  rye bundle release --key KEY.pem                           list every file of the package rye, before its wheel is built
-  rye bundle create --folder src/mine/.ai --id mine --version 1.0.0 --description "My tools" --key KEY.pem
-"""
-
-
-def _build_bundle(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = _BUNDLE_EPILOG
-    parser.add_argument("action", choices=("create", "verify", "inspect", "release"), help="what to do")
-    parser.add_argument("--folder", metavar="DIR", help="the bundle's .ai folder (verify, inspect: default the system's)")
-    parser.add_argument("--id", default="rye", help="the bundle's id (default: rye)")
-    parser.add_argument("--version", default="0.0.0", help="create: the bundle's version (default: 0.0.0)")
-    parser.add_argument("--type", default="bundle", help="create: what kind of bundle (default: bundle)")
-    parser.add_argument("--description", default="", help="create: one line about it")
-    parser.add_argument("--key", metavar="PEM", help="create: the private key to sign with")
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
-
-
-def _run_bundle(args: argparse.Namespace) -> int:
+def run_bundle(args: SimpleNamespace) -> int:
+    """Run `rye bundle`; return its exit code."""
     if args.folder is None and (args.action == "create" or args.id != "rye"):
         # It is the installed package's: what was meant is a folder of the user's own.
         raise UsageError(
@@ -73,7 +41,7 @@ def _run_bundle(args: argparse.Namespace) -> int:
     return _inspect(space, args) if args.action == "inspect" else _verify(space, args)
 
 
-def _create(space: Space, args: argparse.Namespace) -> int:
+def _create(space: Space, args: SimpleNamespace) -> int:
     require_person_or_key("sign a bundle manifest", args.key, key_option=True)
     # One timestamp for the manifest and its signature line.
     facts = {"id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": _now()}
@@ -87,7 +55,7 @@ def _create(space: Space, args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _release(args: argparse.Namespace) -> int:
+def _release(args: SimpleNamespace) -> int:
     """Write the signed list of the package's files."""
     require_person_or_key("sign a release", args.key, key_option=True)
     now, path = _now(), release_list.path_of()
@@ -113,12 +81,12 @@ def _write_signed(
     own_files.write([OwnFile(one, data) for one, data in files.items()], "rye/cli/bundle", [project_of(None), above])
 
 
-def _load(space: Space, args: argparse.Namespace) -> Any:
+def _load(space: Space, args: SimpleNamespace) -> Any:
     store = spaces.trust_store(spaces.spaces(os.getcwd()))
     return bundles.read(spaces.read_file(space, f"bundles/{args.id}/manifest.yaml"), args.id, store)
 
 
-def _inspect(space: Space, args: argparse.Namespace) -> int:
+def _inspect(space: Space, args: SimpleNamespace) -> int:
     manifest = _load(space, args)
     key = manifest.verified.key
     rows = [
@@ -134,7 +102,7 @@ def _inspect(space: Space, args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _verify(space: Space, args: argparse.Namespace) -> int:
+def _verify(space: Space, args: SimpleNamespace) -> int:
     """Compare the items in the bundle with those that its manifest lists, in both directions."""
     rows = _verdicts(space, args)
     bad = [row for row in rows if row["verdict"] != "valid"]
@@ -146,7 +114,7 @@ def _verify(space: Space, args: argparse.Namespace) -> int:
     return EXIT_TRUST if bad else EXIT_OK
 
 
-def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
+def _verdicts(space: Space, args: SimpleNamespace) -> list[dict[str, Any]]:
     manifest = _load(space, args)
     store = spaces.trust_store(spaces.spaces(os.getcwd()))
     rows: list[dict[str, Any]] = []
@@ -173,13 +141,8 @@ def _verdicts(space: Space, args: argparse.Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _build_lock(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "From then on the tool runs here only with exactly these digests.\n\nexample:\n  rye lock my/tools/report"
-    parser.add_argument("item_id", help="the tool to pin")
-    add_common_options(parser, "print the lockfile's path and content as JSON")
-
-
-def _run_lock(args: argparse.Namespace) -> int:
+def run_lock(args: SimpleNamespace) -> int:
+    """Run `rye lock`; return its exit code."""
     project = project_of(args.project)
     tool, chain = executor.chain_of(words.tool_id(args.item_id, project) or args.item_id, project)
     record = lockfiles.write(project, tool.id, tool.version, chain)
@@ -189,9 +152,3 @@ def _run_lock(args: argparse.Namespace) -> int:
     else:
         print(harmless(f"Locked {tool.id} {tool.version}: {path}"))
     return EXIT_OK
-
-
-VERBS = {
-    "bundle": Verb("Create, verify or inspect a bundle's signed manifest.", _build_bundle, _run_bundle),
-    "lock": Verb("Pin a tool to the digests of its whole chain.", _build_lock, _run_lock),
-}

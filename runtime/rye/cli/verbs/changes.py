@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 from rye.call import command_channel
 from rye.cli import terminal
 from rye.cli.shared import (
     EXIT_OK,
-    Verb,
-    add_common_options,
-    add_project_option,
     harmless,
     print_json,
     print_table,
@@ -33,22 +30,8 @@ from rye.provenance import blame, exports, patch, points, timeline
 from rye.workspace.workspace import Workspace
 
 
-def _build_log(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = """\
-  rye log                the newest 20 changes
-  rye log src/app.py     those of one file
-  rye log --new          what came since the last `rye log --new`
-  rye log --json | jq -r '.[].id'
-`rye diff ID` shows a change, `rye undo entry_id=ID` takes it back."""
-    parser.add_argument("path", nargs="?", metavar="FILE", help="only the changes of this file, also under earlier names")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="most changes to show (default 20)")
-    parser.add_argument("--since", metavar="ID", help="only what was changed after this change")
-    parser.add_argument("--new", action="store_true", help="only what was changed since the last `rye log --new`")
-    parser.add_argument("--actor", metavar="TEXT", help="only changes by callers whose name holds this")
-    add_common_options(parser)
-
-
-def _log(args: argparse.Namespace) -> int:
+def run_log(args: SimpleNamespace) -> int:
+    """Run `rye log`; return its exit code."""
     with _workspace(args.project) as ws:
         past = history.History(ws)
         rows = list(past)
@@ -90,21 +73,8 @@ def _in_table(one: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _build_diff(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = """\
-  rye diff               the last change
-  rye diff ID            one change
-  rye diff ID..          everything that was changed after ID, until now
-  rye diff ID..ID        what was changed after the first, up to the second and with it
-  rye diff --new         what was changed since the last `rye log --new`
-The answer is a patch in git's form: `rye diff ID | git apply -R` works where undo is not at hand."""
-    parser.add_argument("points", nargs="?", metavar="ID[..ID]", default="", help="see below")
-    parser.add_argument("path", nargs="?", metavar="FILE", help="only this file")
-    parser.add_argument("--new", action="store_true", help="see below")
-    add_common_options(parser)
-
-
-def _diff(args: argparse.Namespace) -> int:
+def run_diff(args: SimpleNamespace) -> int:
+    """Run `rye diff`; return its exit code."""
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
         changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
@@ -167,17 +137,8 @@ def _place(rows: list[Row], entry_id: str) -> int:
     )
 
 
-def _build_blame(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = """\
-  rye blame src/app.py               each line with its change, who made it and when
-  rye blame --agent-trace src/*.py   the same of several files as JSON, for other programs
-A line stays its writer's when it moves, is indented anew or formatted. "-" is older than the record: `git blame` knows more."""
-    parser.add_argument("path", metavar="FILE", nargs="+", help="a file; with --agent-trace several")
-    parser.add_argument("--agent-trace", action="store_true", help="print an Agent Trace record (version 0.1.0) of the files")
-    add_common_options(parser)
-
-
-def _blame(args: argparse.Namespace) -> int:
+def run_blame(args: SimpleNamespace) -> int:
+    """Run `rye blame`; return its exit code."""
     with _workspace(args.project) as ws:
         paths = [_from_root(ws, path) for path in args.path]
         files = [(path, blame.of_file(ws, path)) for path in paths]
@@ -247,16 +208,8 @@ def _from_root(ws: Workspace, path: str) -> str:
     return typed_path(os.path.normpath(path), ws.real)
 
 
-def _build_review(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = """\
-  rye review             open the address that it prints in a browser
-It needs a terminal: the address that it prints opens the pages for whoever has it, once, and a key is approved on them with a
-code that is shown here. The pages load nothing from elsewhere. Press ? on a page for its keys."""
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port to listen at (default: any free one)")
-    add_project_option(parser)
-
-
-def _review(args: argparse.Namespace) -> int:
+def run_review(args: SimpleNamespace) -> int:
+    """Run `rye review`; return its exit code."""
     # Where a program reads what is printed, it would have the address, and with it what the user may do.
     require_person("open the pages")
     require_extra("review", "starlette", "uvicorn")
@@ -271,11 +224,3 @@ def _review(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("Ended.", file=sys.stderr)
     return EXIT_OK
-
-
-VERBS = {
-    "log": Verb("Show what was changed in the project: by tools, by commands, and by others in between.", _build_log, _log),
-    "diff": Verb("Show a recorded change, or what differs between two points of the record.", _build_diff, _diff),
-    "blame": Verb("Show who wrote each line of a file: which change, by which caller, and when.", _build_blame, _blame),
-    "review": Verb("Show what was changed on pages of this machine, and take it back there.", _build_review, _review),
-}

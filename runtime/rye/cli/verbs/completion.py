@@ -1,105 +1,104 @@
-"""`rye completion`: shell completion of verbs, options, item ids, parameter names and files."""
+"""`rye completion` and `rt completion`: what completes the words of a shell's line."""
 
 from __future__ import annotations
 
-import argparse
 import os
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 
-from rye.cli.shared import EXIT_OK, Verb
+from rye.cli import options
+from rye.cli.options import Verb
+from rye.cli.shared import EXIT_OK
+from rye.cli.table import VERBS
 from rye.errors import UsageError
 
+# COMMAND is the command's name.
 _SCRIPTS = {
     "bash": """\
-_rye() {
+_COMMAND() {
     local IFS=$'\\n'
-    COMPREPLY=($(rye completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    COMPREPLY=($(COMMAND completion --words "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
     [[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
     [[ ${#COMPREPLY[@]} -eq 0 ]] && compopt -o default
 }
-complete -F _rye rye
+complete -F _COMMAND COMMAND
 """,
     "zsh": """\
-#compdef rye
-_rye() {
+#compdef COMMAND
+_COMMAND() {
     local -a found
-    found=(${(f)"$(rye completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+    found=(${(f)"$(COMMAND completion --words "${(@)words[2,CURRENT]}" 2>/dev/null)"})
     if (( $#found )); then compadd -S '' -- $found; else _files; fi
 }
-compdef _rye rye
+compdef _COMMAND COMMAND
 """,
     "fish": """\
-function __rye_words
-    set -l found (rye completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+function __COMMAND_words
+    set -l found (COMMAND completion --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
     if test -n "$found"
         printf '%s\\n' $found
     else
         __fish_complete_path (commandline -ct)
     end
 end
-complete -c rye -f -a '(__rye_words)'
+complete -c COMMAND -f -a '(__COMMAND_words)'
 """,
 }
-_EPILOG = """\
-bash: eval "$(rye completion bash)"      in ~/.bashrc
-zsh:  eval "$(rye completion zsh)"       in ~/.zshrc, after compinit
-fish: rye completion fish | source       in ~/.config/fish/config.fish"""
 
 
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    parser.add_argument("shell", nargs="?", choices=tuple(_SCRIPTS), help="print the script for this shell")
-    parser.add_argument("--words", nargs=argparse.REMAINDER, help="print what can stand for the last of these words")
+def run_completion(args: SimpleNamespace) -> int:
+    """Run `rye completion`; return its exit code."""
+    return printed("rye", args, candidates)
 
 
-def _run(args: argparse.Namespace) -> int:
-    if args.words is not None:
-        print("\n".join(candidates(args.words)))
-    else:
-        shell = args.shell or os.path.basename(os.environ.get("SHELL", "")) or "bash"
-        if shell not in _SCRIPTS:
-            raise UsageError("unknown_shell", f"No completion for {shell!r}.", f"Name {', '.join(_SCRIPTS)}.")
-        print(_SCRIPTS[shell], end="")
+def printed(command: str, args: SimpleNamespace, found: Callable[[list[str]], list[str]]) -> int:
+    """Print a shell's script for a command, or what can stand for the last of `--words`; return the exit code."""
+    if args.words:
+        print("\n".join(found(args.words)))
+        return EXIT_OK
+    shell = args.shell or os.path.basename(os.environ.get("SHELL", "")) or "bash"
+    if shell not in _SCRIPTS:
+        raise UsageError("unknown_shell", f"No completion for {shell!r}.", f"Name {', '.join(_SCRIPTS)}.")
+    print(_SCRIPTS[shell].replace("COMMAND", command), end="")
     return EXIT_OK
 
 
-def candidates(words: list[str]) -> list[str]:
-    """Return what can stand for the last word of a command line (without `rye` itself), sorted; [] leaves it to files."""
-    from rye.cli import main
-
+def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]:
+    """Return what can stand for the last word of a command line (without the command), sorted; [] leaves it to files."""
     last = words[-1] if words else ""
-    # No module beyond argparse is loaded for a verb: the shell waits for this at each Tab.
+    own = verbs is VERBS
     if len(words) <= 1:
-        # Names of tools too, and their ids once the word has a slash.
-        return _starting(_tool_ids() if "/" in last else [*main.verb_names(), *_short_names()], last)
-    if words[0] == "help" and len(words) == 2:
-        return _starting([*main.verb_names(), *_short_names()], last)
-    if words[0] not in main.verb_names():
+        known = [*(() if "/" in last else verbs), *(_things("tool", last) if own else ())]
+    else:
         # `rye read …` is `rye execute read …`.
-        words = ["execute", *words]
-    if words[0] == "load" and not last.startswith("-"):
-        return _starting(_load_words(words), last)
-    if words[0] == "execute" and len(words) == 2 and not last.startswith("-"):
-        return _starting([*_ids("tool", "knowledge", "directive"), *(() if "/" in last else _short_names())], last)
-    if words[0] == "lock" and len(words) == 2 and not last.startswith("-"):
-        return _starting(_tool_ids(), last)
-    if words[0] == "execute" and not last.startswith("-") and "=" not in last:
-        return _starting([f"{name}=" for name in _parameters(words[1])], last)
-    if words[0] in ("verify", "sign") and not last.startswith("-"):
-        return _starting(_tool_ids(), last)
-    return _starting(main.option_names(words[0]), last) if last.startswith("-") else []
+        words = words if words[0] in verbs or not own else ["execute", *words]
+        known, kind = options.completed(verbs[words[0]], words[1:]) if words[0] in verbs else ([], "")
+        known = [*known, *_things(kind, last)]
+        if words[0] == "load" and len(words) == 3:
+            known = _ids(words[1]) if words[1] in _TYPES else []
+        elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
+            form = "--{}" if last[:1] == "-" else "{}="
+            known += [form.format(name.replace("_", "-") if last[:1] == "-" else name) for name in _parameters(words[1])]
+    return sorted({name for name in known if name.startswith(last)})
 
 
-def _starting(names: list[str], start: str) -> list[str]:
-    return sorted(name for name in names if name.startswith(start))
+_TYPES = ("tool", "knowledge", "directive")
 
 
-def _tool_ids() -> list[str]:
-    return _ids("tool")
+def _things(kind: str, last: str) -> Sequence[str]:
+    """Return the names of one kind, as `Option.completes` says it."""
+    if kind == "client":
+        from rye.mcp_server.client_config import CLIENTS
 
-
-def _short_names() -> list[str]:
-    """Return the last parts of the tools' ids, which stand for a tool alone."""
-    return sorted({item_id.rpartition("/")[2] for item_id in _tool_ids()})
+        return [*CLIENTS]
+    if kind == "type":
+        return _TYPES
+    if kind in ("tool", "verb", "id"):
+        # The last part of a tool's id stands for it alone; whole ids come once the word has a slash.
+        tools = _ids(*(_TYPES if kind == "tool" and "/" in last else _TYPES[:1]))
+        short = {item_id.rpartition("/")[2] for item_id in tools} if "/" not in last and kind != "id" else ()
+        return [*(VERBS if kind == "verb" else ()), *short, *(tools if "/" in last or kind == "id" else ())]
+    return ()
 
 
 def _ids(*types: str) -> list[str]:
@@ -108,12 +107,6 @@ def _ids(*types: str) -> list[str]:
 
     search_path = spaces.spaces(find_root(os.getcwd()))
     return sorted({item_id for item_type in types for item_id, _, _ in spaces.served_items(item_type, search_path)})
-
-
-def _load_words(words: list[str]) -> list[str]:
-    """Return the types, then the ids of the type that was given."""
-    types = ["tool", "knowledge", "directive"]
-    return types if len(words) == 2 else _ids(words[1]) if len(words) == 3 and words[1] in types else []
 
 
 def _parameters(item_id: str) -> list[str]:
@@ -128,6 +121,3 @@ def _parameters(item_id: str) -> list[str]:
     except RyeError:
         return []
     return list(tool.schema.get("properties", {}))
-
-
-VERBS = {"completion": Verb("Print a shell's completion script.", _build, _run)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import stat
@@ -11,10 +10,11 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.cli import terminal
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, install_command, print_json, printable, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, print_json, printable, project_of
 from rye.config import layers, settings, stored_state, user_dirs, yaml_files
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
@@ -298,13 +298,8 @@ _PARTS: tuple[Callable[[str], Iterator[Finding]], ...] = (
 _SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
 
 
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "Exit code 0 when nothing is a problem, 1 otherwise; a note is no problem."
-    parser.add_argument("--project", metavar="DIR", help="the project root (default: nearest folder above with .ai or .git)")
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON, and nothing else")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_doctor(args: SimpleNamespace) -> int:
+    """Run `rye doctor`; return its exit code."""
     found = findings(project_of(args.project))
     problems = sum(one.status == "problem" for one in found)
     if args.json:
@@ -319,6 +314,3 @@ def _run(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     print(f"{problems} problem{'' if problems == 1 else 's'}.", file=sys.stderr)
     return EXIT_NO if problems else EXIT_OK
-
-
-VERBS = {"doctor": Verb("Check this machine: sandbox, programs, keys, clients; each problem with its fix.", _build, _run)}

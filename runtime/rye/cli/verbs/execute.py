@@ -6,83 +6,29 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
-from rye.cli.shared import (
-    Verb,
-    add_project_option,
-    answer_stream,
-    at_terminal,
-    exit_code,
-    harmless,
-    print_json,
-    printable,
-    project_to_work_in,
-)
+from rye.cli.shared import answer_stream, at_terminal, exit_code, harmless, print_json, printable, project_to_work_in
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
-    import argparse
+    from types import SimpleNamespace
 
     from rye.executor.executor import Prepared
 
 # Characters at the end of what was shown.
 _REMEMBERED = 1 << 16
 _DAY = 86_400
-_EPILOG = """\
-A word is name=value, name=@file (the file's text; @- is standard input), name:=json, --name value (a switch: --name), or a
-bare value. Bare values fill the required parameters in their order, then path, root or file_path. Behind -- a word is a
-value unless it begins with a parameter's name. A tool goes by its id or by its last part; `rye ITEM …` is short for
-`rye execute ITEM …`.
-
-examples:
-  rye read README.md limit=20
-  rye edit_lines a.py changes='[{"line_id": "a1b2c3", "new_content": "x = 1"}]'
-  rye write a.py content=@draft.py
-  rye bash 'python -m pytest -q' timeout=600
-  rye execute rye/core/signing-and-trust --type knowledge
-  echo '{"file_path": "a.py", "content": "x = 1\\n"}' | rye execute rye/file-system/write --params -
-"""
 
 
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "rye [execute] ITEM [value | name=value | --name value …] [--type T] [--params JSON|@file|-]\n"
-        "           [--project DIR] [--dry-run] [--json]"
-    )
-    parser.epilog = _EPILOG
-    parser.add_argument("item_id", metavar="ITEM", help="the item's id or short name, such as read (see `rye search`)")
-    parser.add_argument(
-        "--type",
-        metavar="T",
-        choices=("tool", "knowledge", "directive"),
-        default="tool",
-        help="what the id names: tool (default), knowledge or directive",
-    )
-    parser.add_argument(
-        "values",
-        nargs="*",
-        default=[],
-        metavar="value | name=value",
-        help="a parameter; wins over --params. A path is tried from the current folder, then from the project root",
-    )
-    parser.add_argument("--params", metavar="JSON|@file|-", help="all parameters: JSON, a file, or stdin")
-    add_project_option(parser)
-    parser.add_argument(
-        "--dry-run", action="store_true", help="verify, validate and confine, but do not run; a tool's own dry_run"
-    )
-    parser.add_argument("--allow-unsigned", action="store_true", help="run an unsigned tool you are building (terminal only)")
-    parser.add_argument("--json", action="store_true", help="print the whole response as JSON, and nothing else")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_execute(args: SimpleNamespace) -> int:
+    """Run `rye execute`; return its exit code."""
     from rye import api
     from rye.executor import executor
 
@@ -116,7 +62,7 @@ def _run(args: argparse.Namespace) -> int:
     return exit_code(response)
 
 
-def _item_id(args: argparse.Namespace, project: str) -> str:
+def _item_id(args: SimpleNamespace, project: str) -> str:
     """Return the id of the item that was typed; what `rye execute` cannot find stays as it is, for the call to refuse."""
     found = words.tool_id(args.item_id, project) if args.type == "tool" else None
     if found is None and args.short and "/" not in args.item_id:
@@ -182,7 +128,7 @@ def _require_person() -> None:
         )
 
 
-def _prepared(args: argparse.Namespace, item_id: str, project: str) -> Prepared | None:
+def _prepared(args: SimpleNamespace, item_id: str, project: str) -> Prepared | None:
     """Return the tool whose schema types the words, admitted once; None where it is refused."""
     from rye.executor import executor
 
@@ -195,7 +141,7 @@ def _prepared(args: argparse.Namespace, item_id: str, project: str) -> Prepared 
         return None
 
 
-def _parameters(args: argparse.Namespace, item_id: str, project: str, prepared: Prepared | None) -> dict[str, Any]:
+def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Prepared | None) -> dict[str, Any]:
     parameters = _json_parameters(args.params) if args.params is not None else {}
     if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
         schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
@@ -307,33 +253,3 @@ def _print_text(text: object, stream: TextIO) -> None:
     if terminal.has_colour(stream):
         shown = terminal.painted(shown)
     print(shown, end="" if shown.endswith("\n") or not shown else "\n", file=stream)
-
-
-_SUMMARY = "Run a tool (verified, its parameters validated, its paths confined), read knowledge, or fill in a directive."
-
-
-def _plain(words: Sequence[str]) -> dict[str, Any]:
-    chosen = {"type": "tool", "params": None, "project": None, "color": None}
-    return {"item_id": words[0], "values": list(words[1:]), **chosen, **dict.fromkeys(_SWITCHES, False)}
-
-
-_SWITCHES = ("dry_run", "allow_unsigned", "json")
-_OWN = ("--type", "--params", "--project", "--color", *(f"--{name.replace('_', '-')}" for name in _SWITCHES), "--help", "-h")
-
-
-def _own(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Part words into options of `rye execute`, with their values, and all others."""
-    own, others, left = list[str](), list[str](), list(words)
-    while left:
-        word = left.pop(0)
-        if word.partition("=")[0] not in _OWN:
-            others.append(word)
-            continue
-        own.append(word)
-        if word in _OWN[:4] and left:
-            own.append(left.pop(0))
-    # An option before the item is no tool's.
-    return (list(words), []) if others[:1] and others[0][:1] == "-" else (own, others)
-
-
-VERBS = {"execute": Verb(_SUMMARY, _build, _run, rest=True, plain=_plain, own=_own)}

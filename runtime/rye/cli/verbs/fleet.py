@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 import time
+from types import SimpleNamespace
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, harmless, print_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, print_json
 from rye.errors import UsageError
 from rye.fleet import driver, job_file, results
 from rye.fleet.driver import Progress
 
-_EPILOG = """\
-A job file has one JSON object a line: a workspace (relative to the file) and the calls to make in it, one after the other:
 
-  {"workspace": "w/1", "calls": [
-     {"item_id": "rye/file-system/edit_lines",
-      "parameters": {"file_path": "a.py", "changes": [{"find": "old", "replace": "new"}]}},
-     {"item_id": "rye/bash/bash", "parameters": {"command": "python -m pytest -q"}, "repeat": true}]}
-
-  (all on one line). More fields of a job: "id" (your name for it), "on_error": "stop" (default) or "continue",
-  "repeat": true for all its calls.
-
-What holds:
-  Each edit lands once, whatever dies and however often a job is handed out again: the journal knows the call.
-  A command (bash, other signers' tools) that was cut off is reported as "unknown". It is run again only with "repeat": true.
-  Jobs of one workspace run one after the other, in the order of the file. Workspaces run beside each other.
-  Results are JSON lines, in the order in which jobs end; "status" is done, failed or unknown.
-  Ctrl-C ends what runs and keeps the results; --resume does the rest, and repeats nothing that was done.
-
-examples:
-  rye fleet run jobs.jsonl --out results.jsonl
-  rye fleet run jobs.jsonl --out results.jsonl --resume
-  rye fleet run jobs.jsonl --scheduler tls://10.0.0.1:8786 --out results.jsonl
-
-Workers of a cluster need this package, the workspaces, and one shared USER_SPACE: it holds the journals. Whoever reaches a Dask
-scheduler can run programs on its workers: use TLS. Exit codes: 0 all done, 1 some failed or unknown, 2 usage, 130 Ctrl-C."""
-
-
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye fleet run JOBS.jsonl [--workers N | --scheduler ADDRESS] [--out RESULTS.jsonl] [--resume] [--json]"
-    parser.epilog = _EPILOG
-    parser.add_argument("action", choices=["run"], help="run the jobs of a file")
-    parser.add_argument("jobs", metavar="JOBS.jsonl", help="a file of jobs, one JSON object a line")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes on this machine (default: one for each processor)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="use the workers of this Dask scheduler")
-    parser.add_argument("--out", metavar="FILE", help="a new file for the results (default: standard output)")
-    parser.add_argument("--resume", action="store_true", help="go on with the run whose results --out names")
-    parser.add_argument("--json", action="store_true", help="print the counts at the end as JSON; goes with --out")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_fleet(args: SimpleNamespace) -> int:
+    """Run `rye fleet`; return its exit code."""
     if (args.resume or args.json) and not args.out:
         raise UsageError("bad_option", "--resume and --json go with --out.", "Name the file of the results with --out.")
     if args.workers is not None and args.scheduler:
@@ -110,6 +73,3 @@ class _Shown:
         if self._open:
             print(file=sys.stderr)
             self._open = False
-
-
-VERBS = {"fleet": Verb("Run calls in many workspaces, on many processes; each edit lands once.", _build, _run)}

@@ -1,49 +1,34 @@
-"""`rye help`: a verb's help, a tool's own help from its signed schema, and the manual page, all from what the parsers say."""
+"""`rye help`: a verb's help, a tool's own help from its signed schema."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
-from rye.cli import terminal, words
-from rye.cli.shared import EXIT_OK, Verb, add_common_options, harmless, print_json, printable, project_of
+from rye.cli import options, pages, terminal, words
+from rye.cli.shared import EXIT_OK, harmless, print_json, printable, project_of
+from rye.cli.table import VERBS
 from rye.items import schema
 
-_EPILOG = """\
-examples:
-  rye help                   the verbs
-  rye help execute           a verb; so does `rye execute --help`
-  rye help edit_lines        a tool: its parameters, and what its signed text says; so does `rye edit_lines --help`
-  rye help --man > rye.1     the manual page
-"""
 _WIDTH = 100
 _INDENT = 2
 _OPTIONS = "--params JSON|@file|-, --project DIR, --dry-run, --json, --color WHEN; `rye help execute` explains them."
 
 
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye help [VERB | TOOL] [--man] [--project DIR] [--json]"
-    parser.epilog = _EPILOG
-    parser.add_argument("name", nargs="?", metavar="VERB | TOOL", help="a verb, or a tool's id or short name")
-    parser.add_argument("--man", action="store_true", help="print the manual page of rye, in the form that `man` reads")
-    add_common_options(parser, "print a tool's schema, or the verbs, as JSON and nothing else")
-
-
-def _run(args: argparse.Namespace) -> int:
-    from rye.cli import main
-
+def run_help(args: SimpleNamespace) -> int:
+    """Run `rye help`; return its exit code."""
     if args.man:
-        print(manual(), end="")
+        print(pages.manual(), end="")
     elif args.name is None and args.json:
-        print_json({"verbs": main.summaries()})
+        print_json({"verbs": {name: verb.summary for name, verb in VERBS.items()}})
     elif args.name is None:
-        main.top_parser().print_help()
-    elif args.name in main.verb_names():
-        main.parser_of(args.name, main.verb_of(args.name)).print_help()
+        print(pages.overview())
+    elif args.name in VERBS:
+        print(pages.of_verb(f"rye {args.name}", VERBS[args.name]))
     else:
         project = project_of(args.project)
         item_id = words.tool_id(args.name, project)
@@ -59,11 +44,8 @@ def explain_tool(typed: Sequence[str], *, short: bool) -> int:
     Raises:
         RyeError: the tool is not there, or not verified; nothing of its text is shown then.
     """
-    from rye.cli import main
-
-    parser = main.parser_of("execute", main.verb_of("execute"))
-    args = main.parsed(parser, [word for word in typed if word not in ("-h", "--help")])
-    terminal.choose(args.color or "auto")
+    args = options.parse("rye execute", VERBS["execute"], [word for word in typed if word not in ("-h", "--help")])
+    terminal.choose(args.color)
     project = project_of(args.project)
     item_id = words.tool_id(args.item_id, project)
     if item_id is None and short:
@@ -146,82 +128,3 @@ def _facts(part: Mapping[str, Any], *, required: bool) -> str:
     if "default" in part:
         facts.append(f"default {json.dumps(part['default'], ensure_ascii=False)}")
     return ", ".join(facts)
-
-
-_SECTIONS = {
-    "EXIT STATUS": """\
-0    success
-1    the tool, or the check, said no
-2    usage: the call itself is wrong; nothing was done
-3    refused by trust: a signature, a key or a lockfile
-130  ended by Ctrl-C
-141  the reader of a pipe went away""",
-    "ENVIRONMENT": """\
-USER_SPACE       the folder whose .ai holds your keys, trust, settings and state (default: the home)
-RYE_SIGNING_KEY  a private key file to sign with
-RYE_MCP_TOKEN    the token of `rye mcp --http`
-NO_COLOR, FORCE_COLOR, COLUMNS  no colours, colours in a pipe too, the width of a terminal; --color WHEN wins""",
-    "FILES": """\
-.ai/                      a project's items; its keys count only after you approved them
-~/.ai/config/rye.yaml     your settings
-~/.ai/trusted_keys/       the keys that you trust
-~/.ai/state/              what was changed, for undo; jobs; stored output""",
-    "SEE ALSO": "`rt --help`: the same tools by line number, in short words. `rye search WORDS` searches the documentation.",
-}
-
-
-def manual() -> str:
-    """Return the manual page of the command, in the man(7) form, made of what the parsers say."""
-    from rye._version import __version__
-    from rye.cli import main
-
-    lines = [
-        '.\\" Made by `rye help --man`.',
-        f'.TH RYE 1 "" "rye {__version__}"',
-        ".SH NAME",
-        r"rye \- signed workspace tools for coding agents",
-        ".SH SYNOPSIS",
-        r".B rye\fR VERB …",
-        ".br",
-        r".B rye\fR TOOL [\fIvalue\fR | \fIname\fR=\fIvalue\fR …]",
-        ".SH DESCRIPTION",
-        *_roff(
-            "A tool is one signed file. `rye TOOL …` runs one: bare values fill its required parameters, others are name=value."
-        ),
-        *_roff("`name=@file` gives a file's text, `name:=json` a JSON value. `rye help TOOL` lists a tool's parameters."),
-        ".SH VERBS",
-    ]
-    for name in main.verb_names():
-        lines += _verb_lines(name, main.verb_of(name))
-    for heading, text in _SECTIONS.items():
-        lines += [f".SH {heading}", ".nf", *_roff(text), ".fi"]
-    return "\n".join(lines) + "\n"
-
-
-def _verb_lines(name: str, verb: Verb) -> list[str]:
-    from rye.cli import main
-
-    parser = main.parser_of(name, verb)
-    lines = [f".SS rye {name}", *_roff(verb.summary)]
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way
-        if action.help is argparse.SUPPRESS or "--help" in action.option_strings or main.COLOR_OPTION in action.option_strings:
-            continue
-        shown = ", ".join(action.option_strings)
-        metavar = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest)
-        value = "" if action.nargs == 0 else f" {metavar}"
-        lines += [".TP", rf"\fB{_escaped(shown)}\fR{_escaped(value)}", *_roff(str(action.help or ""))]
-    if parser.epilog:
-        lines += [".PP", ".nf", *_roff(parser.epilog), ".fi"]
-    return lines
-
-
-def _roff(text: str) -> list[str]:
-    # A line that begins with a dot or an apostrophe would be a request.
-    return [rf"\&{line}" if line[:1] in (".", "'") else line for line in _escaped(text).split("\n")]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\e").replace("-", r"\-")
-
-
-VERBS = {"help": Verb("Say what a verb or a tool does, and print the manual page.", _build, _run)}

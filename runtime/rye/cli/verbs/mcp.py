@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from rye.cli import shared
-from rye.cli.shared import EXIT_OK, Verb, add_project_option, project_to_work_in
+from rye.cli.shared import EXIT_OK, project_to_work_in
 from rye.errors import UsageError
 from rye.mcp_server import stdio
 from rye.mcp_server.client_config import CLIENTS
@@ -18,59 +18,9 @@ from rye.sandbox import environment
 if TYPE_CHECKING:
     from rye.mcp_server import client_config
 
-_EPILOG = """\
-examples:
-  rye mcp                                        serve the nearest project over standard input and output
-  rye mcp --category rye/web --meta              offer more tools, and the primary tools with the same reach
-  rye mcp --http 127.0.0.1:8765                  listen for clients on this machine that hold the printed token
-  rye mcp --read-only --tools read,grep,ls       offer these only, none that changes anything
-  rye mcp install --client claude-code           print what to tell the client
-  rye mcp import files --permissions read -- node server.js .   another server's tools as signed items of this project
-  rye mcp install --client codex --write         put it into the client's settings, which are kept beside
-  rye mcp uninstall --client codex               take it out of them
 
-The token is made anew at each start, or taken from RYE_MCP_TOKEN."""
-
-
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = (
-        "rye mcp [--project DIR] [--category C …] [--meta] [--allow-sign] [--structured] [--http HOST:PORT]\n"
-        "       rye mcp install --client NAME [the same options]\n"
-        "       rye mcp uninstall --client NAME [--scope user|project]\n"
-        "       rye mcp import NAME [--permissions P,…] --url URL | -- COMMAND …"
-    )
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "action", nargs="?", choices=["install", "uninstall", "import"], help="see below; without one it serves"
-    )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="with import: the server's name, mcp/NAME is its category")
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="with import: what starts the server")
-    parser.add_argument("--url", metavar="URL", help="with import: where the server is reached")
-    parser.add_argument("--permissions", metavar="P", default="", help="with import: what it may do, with commas between")
-    parser.add_argument("--key", metavar="PEM", help="with import: the private key to sign with")
-    parser.add_argument("--client", metavar="NAME", help=f"with install and uninstall: {', '.join(CLIENTS)}")
-    parser.add_argument(
-        "--scope", choices=["user", "project"], help="with both: for all your projects (default), or for this one"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="with install: change the client's settings, and keep the old ones"
-    )
-    parser.add_argument("--uvx", action="store_true", help="with install: start it by uvx, in an environment of its own")
-    add_project_option(parser)
-    parser.add_argument(
-        "--tools", metavar="NAMES", default="", help="offer these tools only: names or ids, with commas between"
-    )
-    parser.add_argument("--read-only", action="store_true", help="offer no tool that can change anything")
-    parser.add_argument(
-        "--category", metavar="C", action="append", default=[], help="offer the tools of this category too, such as my/tools"
-    )
-    parser.add_argument("--meta", action="store_true", help="offer the primary tools; they reach what is offered, no more")
-    parser.add_argument("--allow-sign", action="store_true", help="offer rye_sign; your configuration decides what it may")
-    parser.add_argument("--structured", action="store_true", help="for programs: answer with fields and list their schemas too")
-    parser.add_argument("--http", metavar="HOST:PORT", help="listen there in place of standard input (default host: 127.0.0.1)")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_mcp(args: SimpleNamespace) -> int:
+    """Run `rye mcp`; return its exit code."""
     if args.action == "import":
         return _import(args)
     if args.name or args.command or args.url or args.permissions or args.key:
@@ -96,8 +46,10 @@ def _run(args: argparse.Namespace) -> int:
     return _serve(args, project)
 
 
-def _import(args: argparse.Namespace) -> int:
+def _import(args: SimpleNamespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
+    if not args.name or not (args.command or args.url):
+        raise UsageError("bad_option", "Name the server, and say how it is reached.", "Try: rye mcp import NAME -- COMMAND …")
     from rye.cli.verbs import mcp_import
     from rye.trust import keys
 
@@ -120,7 +72,7 @@ def _import(args: argparse.Namespace) -> int:
     return shared.EXIT_NO if refused else EXIT_OK
 
 
-def _project(args: argparse.Namespace) -> str:
+def _project(args: SimpleNamespace) -> str:
     project = project_to_work_in(args.project)
     # Now, since a server that fails at its first call tells its user nothing.
     if not os.path.isdir(project):
@@ -128,7 +80,7 @@ def _project(args: argparse.Namespace) -> str:
     return project
 
 
-def _serve(args: argparse.Namespace, project: str, refusal: UsageError | None = None) -> int:
+def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = None) -> int:
     environment.close()
     # Asked now: the transport takes standard input for itself.
     typed = not args.http and sys.stdin.isatty()
@@ -186,7 +138,7 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
     return tuple(Toolset(project, only=wanted).names.values())
 
 
-def _install(args: argparse.Namespace) -> int:
+def _install(args: SimpleNamespace) -> int:
     from rye import local_http
     from rye.mcp_server import client_config, http
 
@@ -216,7 +168,7 @@ def _install(args: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _uninstall(args: argparse.Namespace) -> int:
+def _uninstall(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config
 
     if not args.client:
@@ -239,7 +191,7 @@ def _scope_named(client: str, named: str | None) -> str | None:
     return "project" if named is not None and client_config.client(client).project else None
 
 
-def _options(args: argparse.Namespace) -> list[str]:
+def _options(args: SimpleNamespace) -> list[str]:
     options = [word for category in args.category for word in ("--category", category)]
     options += ["--tools", args.tools] if args.tools else []
     switches = {
@@ -282,6 +234,3 @@ def _program(*, uvx: bool) -> list[str]:
         return ["uvx", "--from", f"{clone}[mcp]", "rye"]
     in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
     return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
-
-
-VERBS = {"mcp": Verb("Serve the project's tools over MCP, or print a client's configuration for it.", _build, _run)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from rye.cli.shared import (
@@ -13,8 +13,6 @@ from rye.cli.shared import (
     EXIT_OK,
     EXIT_TRUST,
     EXIT_USAGE,
-    Verb,
-    add_common_options,
     harmless,
     print_json,
     print_table,
@@ -22,62 +20,15 @@ from rye.cli.shared import (
     project_of,
     require_person_or_key,
 )
+from rye.cli.table import VERBS
 from rye.errors import RyeError, TrustError, UsageError
 from rye.registry import registry
-from rye.registry.oci.reference import TYPES
 from rye.registry.pull import PullOptions
 from rye.registry.registry import RegistryTarget
 
-_EPILOG = """\
-  push ID…               send items, as they are signed, from this project or your space (a pattern such as my/* is many)
-  pull REF…              fetch, verify and install; my/* is all of a namespace
-  search WORDS           find items in the namespaces named with --in
-  list [NAMESPACE…]      every version of every item
-  inspect REF            signer, permissions, requirements, and the diff to what is installed, before a pull
-  verify REF             what a pull would say, without installing
-  yank REF:VERSION       mark a version as taken back: whoever pulls it is warned
-  key REF                print the signer's key document, to look at and for `rye trust add`
-  unpin NAMESPACE        forget which key a namespace was pinned to
 
-REF is [oci://host/]namespace/category/name[:version][@sha256:…]. Without a host it is looked for in --registry, else in the
-setting registry.default, else in ~/.ai/registry, a directory that needs no server. Credentials come from docker's files and
-helpers, or DOCKER_AUTH_CONFIG; never from the command line. Exit code 3: refused by trust.
-
-examples:
-  rye registry push my/text/report
-  rye registry pull my/text/report:1.2.0 --to user
-  rye registry search "word count" --in my --registry oci://127.0.0.1:5000
-"""
-
-
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye registry ACTION [WORD…] [--type T] [--registry R] [options] [--json]"
-    parser.epilog = _EPILOG
-    parser.add_argument("action", choices=tuple(_ACTIONS), metavar="ACTION", help=", ".join(_ACTIONS))
-    parser.add_argument("words", nargs="*", metavar="WORD", help="see below")
-    parser.add_argument("--type", metavar="T", choices=TYPES, help="tool (default), knowledge, directive or bundle")
-    parser.add_argument("--registry", metavar="R", help="a directory, or oci://host[:port][/prefix]")
-    parser.add_argument("--plain-http", action="store_true", help="speak http, not https, to a host that is not this machine")
-    parser.add_argument("--in", dest="namespaces", metavar="NS", action="append", default=[], help="search: a namespace")
-    parser.add_argument("--limit", metavar="N", type=int, default=20, help="search: most results (default 20)")
-    parser.add_argument("--from", dest="source", metavar="S", choices=("project", "user", "system"), help="push: of this space")
-    parser.add_argument("--folder", metavar="DIR", help="push --type bundle: the bundle's .ai folder")
-    parser.add_argument(
-        "--to",
-        dest="destination",
-        metavar="S",
-        choices=("project", "user"),
-        default="project",
-        help="pull, inspect: project (default) or user",
-    )
-    parser.add_argument("--pin", action="store_true", help="pull: from now on only this key for the namespace")
-    parser.add_argument("--allow-downgrade", action="store_true", help="pull: a lower version than was seen or locked")
-    parser.add_argument("--overwrite", action="store_true", help="pull: replace a file that was edited here")
-    parser.add_argument("--reason", metavar="TEXT", default="", help="yank: why, for whoever pulls it")
-    add_common_options(parser)
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_registry(args: SimpleNamespace) -> int:
+    """Run `rye registry`; return its exit code."""
     target = RegistryTarget(project_of(args.project), args.registry, args.plain_http)
     try:
         return _ACTIONS[args.action](args, target)
@@ -90,12 +41,12 @@ def _run(args: argparse.Namespace) -> int:
 
 def _usage_of(action: str) -> str:
     """Return an action's words, and what it does, as the help has them: `push ID…: send items …`."""
-    line = next(line.strip() for line in _EPILOG.splitlines() if line.strip().startswith(f"{action} "))
+    line = next(line.strip() for line in VERBS["registry"].notes.splitlines() if line.strip().startswith(f"{action} "))
     form, _, meaning = line.partition("  ")
     return f"{form}: {meaning.strip()}"
 
 
-def _one(args: argparse.Namespace) -> str:
+def _one(args: SimpleNamespace) -> str:
     if len(args.words) != 1:
         raise UsageError(
             "bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", f"rye registry {_usage_of(args.action)}"
@@ -103,13 +54,13 @@ def _one(args: argparse.Namespace) -> str:
     return str(args.words[0])
 
 
-def _some(args: argparse.Namespace) -> list[str]:
+def _some(args: SimpleNamespace) -> list[str]:
     if not args.words:
         raise UsageError("bad_arguments", f"{args.action} needs a word.", f"rye registry {_usage_of(args.action)}")
     return list(args.words)
 
 
-def _push(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _push(args: SimpleNamespace, target: RegistryTarget) -> int:
     if args.type == "bundle":
         rows = registry.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
     else:
@@ -117,7 +68,7 @@ def _push(args: argparse.Namespace, target: RegistryTarget) -> int:
     return _table(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
 
 
-def _pull(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
     # Only with --pin: a pull alone gives no trust, but a pin decides whose key counts from now on.
     if args.pin:
         require_person_or_key("pin a namespace's key")
@@ -147,7 +98,7 @@ def _tell(row: dict[str, Any]) -> None:
         print(f"Lockfile renewed: .ai/{printable(name)}")
 
 
-def _search(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _search(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.search(target, " ".join(args.words), args.namespaces, args.type, args.limit)
     if args.json:
         print_json(found)
@@ -158,7 +109,7 @@ def _search(args: argparse.Namespace, target: RegistryTarget) -> int:
     return EXIT_OK if found["results"] else EXIT_NO
 
 
-def _list(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _list(args: SimpleNamespace, target: RegistryTarget) -> int:
     rows = registry.listing(target, [*args.words, *args.namespaces], args.type)
     if args.json:
         print_json(rows)
@@ -173,7 +124,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
     print_table(shown, ("item_type", "item_id", "version", "yanked", "signer", "description"))
 
 
-def _inspect(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _inspect(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.inspect(target, args.type or "tool", _one(args), args.destination)
     if args.json:
         print_json(found)
@@ -194,7 +145,7 @@ def _shown(value: object) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list) else "" if value is None else str(value)
 
 
-def _verify(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.verify(target, args.type or "tool", _one(args))
     if args.json:
         print_json(found)
@@ -205,7 +156,7 @@ def _verify(args: argparse.Namespace, target: RegistryTarget) -> int:
     return EXIT_OK
 
 
-def _yank(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _yank(args: SimpleNamespace, target: RegistryTarget) -> int:
     result = registry.yank(target, args.type or "tool", _one(args), args.reason)
     if args.json:
         print_json(result)
@@ -214,7 +165,7 @@ def _yank(args: argparse.Namespace, target: RegistryTarget) -> int:
     return EXIT_OK
 
 
-def _key(args: argparse.Namespace, target: RegistryTarget) -> int:
+def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.key(target, args.type or "tool", _one(args))
     if args.json:
         print_json(found)
@@ -225,7 +176,7 @@ def _key(args: argparse.Namespace, target: RegistryTarget) -> int:
     return EXIT_OK
 
 
-def _unpin(args: argparse.Namespace, _target: RegistryTarget) -> int:
+def _unpin(args: SimpleNamespace, _target: RegistryTarget) -> int:
     require_person_or_key("unpin a namespace's key")
     digest = registry.unpin(_one(args))
     if args.json:
@@ -235,7 +186,7 @@ def _unpin(args: argparse.Namespace, _target: RegistryTarget) -> int:
     return EXIT_OK
 
 
-def _table(args: argparse.Namespace, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
+def _table(args: SimpleNamespace, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
     if args.json:
         print_json(rows)
     else:
@@ -243,7 +194,7 @@ def _table(args: argparse.Namespace, rows: list[dict[str, Any]], columns: tuple[
     return EXIT_OK
 
 
-_ACTIONS: dict[str, Callable[[argparse.Namespace, RegistryTarget], int]] = {
+_ACTIONS: dict[str, Callable[[SimpleNamespace, RegistryTarget], int]] = {
     "push": _push,
     "pull": _pull,
     "search": _search,
@@ -254,5 +205,3 @@ _ACTIONS: dict[str, Callable[[argparse.Namespace, RegistryTarget], int]] = {
     "key": _key,
     "unpin": _unpin,
 }
-
-VERBS = {"registry": Verb("Share signed items: push, pull, search, list, inspect, verify, yank.", _build, _run)}

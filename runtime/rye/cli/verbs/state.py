@@ -6,51 +6,27 @@ disk, or a restored backup is another folder; `adopt` gives such a folder the st
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import (
-    EXIT_NO,
-    EXIT_OK,
-    Verb,
-    add_common_options,
-    confirm,
-    print_json,
-    print_table,
-    printable,
-    project_of,
-    require_person,
-)
+from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_json, print_table, printable, project_of, require_person
 from rye.config import stored_state, user_dirs
 from rye.config.stored_state import StoredState
 from rye.errors import UsageError
 from rye.line_ids import epochs
 from rye.process import jobs
 
-_EPILOG = """\
-  list       the state that is stored, with its size and the folder it was made for; `lost` says that this folder is not there
-             any more; the default
-  prune      remove all lost state; with --max-mb also the state of projects that were not used for longest, until all state
-             takes no more. Their changes cannot be undone afterwards, and their jobs are forgotten
-  adopt ID   give this project the lost state ID: its changes (undo), jobs, patches and line IDs"""
 # What belongs to running commands of one folder, or is made anew for each.
 _NOT_MOVED = (user_dirs.PROJECT_FILE, user_dirs.MOUNTS_RECORD, "journal/index", "journal/aged")
 
 
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    parser.add_argument("action", nargs="?", choices=("list", "prune", "adopt"), default="list", help="see below")
-    parser.add_argument("id", nargs="?", metavar="ID", help="adopt: a state, as list names it")
-    parser.add_argument("--max-mb", type=int, metavar="N", help="prune: what all state may take together")
-    add_common_options(parser, "list: print JSON and nothing else")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_state(args: SimpleNamespace) -> int:
+    """Run `rye state`; return its exit code."""
     if args.action == "adopt":
         return _adopt(args.id, project_of(args.project))
     if args.action == "prune":
@@ -193,7 +169,3 @@ def adopt(lost: Path, target: Path) -> int:
     with suppress(OSError):
         (lost / user_dirs.PROJECT_FILE).unlink()
     return moved
-
-
-_SUMMARY = "See what is stored for projects and how large it is, remove it, and give a moved project its state back."
-VERBS = {"state": Verb(_SUMMARY, _build, _run)}

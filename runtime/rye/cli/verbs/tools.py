@@ -5,29 +5,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, Verb, add_common_options, exit_code, harmless, print_json, print_table, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json, print_table, project_of
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"
 
 
-def _build_prompt(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = "example:\n  rye prompt swe >> AGENTS.md"
-    parser.usage = "rye prompt [NAME] [--project DIR] [--json]"
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help=f"a directive of {_FOLDER}, such as swe; or a whole id; none: list them"
-    )
-    add_common_options(parser, "print the whole response as JSON, and nothing else")
-
-
-def _run_prompt(args: argparse.Namespace) -> int:
+def run_prompt(args: SimpleNamespace) -> int:
+    """Run `rye prompt`; return its exit code."""
     from rye import api
 
     project = project_of(args.project)
@@ -63,33 +55,8 @@ def _list_prompts(project: str, *, as_json: bool) -> int:
     return EXIT_OK if rows else EXIT_NO
 
 
-_PROMPT_VERB = {"prompt": Verb("Print a directive's instructions, filled in for this project.", _build_prompt, _run_prompt)}
-
-
-_EPILOG = """\
-examples:
-  rye tools                                         the categories
-  rye tools rye/file-system                         the tools of a category and below; several may be named
-  rye tools --all                                   every tool
-  rye tools rye/file-system --json                  all that is known of each
-  rye tools rye/file-system --format openai
-
-`rye help TOOL` lists a tool's parameters. --format prints the list that the interface takes, of the tools that can run;
-`rye tools --json` has the id of each name. A tool that is not valid shows its id and verdict only.
-"""
-
-
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "rye tools [CATEGORY… | --all] [--format F] [--project DIR] [--json]"
-    parser.epilog = _EPILOG
-    parser.add_argument("categories", nargs="*", metavar="CATEGORY", help="list the tools in it or below, such as rye/web")
-    parser.add_argument("--category", metavar="C", action="append", help="the same, as an option; repeatable")
-    parser.add_argument("--all", action="store_true", help="every tool")
-    parser.add_argument("--format", metavar="F", help="openai, anthropic, gemini or mcp: print the tools as it takes them")
-    add_common_options(parser, "print a list with schemas, docstrings, digests and signers")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_tools(args: SimpleNamespace) -> int:
+    """Run `rye tools`; return its exit code."""
     from rye.agents import discovery
 
     project = project_of(args.project)
@@ -142,6 +109,3 @@ def _print_format(format: str, category: Sequence[str] | None, project: str) -> 
         print(harmless(f"rye: left out {item_id}: {reason}"), file=sys.stderr)
     print_json(rendered)
     return EXIT_OK if rendered else EXIT_NO
-
-
-VERBS = {"tools": Verb("List the tools of a project by category.", _build, _run), **_PROMPT_VERB}

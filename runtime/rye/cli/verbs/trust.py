@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
-    Verb,
-    add_common_options,
     at_terminal,
     confirm,
     harmless,
@@ -33,31 +31,9 @@ from rye.trust.decisions import Root
 from rye.trust.verify import TrustedKey, TrustStore
 from rye.workspace.workspace import Workspace
 
-_EPILOG = """\
-  list                 the keys that count here, and those that the project only proposes
-  show KEY             one key: owner, full digest, role, document
-  add KEY.toml         put a key document into your own space: its items count in every project
-  approve [KEY]        let a key that this project brings count for this project, after seeing what it would admit
-  approve --interpreter PATH  let tools of this project be run by its own program, such as .venv/bin/python3, in the sandbox
-  approve --shadow ID  let this project serve a reserved id (rye/…) instead of the system bundle
-  settings PATH        bring back a file of git's settings, a hook or a start file that was set aside after a command
-  revoke KEY           refuse a key everywhere, at once (its full digest, 64 hex digits)
 
-KEY is a fingerprint (16 hex digits) or a full digest (64). A fingerprint only points; the full digest is what is recorded."""
-
-
-def _build(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = _EPILOG
-    parser.add_argument("action", choices=("list", "show", "add", "approve", "revoke", "settings"), help="see below")
-    parser.add_argument(
-        "key", nargs="?", metavar="KEY", help="a fingerprint, a full digest; for add a document, for settings a path"
-    )
-    parser.add_argument("--shadow", metavar="ID", help="approve: a reserved id that the project may serve")
-    parser.add_argument("--interpreter", metavar="PATH", help="approve: a program of the project that may run its tools")
-    add_common_options(parser, "list, show: print JSON and nothing else")
-
-
-def _run(args: argparse.Namespace) -> int:
+def run_trust(args: SimpleNamespace) -> int:
+    """Run `rye trust`; return its exit code."""
     project = project_of(args.project)
     actions = {"list": _list, "show": _show, "add": _add, "approve": _approve, "revoke": _revoke, "settings": _settings}
     return actions[args.action](args, project)
@@ -77,7 +53,7 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
     }
 
 
-def _list(args: argparse.Namespace, project: str) -> int:
+def _list(args: SimpleNamespace, project: str) -> int:
     store = proposed_keys.store_of(project)
     rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
     nameless = store.revoked - {row["digest"] for row in rows}
@@ -93,7 +69,7 @@ def _list(args: argparse.Namespace, project: str) -> int:
     return EXIT_OK
 
 
-def _show(args: argparse.Namespace, project: str) -> int:
+def _show(args: SimpleNamespace, project: str) -> int:
     store = proposed_keys.store_of(project)
     key = _named(args.key, store)
     row: dict[str, Any] = _row(key, store)
@@ -119,7 +95,7 @@ def _named(name: str | None, store: TrustStore) -> TrustedKey:
     return next(iter(found.values()))
 
 
-def _add(args: argparse.Namespace, _project: str) -> int:
+def _add(args: SimpleNamespace, _project: str) -> int:
     require_person_or_key("add a key to the trust store")
     if args.key is None:
         raise UsageError("no_document", "No key document is named.", "Write `rye trust add KEY.toml`.")
@@ -172,7 +148,7 @@ def _describe(key: TrustedKey) -> None:
     )
 
 
-def _approve(args: argparse.Namespace, project: str) -> int:
+def _approve(args: SimpleNamespace, project: str) -> int:
     require_person("approve anything")
     # Taken once, with the folder's identity: a project swapped during the questions is another root.
     root = decisions.Root.of(project)
@@ -206,7 +182,7 @@ def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
     return True
 
 
-def _settings(args: argparse.Namespace, project: str) -> int:
+def _settings(args: SimpleNamespace, project: str) -> int:
     require_person("bring back what was set aside")
     if args.key is None:
         raise UsageError("no_path", "No file is named.", "Write `rye trust settings PATH`, as the command's result names it.")
@@ -281,7 +257,7 @@ def _approve_interpreter(path: str, root: Root) -> int:
     return EXIT_OK
 
 
-def _revoke(args: argparse.Namespace, _project: str) -> int:
+def _revoke(args: SimpleNamespace, _project: str) -> int:
     require_person_or_key("revoke a key")
     if args.key is None or len(args.key) != 64 or set(args.key) - set("0123456789abcdef"):
         raise UsageError("not_a_digest", "revoke takes a full key digest, 64 hex digits.", "`rye trust list` shows them.")
@@ -290,6 +266,3 @@ def _revoke(args: argparse.Namespace, _project: str) -> int:
     decisions.revoke(args.key)
     print(harmless(f"Revoked {args.key}."))
     return EXIT_OK
-
-
-VERBS = {"trust": Verb("Decide whose items may run: list, show, add, approve and revoke keys.", _build, _run)}
