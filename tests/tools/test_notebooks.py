@@ -122,6 +122,21 @@ def test_an_empty_cell_takes_text_and_a_cell_can_lose_all_of_its_own(project):
     assert sources(project)[1] in ("z = 3", "\nz = 3")
 
 
+def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
+    put(project, code(["a = 1\n", "b = 2"]), markdown(["text"]))
+    shown = read(project)
+    edit(
+        project,
+        f"{at(shown, 'b = 2')}+|# %%\nc = 3",
+        f"{at(shown, 'text')}|other",
+        f"{at(shown, 'text')}+|# %% [markdown]\nend",
+    )
+    assert sources(project) == ["a = 1\nb = 2", "c = 3", "other", "end"]
+    # Control: before the last line it is text.
+    edit(project, f"{at(read(project), 'a = 1')}+|# %%")
+    assert sources(project)[0] == "a = 1\n# %%\nb = 2"
+
+
 def test_cells_are_added_deleted_moved_and_copied(project):
     put(project, markdown(["one"]), code(["two"]), code(["three"]))
     ends = re.findall(r"lines (\d+)-(\d+)\]", read(project))
@@ -300,6 +315,9 @@ def run_model(project, seed):
         high = rnd.randint(low, len(cell) - 1)
         new = [rnd.choice(TEXTS) for _ in range(rnd.randint(1, 3))]
         what = rnd.choice(["replace", "insert", "before", "delete"])
+        if what == "insert" and low == len(cell) - 1 and new[0] == "# %%":
+            # That is a new cell.
+            continue
         if what == "replace":
             change, wanted = (
                 {"start_line_id": names[low], "end_line_id": names[high], "new_content": new},

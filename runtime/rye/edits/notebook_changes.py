@@ -31,7 +31,11 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
     for at, plan in enumerate(plans):
         cell = book.cell_at(plan.start, plan.stop)
-        if cell is not None:
+        if cell is not None and plan.start == plan.stop == (cell.source or (0, 0))[1] and _is_marked(document, plan):
+            # Behind the last line that is shown of a cell is behind the cell.
+            behind = changed(plan, start=cell.stop, stop=cell.stop)
+            out.append(changed(behind, raw=_new_cells(document, book, behind, is_followed=False)))
+        elif cell is not None:
             inside.setdefault(cell.number, []).append(plan)
         elif plan.start == plan.stop and plan.start in edges:
             is_followed = [one.start == one.stop == plan.start for one in plans[at + 1 : at + 2]] == [True]
@@ -44,6 +48,11 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
         mended += ends
     mended += _ends_of_cells(document, book, out)
     return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
+
+
+def _is_marked(document: Document, plan: Plan) -> bool:
+    texts = _texts(document, plan)
+    return bool(texts) and _MARK.match(texts[0]) is not None
 
 
 def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
