@@ -185,10 +185,10 @@ text = json.dumps(response)
 print(json.dumps({"grown": grown, "seconds": time.monotonic() - began, "size": len(text), "response": response if len(text) < 300_000 else {**response, "data": {}}}))
 """
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-SECONDS = 4
+SECONDS, PATIENCE = 4, 60
 
 
-def imported(project, stem, server):
+def imported(project, stem, server, codes=None):
     facts = {
         "version": "1.0.0",
         "tool_type": "mcp",
@@ -202,7 +202,8 @@ def imported(project, stem, server):
             "command": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3",
             "args": ["-c", HEAD + server, json.dumps(TOOL)],
         },
-        "timeout": SECONDS,
+        # Only where the deadline may end the attack is it short: a busy machine must not end another.
+        "timeout": SECONDS if "deadline_exceeded" in (codes or "") else PATIENCE,
     }
     put(project, f"tools/mcp/test/{stem}.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
 
@@ -236,12 +237,14 @@ def strings(value):
 def test_a_hostile_server_costs_its_own_call_at_most(ready, name):
     server, codes, most = SERVERS[name]
     stem = re.sub(r"\W", "_", name)
-    imported(ready, stem, server)
+    imported(ready, stem, server, codes)
     found = called(ready, stem)
     response = found["response"]
     print(name, {**found, "response": str(response)[:1500]})
     assert (response.get("code") or "") in (codes or "").split("|"), response
     assert found["grown"] <= most
+    # Where nothing but the deadline ends a call, it does; the rest is for ending the server on a busy machine.
+    assert found["seconds"] < PATIENCE
     # What reaches a model stays within its budget, whatever a server sends.
     assert found["size"] < 300_000
     assert [one for one in strings(response) if RAW.search(one)] == []
