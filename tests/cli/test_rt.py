@@ -20,6 +20,7 @@ import pytest
 import rye
 from rye.cli import main as cli_main
 from rye.cli.rt.main import main
+from rye.mcp_server import prompts
 from support.calling import call
 
 RUNTIME = Path(rye.__file__).parents[1]
@@ -252,7 +253,7 @@ def test_edits_take_their_text_from_standard_input(project):
     rt("insert", "src/app.py", "3", cwd=project, stdin="# ende →\n".encode())
     assert (project / "src/app.py").read_text() == "def total(prices):\n    return 0\n# ende →\n"
     assert rt("undo", cwd=project).stdout.startswith("✓ Undone src/app.py\n".encode())
-    rt("edit", "src/app.py", "1", "1", cwd=project)
+    rt("edit", "src/app.py", "1", "1", "--delete", cwd=project)
     assert (project / "src/app.py").read_text() == "    return 0\n"
     shown = rt("insert", "src/app.py", "1", "--ids", "--show-diff", cwd=project, stdin=b"x\n").stdout.decode()
     assert "\n1: [LID:" in shown
@@ -268,10 +269,20 @@ def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
         )
         assert (shown in done.stdout, said in done.stderr) == (True, True), done
         assert (b"long.txt" in done.stdout) == (not names)
+    # An end that stays open, as agents leave it, is not waited for; a slow command of the same pipeline is.
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    with subprocess.Popen(search, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as held:
+        assert select.select([held.stdout], [], [], 8)[0]
+        assert b"long.txt:4: line 4" in held.stdout.read()
+    line = f"(sleep 2; echo gas.txt) | {shlex.join(search)}"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, env=env, check=True)
+    assert done.stdout == b"gas.txt:1: line 4\n"
 
 
 def test_an_edit_without_text_deletes_only_by_its_word(project):
     before = (project / "src/app.py").read_text()
+    done = rt("edit", "src/app.py", "1", "1", cwd=project, stdin=b"")
+    assert (done.returncode, b"use --delete" in done.stderr) == (2, True), done
     with Path(os.devnull).open("rb") as nothing:
         edit = [sys.executable, "-m", "rye.cli.rt.main", "edit", "src/app.py", "1", "1"]
         env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
@@ -392,6 +403,9 @@ def test_the_switches_hold_at_the_door(project):
             patch.setenv("RAGIX_ENABLE_SWE", switch)
             assert ("edit_range" in rye.toolset(project).names) == offered
             assert (cli_main.main(["prompt", "swe", "--project", str(project)]) == 0) == offered
+            assert ("swe" in [row["name"] for row in prompts.listed(str(project))]) == offered
+            with contextlib.nullcontext() if offered else pytest.raises(rye.RyeError, match="RAGIX_ENABLE_SWE"):
+                assert prompts.filled(str(project), "swe", {})["messages"]
     assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
 
 
