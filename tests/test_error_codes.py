@@ -26,6 +26,13 @@ def _sources():
     yield from sorted((ROOT / ".ai/tools").rglob("*.py"))
 
 
+CONSTANTS = {
+    match[1]: match[2]
+    for path in _sources()
+    for match in re.finditer(r"(?m)^_?([A-Z_]+)(?:: Final)? = \"([a-z]+(?:_[a-z]+)+)\"$", path.read_text(encoding="utf-8"))
+}
+
+
 def _text(node):
     """Return a message as it is written, with `…` for each value; "" where it is made elsewhere."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -54,8 +61,10 @@ def _raised(tree):
             choice = codes.pop()
             codes += [choice.body, choice.orelse]
         for code in codes:
-            if isinstance(code, ast.Constant) and isinstance(code.value, str) and CODE.fullmatch(code.value):
-                yield code.value, name, _text(node.args[1]) if len(node.args) > 1 else ""
+            # A literal, a constant of that name, or a text with a value in it.
+            said = CONSTANTS.get(getattr(code, "id", getattr(code, "attr", "")), _text(code))
+            if CODE.fullmatch(said.replace("…", "x")) and said != "…":
+                yield said, name, _text(node.args[1]) if len(node.args) > 1 else ""
 
 
 def _literals(node):
@@ -84,6 +93,9 @@ def _answered(tree):
             said = fields.get("error", fields.get("message"))
             if "code" in fields and said is not None:
                 yield from ((one.value, "result", _text(said)) for one in _literals(fields["code"]))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("(code, "):
+            pairs = [one.elts[0] for one in ast.walk(node.value) if isinstance(one, ast.Tuple)]
+            yield from ((one.value, "result", "") for pair in pairs for one in _literals(pair) if "_" in one.value)
         elif isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["code"]:
             yield from ((one.value, "result", "") for one in _literals(node.value) if "_" in one.value)
         if pair is not None and " " in (message := _text(pair[1])):
