@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 import rye
+from rye import ragix_tools
 from rye.cli import main as cli_main
 from rye.cli.rt.main import main
 from rye.mcp_server import prompts
@@ -277,6 +278,22 @@ def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
     line = f"(sleep 2; echo gas.txt) | {shlex.join(search)}"
     done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, env=env, check=True)
     assert done.stdout == b"gas.txt:1: line 4\n"
+
+
+def test_the_functions_have_the_names_of_the_design_and_return_the_answers_text(project, monkeypatch):
+    monkeypatch.chdir(project)
+    assert ragix_tools.open_window("long.txt", 3, 2).splitlines()[1:3] == ["3: line 3", "4: line 4"]
+    assert ragix_tools.edit_range("long.txt", 3, 3, "THREE\n").startswith("✓ Edited long.txt:3-3")
+    assert "1: first" in ragix_tools.insert_at("long.txt", 1, "first\n")
+    assert (project / "long.txt").read_text().startswith("first\nline 1\nline 2\nTHREE\nline 4\n")
+    assert "long.txt:4: THREE" in ragix_tools.search_files("THREE")
+    assert "long.txt" in ragix_tools.find_files("long*")
+    with pytest.raises(rye.RyeError, match="out of range"):
+        ragix_tools.edit_range("long.txt", 9_999, 9_999, "x\n")
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    command = [sys.executable, "-m", "rye.ragix_tools", "edit_range", "long.txt", "1", "1"]
+    done = subprocess.run(command, cwd=project, input=b"by the module\n", capture_output=True, env=env, check=True)
+    assert done.stdout.startswith("✓ Edited long.txt:1-1".encode())
 
 
 def test_an_edit_without_text_deletes_only_by_its_word(project):
