@@ -179,3 +179,13 @@ def test_a_models_command_output_is_short_and_keeps_its_end(app):
     # Control: a program that calls the item gets more.
     data = rye.execute("rye/bash/bash", {"command": "seq 1 60000"}, project_path=app)["data"]
     assert 40_000 < len(data["output"].encode()) <= 51_200
+
+
+def test_a_search_shows_a_model_nothing_at_zero(app):
+    tools = rye.toolset(app, ["rye/primary-tools", "rye/file-system"])
+    words = {"query": "notebook outputs remove clear", "limit": 50}
+    shown = re.findall(r"(\d\.\d\d)\)", tools.call("rye_search", words))
+    assert len(shown) > 3
+    assert "0.00" not in shown
+    # Control: a program gets all that fits.
+    assert any(row["score"] < 0.005 for row in rye.search(**words, project_path=app)["results"])
