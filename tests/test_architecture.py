@@ -23,7 +23,7 @@ TOOLS = sorted((BUNDLE / "tools").rglob("*.py"))
 
 # A package imports only packages that stand below it. Packages on one line do not import each other.
 ORDER = (
-    ("__main__",),
+    ("__main__", "ragix_tools"),
     ("cli", "testing"),
     ("review", "fleet", "agent_sandbox", "mcp_server"),
     ("local_http",),

@@ -16,7 +16,7 @@ HEAD = """# Error codes
 A refusal has a stable `code`, an `error` that says what went wrong and what to do next, and sometimes further fields. This page is
 made from the source by `python tests/test_error_codes.py --write`. `…` stands for a value.
 
-| code | error class | raised in | what it says |
+| code | error class, or how it is answered | made in | what it says |
 |---|---|---|---|
 """
 
@@ -24,6 +24,13 @@ made from the source by `python tests/test_error_codes.py --write`. `…` stands
 def _sources():
     yield from sorted((ROOT / "runtime/rye").rglob("*.py"))
     yield from sorted((ROOT / ".ai/tools").rglob("*.py"))
+
+
+CONSTANTS = {
+    match[1]: match[2]
+    for path in _sources()
+    for match in re.finditer(r"(?m)^_?([A-Z_]+)(?:: Final)? = \"([a-z]+(?:_[a-z]+)+)\"$", path.read_text(encoding="utf-8"))
+}
 
 
 def _text(node):
@@ -54,8 +61,45 @@ def _raised(tree):
             choice = codes.pop()
             codes += [choice.body, choice.orelse]
         for code in codes:
-            if isinstance(code, ast.Constant) and isinstance(code.value, str) and CODE.fullmatch(code.value):
-                yield code.value, name, _text(node.args[1]) if len(node.args) > 1 else ""
+            # A literal, a constant of that name, or a text with a value in it.
+            said = CONSTANTS.get(getattr(code, "id", getattr(code, "attr", "")), _text(code))
+            if CODE.fullmatch(said.replace("…", "x")) and said != "…":
+                yield said, name, _text(node.args[1]) if len(node.args) > 1 else ""
+
+
+def _literals(node):
+    """Return the codes that an expression can be: a literal, or one of two."""
+    choices = _literals(node.body) + _literals(node.orelse) if isinstance(node, ast.IfExp) else [node]
+    return [
+        one for one in choices if isinstance(one, ast.Constant) and isinstance(one.value, str) and CODE.fullmatch(one.value)
+    ]
+
+
+def _answered(tree):
+    """Yield (code, how, message) of every code that an answer has without an exception of that name: in `errors[]`, rows, results."""
+    for node in ast.walk(tree):
+        pair = None
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            at = 1 if name == "Finding" else 0
+            if name == "add" and "problems" in ast.unparse(node.func):
+                yield from ((one.value, "problem", _text(node.args[1])) for one in _literals(node.args[0]))
+            elif len(node.args) > at + 1 and not name.endswith("Error") and name not in ("__init__", "add", "advice", "Verb"):
+                pair = node.args[at], node.args[at + 1], "finding" if at else "problem"
+        elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and _text(node.elts[1]).endswith((".", "…")):
+            pair = *node.elts, "problem"
+        elif isinstance(node, ast.Dict):
+            fields = {getattr(key, "value", None): value for key, value in zip(node.keys, node.values, strict=True)}
+            said = fields.get("error", fields.get("message"))
+            if "code" in fields and said is not None:
+                yield from ((one.value, "result", _text(said)) for one in _literals(fields["code"]))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("(code, "):
+            pairs = [one.elts[0] for one in ast.walk(node.value) if isinstance(one, ast.Tuple)]
+            yield from ((one.value, "result", "") for pair in pairs for one in _literals(pair) if "_" in one.value)
+        elif isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["code"]:
+            yield from ((one.value, "result", "") for one in _literals(node.value) if "_" in one.value)
+        if pair is not None and " " in (message := _text(pair[1])):
+            yield from ((one.value, pair[2], message) for one in _literals(pair[0]) if "_" in one.value)
 
 
 def listed():
@@ -64,7 +108,8 @@ def listed():
     for path in _sources():
         inside = path.relative_to(ROOT / "runtime/rye") if "runtime" in path.parts else None
         place = inside.parts[0].removesuffix(".py") if inside else f"tool {path.stem}"
-        for code, name, message in _raised(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for code, name, message in [*_raised(tree), *_answered(tree)]:
             classes, places, messages = found[code]
             classes.add(name)
             places.add(place)
@@ -89,7 +134,22 @@ def test_the_page_lists_every_code():
 def test_control_a_new_code_is_seen():
     tree = ast.parse('raise EditError("no_such_line", f"{path} has no line {n}.", "Read it.")')
     assert list(_raised(tree)) == [("no_such_line", "EditError", "… has no line ….")]
+    # Those in `errors[]` of a patch, in rows, and of a crash.
+    answered = {
+        "no_lines",
+        "unexpected_field",
+        "unknown_operation",
+        "newline_in_line",
+        "expected_lines_differ",
+        "missing_field",
+    }
+    answered |= {"malformed_digest", "no_files", "tool_crashed", "unreadable", "missing_metadata", "text_not_found"}
+    assert answered <= listed().keys()
     assert len(listed()) > 100
+    tree = ast.parse(
+        'problems.add("not_so", said, patch)\nout.append(("no_way", f"{x} is none."))\nx = {"code": "no_go", "error": e}'
+    )
+    assert {code for code, _, _ in _answered(tree)} == {"not_so", "no_way", "no_go"}
 
 
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:

@@ -12,8 +12,9 @@ import shutil
 import pytest
 
 import rye
+from rye.authoring.lint import lint
 from rye.executor import executor
-from rye.items import lockfiles
+from rye.items import lockfiles, sign_verify, spaces, targets
 from rye.sandbox import sandbox
 from rye.trust import decisions
 from rye.trust.decisions import Root
@@ -92,7 +93,7 @@ def a_loop_through_the_tool(project):
 
 
 def a_loop_by_the_bundles_runtime(project):
-    item(project, "my/a", SHELL, config=EVIL, suffixes=[".py"])
+    item(project, "my/a", SHELL, config=EVIL)
     return "my/a", "runtime_missing"
 
 
@@ -224,6 +225,44 @@ LINKS = [
     a_link_outside_by_a_symbolic_link,
     an_id_that_leads_out,
 ]
+
+
+CLAIMS = [
+    *({"suffixes": [".zz", suffix]} for suffix in (".py", ".md", ".yaml", ".yml", ".json", ".PY", ".Yaml")),
+    *({"suffixes": claim} for claim in (".zz", [""], ["."], [".."], [".zz/x"], ["zz"], [".a b"], [7], {".zz": 1})),
+    {"suffixes": [".zz"], "comment": "%%"},
+    {"suffixes": [".zz"], "comment": "<!--"},
+    {"suffixes": [".zz"], "after": "import os\n"},
+]
+
+
+@pytest.mark.parametrize("claims", CLAIMS, ids=str)
+def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
+    config = {"command": "printf", "args": [PWNED], "output": "text"}
+    runtime = item(project, "my/a", SUBPROCESS, config=config, **claims)
+    lines = [f"# {name}: {json.dumps(value)}" for name, value in facts("my/tool", "my/a", "script").items()]
+    text = "\n".join(["# ---", *lines, "# ---", ""]).encode()
+    put(project, "tools/my/tool.zz", signed(text, suffix=".zz"))
+    refused(project, "malformed_item")
+    # Lint and sign say so before anything runs, and whatever is built in is what it was.
+    assert "bad_claim" in {found.code for found in lint(runtime.read_bytes(), ".yaml", "my/a")}
+    assert [row["code"] for row in sign_verify.sign(targets.resolve(["my/a"], spaces.spaces(project)), MINE)] == [
+        "malformed_item"
+    ]
+    tool(project, "my/other")
+    assert call(project, "my/other")["data"]["output"] == "own"
+    # Control.
+    item(project, "my/a", SUBPROCESS, config={**config, "args": ["fine"]}, suffixes=[".zz"], comment="#")
+    assert call(project)["data"]["output"] == "fine"
+
+
+def test_two_runtimes_for_one_suffix_are_told_apart_by_the_tool(project):
+    for name in ("one", "two"):
+        item(project, f"my/{name}", SUBPROCESS, config={"command": "printf", "args": [name]}, suffixes=[".zz"])
+    for name in ("one", "two"):
+        lines = [f"# {key}: {json.dumps(value)}" for key, value in facts("my/tool", f"my/{name}", "script").items()]
+        put(project, "tools/my/tool.zz", signed("\n".join(["# ---", *lines, "# ---", ""]).encode(), suffix=".zz"))
+        assert call(project)["data"]["output"] == name
 
 
 @pytest.mark.parametrize("attack", LINKS, ids=lambda attack: attack.__name__)

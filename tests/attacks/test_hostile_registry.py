@@ -181,7 +181,8 @@ CASES = {
     ),
     "traversal": ("bad_title", plain(HONEST, title="../../../tool.py")),
     "absolute name": ("bad_title", plain(HONEST, title="/tmp/tool.py")),
-    "foreign extension": ("bad_title", plain(HONEST, title="tool.pth")),
+    "foreign extension": ("bad_title", plain(HONEST, title="tool.md")),
+    "extension of no runtime": ("no_version", plain(HONEST, title="tool.pth")),
     "traversal in a bundle": ("bad_title", lambda: bundle({}, [("tools/../../x.py", ("text/x-python", HONEST))])),
     "bundle that lacks an item": ("incomplete", lambda: bundle({ID: "0" * 64}, [])),
     "bundle that brings another file": (

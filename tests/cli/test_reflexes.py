@@ -35,6 +35,10 @@ REFLEXES = {
     "a home": ("read ~/x", 1, b"outside"),
     "a dry run of the tool's own": ("edit_lines a.txt end+|four --dry-run", 0, b"+four"),
     "a command's exit code": ("bash|exit 7", 7, b"exit code 7"),
+    "one JSON object": ('read {"file_path":"a.txt","limit":1}', 0, b"one\n[tool_result: 1 of 3"),
+    "one JSON object for an item": ('execute rye/file-system/read {"file_path":"a.txt"}', 0, b"three"),
+    "one JSON object for a command": ('bash|{"command":"exit 7"}', 7, b"exit code 7"),
+    "a text that looks like one": ('grep {"one":1}', 1, b"""Bad pattern '{"one":1}'"""),
 }
 
 

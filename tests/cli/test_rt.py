@@ -18,8 +18,10 @@ from typing import NamedTuple
 import pytest
 
 import rye
+from rye import ragix_tools
 from rye.cli import main as cli_main
 from rye.cli.rt.main import main
+from rye.mcp_server import prompts
 from support.calling import call
 
 RUNTIME = Path(rye.__file__).parents[1]
@@ -252,7 +254,7 @@ def test_edits_take_their_text_from_standard_input(project):
     rt("insert", "src/app.py", "3", cwd=project, stdin="# ende →\n".encode())
     assert (project / "src/app.py").read_text() == "def total(prices):\n    return 0\n# ende →\n"
     assert rt("undo", cwd=project).stdout.startswith("✓ Undone src/app.py\n".encode())
-    rt("edit", "src/app.py", "1", "1", cwd=project)
+    rt("edit", "src/app.py", "1", "1", "--delete", cwd=project)
     assert (project / "src/app.py").read_text() == "    return 0\n"
     shown = rt("insert", "src/app.py", "1", "--ids", "--show-diff", cwd=project, stdin=b"x\n").stdout.decode()
     assert "\n1: [LID:" in shown
@@ -268,10 +270,36 @@ def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
         )
         assert (shown in done.stdout, said in done.stderr) == (True, True), done
         assert (b"long.txt" in done.stdout) == (not names)
+    # An end that stays open, as agents leave it, is not waited for; a slow command of the same pipeline is.
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    with subprocess.Popen(search, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as held:
+        assert select.select([held.stdout], [], [], 8)[0]
+        assert b"long.txt:4: line 4" in held.stdout.read()
+    line = f"(sleep 2; echo gas.txt) | {shlex.join(search)}"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, env=env, check=True)
+    assert done.stdout == b"gas.txt:1: line 4\n"
+
+
+def test_the_functions_have_the_names_of_the_design_and_return_the_answers_text(project, monkeypatch):
+    monkeypatch.chdir(project)
+    assert ragix_tools.open_window("long.txt", 3, 2).splitlines()[1:3] == ["3: line 3", "4: line 4"]
+    assert ragix_tools.edit_range("long.txt", 3, 3, "THREE\n").startswith("✓ Edited long.txt:3-3")
+    assert "1: first" in ragix_tools.insert_at("long.txt", 1, "first\n")
+    assert (project / "long.txt").read_text().startswith("first\nline 1\nline 2\nTHREE\nline 4\n")
+    assert "long.txt:4: THREE" in ragix_tools.search_files("THREE")
+    assert "long.txt" in ragix_tools.find_files("long*")
+    with pytest.raises(rye.RyeError, match="out of range"):
+        ragix_tools.edit_range("long.txt", 9_999, 9_999, "x\n")
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    command = [sys.executable, "-m", "rye.ragix_tools", "edit_range", "long.txt", "1", "1"]
+    done = subprocess.run(command, cwd=project, input=b"by the module\n", capture_output=True, env=env, check=True)
+    assert done.stdout.startswith("✓ Edited long.txt:1-1".encode())
 
 
 def test_an_edit_without_text_deletes_only_by_its_word(project):
     before = (project / "src/app.py").read_text()
+    done = rt("edit", "src/app.py", "1", "1", cwd=project, stdin=b"")
+    assert (done.returncode, b"use --delete" in done.stderr) == (2, True), done
     with Path(os.devnull).open("rb") as nothing:
         edit = [sys.executable, "-m", "rye.cli.rt.main", "edit", "src/app.py", "1", "1"]
         env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
@@ -392,6 +420,9 @@ def test_the_switches_hold_at_the_door(project):
             patch.setenv("RAGIX_ENABLE_SWE", switch)
             assert ("edit_range" in rye.toolset(project).names) == offered
             assert (cli_main.main(["prompt", "swe", "--project", str(project)]) == 0) == offered
+            assert ("swe" in [row["name"] for row in prompts.listed(str(project))]) == offered
+            with contextlib.nullcontext() if offered else pytest.raises(rye.RyeError, match="RAGIX_ENABLE_SWE"):
+                assert prompts.filled(str(project), "swe", {})["messages"]
     assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
 
 

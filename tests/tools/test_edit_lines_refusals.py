@@ -78,6 +78,7 @@ def test_unknown_ids_name_the_nearest_and_the_available(project, file):
     assert f"invalid line ID {wrong}" in data["error"]
     assert names[7] in data["nearest"][wrong]
     assert data["available_ids"] == names[:20]
+    assert f"{names[19]} and 40 more." in data["error"]
     assert "Nothing was written" in data["error"]
 
 

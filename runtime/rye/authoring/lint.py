@@ -12,12 +12,12 @@ import ast
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rye.call.safe_text import is_hidden, plain
 from rye.errors import ItemError, RyeError
-from rye.items import parse, schema, spaces
+from rye.items import parse, schema, scripts, spaces
 from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
 from rye.trust import signature
 
@@ -48,14 +48,17 @@ class _Module(NamedTuple):
     item_id: str | None
 
 
-def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None = None) -> list[Finding]:
+def lint(
+    raw: bytes, suffix: str, item_id: str | None = None, mode: int | None = None, search_path: Sequence[spaces.Space] = ()
+) -> list[Finding]:
     """Return what is to be corrected in a tool file, by line.
 
     Args:
         raw: the file.
-        suffix: of its name; `.py`, `.yaml` and `.yml` have rules, other tools carry no metadata.
+        suffix: of its name.
         item_id: by its place below an `.ai`; None outside of any, where category and id are not compared.
         mode: the file's permission bits, as `os.stat` gives them; None to leave them out.
+        search_path: the spaces in which the runtime of a script is looked for; without any it is not.
     """
     found = list(_permissions(mode)) + list(_size(raw))
     try:
@@ -67,10 +70,14 @@ def lint(raw: bytes, suffix: str, item_id: str | None = None, mode: int | None =
         found += _python(text, item_id)
     elif suffix in (".yaml", ".yml"):
         found += _yaml(text, item_id)
-    elif suffix not in signature.MARKERS:
-        found.append(Finding(1, "not_a_tool", f"Tools are files that end in .py, .yaml, .yml, {', '.join(signature.MARKERS)}."))
+    elif not signature.is_script_suffix(suffix):
+        found.append(Finding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime."))
     else:
         found += _script(text, suffix, item_id)
+        try:
+            scripts.check(item_id or "It", suffix, raw, search_path) if search_path else None
+        except ItemError as err:
+            found.append(Finding(1, err.code, plain(str(err), 900)))
     return sorted(found)
 
 
@@ -338,19 +345,15 @@ _CHECKS: Final = (
 
 def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
     """Check the header of a script; what is below it is not looked at."""
-    lines = text.split("\n")
-    # As a reader does: behind the shebang and the signature line.
-    body = "\n".join(line for at, line in enumerate(lines) if not (at < 2 and (line.startswith("#!") or "rye:signed:" in line)))
     try:
-        header = parse.header(body.encode(), suffix)
+        # As a reader does: behind the shebang and the signature line.
+        header = parse.header(scripts.unsigned(text.encode()), suffix)
     except ItemError as err:
         yield Finding(1, "bad_yaml", plain(str(err), 300))
         return
     if header is None:
-        mark = signature.MARKERS[suffix]
-        yield Finding(
-            1, "missing_metadata", f"Begin with a comment that holds the metadata as YAML between two lines `{mark} ---`."
-        )
+        fence = f"`{scripts.marker_of(suffix)} ---`"
+        yield Finding(1, "missing_metadata", f"Begin with a comment that holds the metadata as YAML between two lines {fence}.")
         return
     yield from _yaml(header, item_id)
 
@@ -367,6 +370,8 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     runtime = found.get("executor_id")
     if isinstance(runtime, str) and not _may_be_runtime(runtime):
         yield Finding(1, "unknown_runtime", f"The bundle has no such runtime: {plain(runtime, 200)}.")
+    if found.get("tool_type") == "runtime" and (why := parse.wrong_claim(item_id or "", found)):
+        yield Finding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
     yield from _described_schema(found)
     declared = found.get("permissions", [])
     if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):

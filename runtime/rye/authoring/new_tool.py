@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 from pathlib import Path
+from string import Template
 from typing import Final, NamedTuple
 
-from rye.authoring.new_tool_kinds import KINDS
+from rye.authoring.new_tool_kinds import KINDS, SCRIPT, SCRIPT_TEST, Kind
 from rye.errors import ItemError, UsageError
-from rye.items import spaces
+from rye.items import parse, scripts, spaces
 from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -32,7 +33,7 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
     Args:
         item_id: category and name, such as `my/text/word_count`.
         project_path: the project root.
-        kind: one of `rye.authoring.new_tool_kinds.KINDS`: what the tool is written in.
+        kind: one of `rye.authoring.new_tool_kinds.KINDS`, or the id of a runtime: what the tool is written in.
 
     Raises:
         UsageError: `unknown_kind`.
@@ -40,9 +41,7 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
         WorkspaceError: what keeps the files from being written.
     """
     _check(item_id)
-    if kind not in KINDS:
-        raise UsageError("unknown_kind", f"There is no kind of tool {kind!r}.", f"Kinds: {', '.join(KINDS)}.")
-    template = KINDS[kind]
+    template = KINDS.get(kind) or _kind_of(kind, project_path)
     tool = f".ai/tools/{item_id}{template.suffix}"
     # One folder and whole ids: pytest takes two files of one name in different folders for the same module.
     test = f"tests/test_{re.sub('[/-]', '_', item_id)}.py"
@@ -67,6 +66,23 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
             changes = [commit.Change(place, None, data) for place, data in zip(places, files.values(), strict=True)]
             commit.write_own(workspace, changes, _TOOL)
     return Made(item_id, tool, test)
+
+
+def _kind_of(runtime: str, project_path: str | Path) -> Kind:
+    """Return the kind of tool that a runtime outside of the system bundle runs."""
+    found = scripts.text_of(runtime, spaces.spaces(project_path)) if "/" in runtime else None
+    suffixes = found.get("suffixes") if found is not None and found.get("tool_type") == "runtime" else None
+    if found is None or not suffixes or (why := parse.wrong_claim(runtime, found)):
+        name = runtime.rpartition("/")[2]
+        hint = f"Kinds: {', '.join(KINDS)}, or the id of a runtime that lists its suffixes. {scripts.ten_lines(f'.{name}')}"
+        raise UsageError("unknown_kind", f"There is no kind of tool {runtime!r}{f': {why}' if suffixes else ''}.", hint)
+    mark, first = found.get("comment", "#"), f"{found['after']}\n" if found.get("after") == "<?php" else ""
+    prefix = found["config"].get("parameter_env") if isinstance(found.get("config"), dict) else None
+    given = f"variables {prefix}name, and as JSON on standard input" if prefix else "JSON on standard input"
+    header, _, body = SCRIPT.template.partition("|\n")
+    text = first + "".join(f"{mark} {line}\n" for line in header.splitlines()) + body
+    text = text.replace("{mark}", mark).replace("{given}", given)
+    return Kind(runtime, str(suffixes[0]), Template(text), SCRIPT_TEST, "hello")
 
 
 def _check(item_id: str) -> None:

@@ -227,6 +227,50 @@ def test_it_is_well_made():
 ''')
 
 
+SCRIPT: Final = Template("""\
+---
+version: "1.0.0"
+tool_type: script
+executor_id: $runtime
+category: $category
+description: Say here in one line what it does
+item_id: $item_id
+permissions: [read]
+config_schema:
+  type: object
+  properties:
+    text: {type: string, description: A text}
+  required: [text]
+  additionalProperties: false
+---
+|
+{mark} It starts in the project's root. Parameters come as {given}.
+{mark} What it prints is the result: one JSON object with "output", or text. Write the program below.
+""")
+"""The header of a tool for any other runtime, before its comment marker is put before each line, and what stands below it."""
+
+SCRIPT_TEST: Final = Template('''\
+"""The tool $item_id; signed, it runs as `rye execute $item_id`."""
+
+from pathlib import Path
+
+import rye
+from rye.authoring.lint import lint
+
+PROJECT = Path(__file__).parents[1]
+TOOL = PROJECT / ".ai/tools/$item_id$suffix"
+
+
+def test_it_answers():
+    answer = rye.execute("$item_id", {"text": "hello"}, project_path=PROJECT)
+    assert answer["status"] == "success", answer.get("error")
+
+
+def test_it_is_well_made():
+    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
+''')
+
+
 class Kind(NamedTuple):
     """One kind of tool.
 

@@ -34,6 +34,7 @@ SERVED = ("rye/file-system/", "rye/swe/")
 _REQUEST_MAX = 16 * 1024 * 1024
 _BLOCK = 1 << 16
 _LOOK_SECONDS = 0.2
+_SILENCE_SECONDS = 2.0
 
 
 class CommandChannel:
@@ -100,9 +101,12 @@ class CommandChannel:
                 os.close(fd)
 
     def _request(self, fd: int) -> object:
-        data = bytearray()
-        while not self._over.is_set():
+        data, silence = bytearray(), 0.0
+        # `rt` writes at once. Whoever holds its pipe open in silence would keep the next one waiting.
+        while not self._over.is_set() and silence < _SILENCE_SECONDS:
+            silence += _LOOK_SECONDS
             if ready(fd, select.POLLIN, _LOOK_SECONDS):
+                silence = 0.0
                 block = os.read(fd, _BLOCK)
                 if not block:
                     return json.loads(data)

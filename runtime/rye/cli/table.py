@@ -170,19 +170,20 @@ examples:
             Option("ID", "category and name, such as my/text/word_count", dest="item_id"),
             Option(
                 "--runtime R",
-                "python (default), bash, node or http",
-                choices=("python", "bash", "node", "http"),
+                "python (default), bash, node, http, or the id of a runtime, such as my/runtimes/lua",
                 default="python",
             ),
             PROJECT,
             Option("--json", "print what was made as JSON, and nothing else"),
         ),
         """\
-Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py; no file is overwritten.
+Writes .ai/tools/ID.py (or .sh, .js, .yaml), a whole tool that works, and tests/test_ID.py; no file is overwritten. For a
+runtime of your own it writes the header, and the program is yours.
 
 examples:
   rye new tool my/text/word_count
-  rye new tool my/text/word_count --runtime bash""",
+  rye new tool my/text/word_count --runtime bash
+  rye new tool my/text/word_count --runtime my/runtimes/lua""",
     ),
     "lint": Verb(
         "authoring",

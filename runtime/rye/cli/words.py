@@ -1,7 +1,8 @@
 """What a person types for a call: a tool's short name, and words that become the parameters of its schema.
 
 A word is `name=value`, `name=@file` (the file's text), `name:=json`, `--name value`, or a bare value: bare values fill the
-required parameters in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limit=20` needs no more.
+required parameters in the schema's order, then `path`, `root` or `file_path`. `rye read app.py limit=20` needs no more. One
+word that is a JSON object of parameters is all of them.
 """
 
 from __future__ import annotations
@@ -98,10 +99,12 @@ def parameters(
     Raises:
         UsageError: `bad_word`, with how to write it.
     """
+    known = tool_schema.get("properties", {})
+    if len(typed) == 1 and not after_dashes and (whole := _whole(typed[0], known)):
+        return whole
     texts: dict[str, str] = {}
     values: dict[str, Any] = {}
     loose: list[str] = []
-    known = tool_schema.get("properties", {})
     assigned = _assigned(typed, tool_schema, called)
     for at, word in enumerate([*assigned, *after_dashes]):
         found = split_assignment(word)
@@ -128,6 +131,17 @@ def parameters(
         # A command runs where the person stands.
         out[_WHERE] = paths[_WHERE] = "."
     return {name: _path_value(value, name, paths, project) for name, value in out.items()}
+
+
+def _whole(word: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that one word is as a JSON object, as `rye_execute` takes them; {} for another word."""
+    if word[:1] != "{":
+        return {}
+    try:
+        found = json.loads(word)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.keys() <= known.keys() else {}
 
 
 def _is_outside(project: str) -> bool:

@@ -171,6 +171,7 @@ class Checker:
                 shown = [mark.id for mark in index.marks.values() if mark.shown >= 0]
                 self.problems.details.setdefault("nearest", {})[name] = nearest(name, shown)
                 self.problems.details.setdefault("available_ids", shown[:_AVAILABLE])
+                self.problems.details.setdefault("available_count", len(shown))
         return at_
 
     def _locate_short(self, number: int, short: str, address: object) -> int | None:

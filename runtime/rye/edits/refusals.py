@@ -130,7 +130,9 @@ def refusal(document: Document, problems: Problems) -> EditError:
     if ids:
         # Several unknown IDs may have the same nearest ones.
         close = sorted({name for names in problems.details["nearest"].values() for name in names})
-        now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}."
+        rest = problems.details["available_count"] - len(ids)
+        more = f" and {rest:,} more" if rest else ""
+        now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}{more}."
     kind = problems.codes[0]
     hint = (
         f"Call read or grep, then send the changes again: lines of {document.path} that a refusal shows first do not count."

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError
-from rye.items import parse
+from rye.items import parse, scripts
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record, changed, field
+from rye.trust.signature import is_script_suffix
 
 if TYPE_CHECKING:
     import ast
@@ -58,7 +59,6 @@ class Chain(Record):
         primitive: the name of the primitive.
         config: `config` of all links, see the module's text.
         env_config: `env_config` of all links.
-        suffixes: of files that the chain takes; None for any.
         files: content of the tool's other files by path below its folder, as its signed text names them.
     """
 
@@ -68,7 +68,6 @@ class Chain(Record):
     primitive: str
     config: dict[str, Any]
     env_config: dict[str, Any]
-    suffixes: tuple[str, ...] | None = None
     files: dict[str, bytes] = field(factory=dict)
 
 
@@ -121,7 +120,9 @@ def missing(named_by: Link, err: ItemError) -> ItemError:
     return ItemError(
         "runtime_missing",
         f"{tool.id} names the runtime {plain(str(tool.executor_id))}, which is in none of its spaces.",
-        f"{err.hint} {_mend(named_by)}".strip(),
+        scripts.ten_lines(tool.suffix, tool.verified.raw)
+        if is_script_suffix(tool.suffix) and not err.details.get("nearest")
+        else f"{err.hint} {_mend(named_by)}".strip(),
         nearest=err.details.get("nearest", []),
     )
 
@@ -142,16 +143,10 @@ def assemble(links: Sequence[Link]) -> Chain:
         limits = [one.metadata["config"][key] for one in behind if key in _part(one, "config")]
         if limits or config.get(key):
             config[key] = min(_number(tool.id, key, limit) for limit in limits or [config[key]])
-    suffixes = _suffixes(behind)
-    if suffixes is not None and tool.suffix not in suffixes:
-        raise ItemError(
-            "runtime_missing",
-            f"{tool.id} is a {tool.suffix} file, and {tool.executor_id} runs {', '.join(suffixes) or 'no'} files only.",
-            "Write the tool in a file of that kind, or name another runtime.",
-        )
+    scripts.refuse_unfit(tool.id, tool.suffix, tool.verified.raw, tool.executor_id, [one.metadata for one in behind])
     allowed = changed(tool, permissions=_permissions(tool, behind))
     report = tuple(link(one.candidate, one.tool.tool_type, one.tool.executor_id, one.tool.verified.digest) for one in links)
-    return Chain(allowed, tuple(links), report, name, config, env_config, suffixes)
+    return Chain(allowed, tuple(links), report, name, config, env_config)
 
 
 def _check_order(links: Sequence[Link]) -> None:
@@ -164,7 +159,8 @@ def _check_order(links: Sequence[Link]) -> None:
         raise ItemError(
             "runtime_missing",
             f"{tool.id} is of the type {plain(tool.tool_type) or 'none'} and names no runtime.",
-            "Give it an executor_id (`rye search runtime` finds them), and sign it again.",
+            "Give it an executor_id (`rye search runtime` finds them), and sign it again."
+            + (f" {scripts.ten_lines(tool.suffix, tool.verified.raw)}" if is_script_suffix(tool.suffix) else ""),
         )
     ids = [one.tool.id for one in links]
     for at in range(1, len(links)):
@@ -230,17 +226,6 @@ def _number(item_id: str, key: str, value: object) -> float:
             "Correct it and sign it again.",
         )
     return value
-
-
-def _suffixes(behind: Iterable[Tool]) -> tuple[str, ...] | None:
-    """Return the suffixes that all links take which list any; None where none does."""
-    listed = [one.metadata["suffixes"] for one in behind if "suffixes" in one.metadata]
-    for one in listed:
-        if not isinstance(one, list) or not all(isinstance(suffix, str) for suffix in one):
-            raise ItemError(
-                "malformed_item", "The suffixes of a runtime must be a list of texts.", "Correct it and sign it again."
-            )
-    return tuple(suffix for suffix in listed[0] if all(suffix in one for one in listed)) if listed else None
 
 
 def _permissions(tool: Tool, behind: Iterable[Tool]) -> tuple[str, ...]:

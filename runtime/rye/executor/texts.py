@@ -253,8 +253,8 @@ def _copy(
             "Give source, to copy another space's.",
         )
     root = project_path if destination == "project" else os.fspath(user_dirs.user_space())
-    folder, suffixes = spaces.type_folder(candidate.item_type)
-    copy = Copy(f".ai/{folder}/{candidate.item_id}{candidate.suffix}", candidate.raw, suffixes)
+    folder, _ = spaces.type_folder(candidate.item_type)
+    copy = Copy(f".ai/{folder}/{candidate.item_id}{candidate.suffix}", candidate.raw, candidate.item_type)
     others = [Copy(f".ai/{tool_files.folder_of(candidate.item_id)}/{path}", raw) for path, raw in files.items()]
     done = install([copy, *others], root, _TOOL, lambda _path, _old: overwrite)
     warnings += done.warnings

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rye.edits import apply
 from rye.errors import ItemError, WorkspaceError
 from rye.fs import names
+from rye.items import spaces
 from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
@@ -17,11 +18,11 @@ from rye.workspace.workspace import Place, Workspace
 
 
 class Copy(NamedTuple):
-    """One file to install: its path below the root, its bytes, and the extensions under which its id could exist, too."""
+    """One file to install: its path below the root, its bytes, and its item type, if it is an item."""
 
     path: str
     raw: bytes
-    suffixes: Sequence[str] = ()
+    item_type: str = ""
 
 
 class Installed(NamedTuple):
@@ -112,9 +113,13 @@ def _existing(
 
 def _refuse_siblings(place: Place, copy: Copy) -> None:
     """Two files of one id and type would hide one another."""
+    if not copy.item_type:
+        return
     stem, suffix = os.path.splitext(copy.path)
-    for other in copy.suffixes:
-        if other != suffix and _exists(place, f"{stem}{other}".rpartition("/")[2]):
+    name = stem.rpartition("/")[2]
+    scripts = spaces.scripts_named(place.dir_fd, name) if copy.item_type == "tool" else []
+    for other in (*spaces.TYPES[copy.item_type][1], *scripts):
+        if other != suffix and _exists(place, f"{name}{other}"):
             raise ItemError(
                 "destination_exists",
                 f"{stem}{other} has the same id. Nothing was copied.",

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import safe_text
@@ -50,6 +50,8 @@ _PARSING = threading.Lock()
 # Another thread may hold it where a process forks.
 os.register_at_fork(after_in_child=_PARSING._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
 _VERSION = r"\d+\.\d+\.\d+"
+AFTER: Final = ("#!", "<?php")
+"""What a runtime may let a script's first line begin with, before the header."""
 
 SECTION_STARTS: Final = ("Requires:", "Does not:", "Side effects:", "Returns:", "Prefer ")
 """How the sections after the first begin."""
@@ -176,6 +178,8 @@ def read_tool(
         wrong.append("CONFIG_SCHEMA (an object schema)")
     if wrong:
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
+    if metadata["tool_type"] == "runtime" and (why := wrong_claim(item_id, found)):
+        raise _malformed(item_id, why)
     return Tool(
         item_id,
         verified,
@@ -192,17 +196,32 @@ def read_tool(
     )
 
 
+def wrong_claim(item_id: str, found: Mapping[str, Any]) -> str:
+    """Return what is wrong with the files that a runtime says it takes; empty where nothing is."""
+    suffixes, own = found.get("suffixes", []), item_id.startswith("rye/")
+    if not isinstance(suffixes, list) or not all(isinstance(one, str) and one.startswith(".") for one in suffixes):
+        return 'suffixes must be a list such as [".lua"]'
+    for one in suffixes:
+        if not own and not signature.is_script_suffix(one):
+            return f"suffixes may not claim {safe_text.plain(one)}; leave out the list, or write the suffix of another language"
+    if found.get("comment", "#") not in signature.MARKERS:
+        return f"comment must be one of {' '.join(signature.MARKERS)}"
+    if found.get("after", "#!") not in AFTER:
+        return f"after must be one of {' '.join(AFTER)}"
+    return ""
+
+
 def header(body: bytes, suffix: str) -> str | None:
     """Return the YAML in the comment at the beginning of a script, between two lines `# ---`; None where there is none.
 
-    Every line begins with the comment marker of the file's language, `#` or `//`.
+    Every line begins with the comment marker of the file's language, one of `signature.MARKERS`.
     """
-    marker = signature.MARKERS.get(suffix)
-    if marker is None:
+    if not signature.is_script_suffix(suffix):
         return None
     lines = iter(text_of(body).split("\n"))
-    first = next((line for line in lines if line.strip()), "")
-    if first.rstrip() != f"{marker} ---":
+    first = next((line for line in lines if line.strip() and not line.startswith(AFTER)), "")
+    marker = first.rstrip().removesuffix(" ---")
+    if marker not in signature.MARKERS or first.rstrip() == marker:
         return None
     found: list[str] = []
     for line in lines:

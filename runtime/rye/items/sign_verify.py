@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import rye
 from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath, names
-from rye.items import bundles, parse, spaces, tool_files
+from rye.items import bundles, parse, scripts, spaces, tool_files
 from rye.plain_class import changed
 from rye.trust import decisions, signature
 from rye.trust import verify as trust_verify
@@ -173,6 +173,9 @@ def _signed(
     """Return a file's text, signed; the very `raw` where that is so already. `row` takes what is found out about it."""
     row["type"] = item_type = target.type_for(raw)
     form = signature.form_of(item_type, target.suffix)
+    if item_type == "tool":
+        folder = os.fsdecode(_anchor(target)[0])
+        scripts.check(target.text, target.suffix, raw, spaces.spaces(os.path.dirname(folder)))
     text = _with_bindings(target, item_type, raw, place)
     try:
         # A good signature of this key stays: signing again would change the timestamp, and so the file.

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.errors import ItemError
 from rye.items import parse
-from rye.trust import signature
 
 if TYPE_CHECKING:
     import ast
 
     import yaml
 
-SUFFIXES: Final = (".py", ".yaml", ".yml", *signature.MARKERS)
-_BEFORE_HEADER: Final = r"#!|(?:#|//) rye:signed:|\s*\Z"
+_BEFORE_HEADER: Final = r"#!|<\?php|(?:#|//|--|;) rye:signed:|\s*\Z"
+_FENCE: Final = r"(#|//|--|;) ---\s*\Z"
 _METADATA: Final = re.compile(r"__(?:version|tool_type|executor_id|category|tool_description)__")
 
 
@@ -92,10 +91,10 @@ def _end_of(node: yaml.Node) -> int:
 
 def _yaml_of(text: str, suffix: str) -> tuple[str, int, str] | None:
     """Return the YAML in a tool's text, the number of its first line (from 0), and what each of its lines begins with."""
-    marker = signature.MARKERS.get(suffix)
-    if marker is None:
+    if suffix in (".yaml", ".yml"):
         return text, 0, ""
     lines = text.split("\n")
+    marker = next((match[1] for line in lines if (match := re.match(_FENCE, line))), "")
     fences = [at for at, line in enumerate(lines) if line.rstrip() == f"{marker} ---"][:2]
     # Two such lines further down are the script's own comments.
     if len(fences) < 2 or not all(re.match(_BEFORE_HEADER, line) for line in lines[: fences[0]]):

@@ -30,7 +30,7 @@ from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
-from rye.trust.signature import suffixes_of
+from rye.trust.signature import beginning, is_script_suffix, suffixes_of
 from rye.trust.verify import TrustStore
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ TYPES: Final = {
     "knowledge": ("knowledge", suffixes_of("knowledge")),
     "directive": ("directives", suffixes_of("directive")),
 }
-"""Item type -> (folder below `.ai`, extensions in the order in which they are tried)."""
+"""Item type -> (folder below `.ai`, built-in extensions in the order in which they are tried).
+
+A tool in another language is found behind these: by what its file says of itself (`scripts_named`). Whether a signed runtime
+takes it is judged where it is run.
+"""
 
 RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
@@ -279,7 +283,20 @@ def _not_found(item_type: str, item_id: str, search_path: Sequence[Space], shado
         )
     close = similar_ids(item_id, (known for known, _, _ in served_items(item_type, search_path)))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
+    path = headless(item_id, search_path)
+    hint = f"{path} has no header that names its runtime: `rye lint {path}` says what to write." if path else hint
     return ItemError("item_not_found", f"{item_type.capitalize()} not found: {item_id}.", hint, nearest=close)
+
+
+def headless(item_id: str, search_path: Sequence[Space]) -> str:
+    """Return the path of an id's file that is no tool, for it does not say what runs it; empty where there is none."""
+    for space in search_path if _ID.fullmatch(item_id) else ():
+        folder, _, stem = f"{space.folder}/tools/{item_id}".rpartition("/")
+        readable = os.path.isdir(folder) and os.access(folder, os.R_OK)
+        for name in sorted(os.listdir(folder)) if readable else ():
+            if os.path.splitext(name)[0] == stem and is_script_suffix(os.path.splitext(name)[1]):
+                return f"{folder}/{name}"
+    return ""
 
 
 def similar_ids(item_id: str, known: Iterable[str]) -> list[str]:
@@ -290,19 +307,19 @@ def similar_ids(item_id: str, known: Iterable[str]) -> list[str]:
 
 def items_in(space: Space, item_type: str) -> list[tuple[str, Path]]:
     """Return (id, path) of the items in one space, sorted, hidden ones left out."""
-    folder, suffixes = type_folder(item_type)
+    folder, _ = type_folder(item_type)
     # Not at the top: it takes 4 ms to load, and a call of one tool does without.
     from pathlib import Path
 
-    return sorted((item_id, Path(path)) for item_id, path in _walk(_top_folder(space, folder), suffixes))
+    return sorted((item_id, Path(path)) for item_id, path in _walk(_top_folder(space, folder), item_type))
 
 
 def ids_ending_in(item_type: str, name: str, search_path: Sequence[Space]) -> list[str]:
     """Return the served ids whose last part is `name`, sorted; installed bundles count only where no other space has one."""
-    folder, suffixes = type_folder(item_type)
+    folder, _ = type_folder(item_type)
     found: set[str] = set()
     for space in chain(search_path, _lazily(lambda: () if found else installed_bundles())):
-        ids = (item_id for item_id, _ in _walk(_top_folder(space, folder), suffixes))
+        ids = (item_id for item_id, _ in _walk(_top_folder(space, folder), item_type))
         found.update(one for one in ids if one.rpartition("/")[2] == name and serves(space, one))
     return sorted(found)
 
@@ -351,11 +368,43 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
                 raw = _read(parent, (parts[-1] + suffix.encode(),))
                 if raw is not None:
                     return suffix, raw
+            if suffixes is TYPES["tool"][1]:
+                for suffix in scripts_named(parent, os.fsdecode(parts[-1])):
+                    raw = _read(parent, (parts[-1] + suffix.encode(),))
+                    if raw is not None:
+                        return suffix, raw
         finally:
             os.close(parent)
     finally:
         os.close(root)
     return None
+
+
+def scripts_named(folder: int, stem: str) -> list[str]:
+    """Return the suffixes of the files of a name in a folder that say by their beginning that they are scripts of tools."""
+    try:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as err:
+        _refuse_failing(err)
+        return []
+    try:
+        found = sorted(name[len(stem) :] for name in os.listdir(fd) if name.startswith(f"{stem}."))
+    finally:
+        os.close(fd)
+    return [suffix for suffix in found if is_script_suffix(suffix) and is_script(f"{stem}{suffix}", folder)]
+
+
+def is_script(path: str | Path, folder: int | None = None) -> bool:
+    """Tell whether a file says by its beginning that it is the script of a tool."""
+    try:
+        fd = os.open(path, _READ | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as err:
+        _refuse_failing(err)
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(fd).st_mode) and beginning(os.read(fd, 1_000)) is not None
+    finally:
+        os.close(fd)
 
 
 def _refuse_failing(err: OSError) -> None:
@@ -411,24 +460,33 @@ def served_items(
         yield item_id, *found[item_id]
 
 
-def _walk(top: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _walk(top: str, item_type: str) -> Iterator[tuple[str, str]]:
     """Yield (id, path) below a type folder; of files that share a stem only the one tried first."""
     best: dict[str, tuple[int, str]] = {}
+    suffixes = TYPES[item_type][1]
     for folder, folders, files in os.walk(top):
         # A bottomless tree in a project must not end the walk's recursion.
         deep = folder.count("/") - top.count("/") >= _DEEPEST
         folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "_")))
         for name in files:
             stem, suffix = os.path.splitext(name)
-            if suffix not in suffixes or name.startswith((".", "_")):
-                continue
             path = f"{folder}/{name}"
+            if name.startswith((".", "_")) or not may_end_in(suffix, item_type):
+                continue
+            if suffix not in suffixes and not is_script(path):
+                continue
             item_id = f"{folder}/{stem}"[len(top) + 1 :]
             if _ID.fullmatch(item_id):
                 # The suffix that `find` tries first wins, so that a listing shows what a call would run.
-                best[item_id] = min(best.get(item_id, (99, path)), (suffixes.index(suffix), path))
+                at = suffixes.index(suffix) if suffix in suffixes else 98
+                best[item_id] = min(best.get(item_id, (99, path)), (at, path))
     for item_id, (_, path) in best.items():
         yield item_id, path
+
+
+def may_end_in(suffix: str, item_type: str) -> bool:
+    """Tell whether the file of an item of a type may have a suffix."""
+    return suffix in TYPES[item_type][1] or (item_type == "tool" and is_script_suffix(suffix))
 
 
 def locate(path: str | Path) -> tuple[str, str] | None:
@@ -437,9 +495,9 @@ def locate(path: str | Path) -> tuple[str, str] | None:
     for at in range(len(parts) - 1, 0, -1):
         if parts[at - 1] != ".ai":
             continue
-        for item_type, (folder, suffixes) in TYPES.items():
+        for item_type, (folder, _) in TYPES.items():
             stem, suffix = os.path.splitext("/".join(parts[at + 1 :]))
-            if parts[at] == folder and suffix in suffixes:
+            if parts[at] == folder and may_end_in(suffix, item_type):
                 return item_type, stem
         return None
     return None

@@ -19,7 +19,7 @@ from rye.fs import names
 from rye.items import spaces
 from rye.items.spaces import Space
 from rye.plain_class import Record
-from rye.trust.signature import form_of, split
+from rye.trust.signature import form_of, is_script_suffix, split
 from rye.workspace import path_errors
 
 _TYPE_FOLDERS = frozenset(folder for folder, _ in spaces.TYPES.values())
@@ -140,7 +140,7 @@ def _by_id(text: str, search_path: Sequence[Space]) -> list[Target]:
                 out.append(Target(text, Path(f"{text} ({item_type})"), item_type, text, "", err))
             continue
         out.append(_file(os.path.abspath(found.path)))
-    return out
+    return out or ([_file(os.path.abspath(path))] if (path := spaces.headless(text, search_path)) else [])
 
 
 def _ids_like(text: str, search_path: Sequence[Space]) -> list[Target]:
@@ -218,6 +218,8 @@ def _is_misfit(parts: tuple[str, ...]) -> bool:
 
 
 def _is_signable(target: Target) -> bool:
+    if target.item_type == "tool" and is_script_suffix(target.suffix):
+        return spaces.is_script(target.path)
     try:
         form_of(target.item_type or "knowledge", target.suffix)
     except ItemError:

@@ -105,7 +105,7 @@ def with_digests(raw: bytes, item_id: str, suffix: str, content_of: Callable[[st
     Raises:
         ItemError: `malformed_item`; `file_not_found`.
     """
-    if b"files" not in raw or suffix not in signed_fields.SUFFIXES:
+    if b"files" not in raw:
         return raw
     name = KEY if suffix == ".py" else "files"
     known = signed_fields.fields(raw, suffix)
@@ -127,7 +127,6 @@ def bound(raw: bytes, item_id: str, suffix: str) -> bytes:
     """
     name = "__item_id__" if suffix == ".py" else "item_id"
     try:
-        known = suffix not in signed_fields.SUFFIXES or name in signed_fields.fields(raw, suffix)
-        return raw if known else signed_fields.with_field(raw, suffix, name, item_id)
+        return raw if name in signed_fields.fields(raw, suffix) else signed_fields.with_field(raw, suffix, name, item_id)
     except ItemError:
         return raw

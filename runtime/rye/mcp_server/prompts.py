@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from rye import api
 from rye.agents.discovery import names_of
+from rye.call import profile
 from rye.errors import ItemError, RyeError
 from rye.executor import texts
 from rye.executor.admission import Admission
@@ -25,11 +26,12 @@ _LS: Final = "rye/file-system/ls"
 
 
 def listed(project: str) -> list[dict[str, Any]]:
-    """Return the directives that verify, as the protocol lists prompts."""
+    """Return the directives that verify and are not turned off, as the protocol lists prompts."""
     admission = Admission.of(project)
     rows = []
     for name, item_id in _names(project).items():
         try:
+            _refuse_off(item_id)
             found = _directive(item_id, admission)
         except RyeError:
             # Of what does not verify nothing is shown; `rye verify` tells the user.
@@ -74,6 +76,7 @@ def filled(project: str, name: str, arguments: dict[str, str]) -> dict[str, Any]
         RyeError: `unknown_prompt`; what verifying the directive and checking its inputs raise.
     """
     item_id = _id(project, name)
+    _refuse_off(item_id)
     schema = directives.schema_of(_directive(item_id, Admission.of(project)).text)
     # The protocol carries texts only; what the directive wants as a number or a list is read from them.
     response = api.answer(Call("directive", item_id, from_words(schema, arguments), project))
@@ -129,6 +132,12 @@ def _paths(project: str, typed: str) -> list[str]:
 
 def _names(project: str) -> dict[str, str]:
     return names_of(item_id for item_id, _, _ in spaces.served_items("directive", spaces.spaces(project)))
+
+
+def _refuse_off(item_id: str) -> None:
+    """Refuse the prompt that teaches tools which the switch turns off, as `rye prompt` does."""
+    if item_id.rpartition("/")[2] == "swe" and item_id.startswith(spaces.RESERVED):
+        profile.enabled()
 
 
 def _id(project: str, name: str) -> str:

@@ -7,6 +7,7 @@ that were asked for.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -173,10 +174,9 @@ def _items(manifest: Manifest) -> list[Layer]:
 
 def _file(repository: Repository, layer: Layer, item_type: str, item_id: str, stem: str) -> File:
     """Fetch one file; its title may be nothing but the stem and an extension of the type."""
-    _, suffixes = spaces.type_folder(item_type)
     suffix = layer.title.removeprefix(stem)
     # A title is a file name from outside: compared with the one possible name, never joined to a path.
-    if not layer.title.startswith(stem) or suffix not in suffixes:
+    if not layer.title.startswith(stem) or not spaces.may_end_in(suffix, item_type):
         raise RegistryError(
             "bad_title",
             f"The file of {item_id} is called {plain(layer.title, 100)!r}, which no {item_type} {stem} can be.",
@@ -215,10 +215,10 @@ def _bundle_files(repository: Repository, reference: Reference, manifest: Manife
 
 
 def _titled(title: str) -> tuple[str, str]:
-    for item_type, (folder, suffixes) in spaces.TYPES.items():
-        suffix = next((one for one in suffixes if title.endswith(one)), None)
-        if title.startswith(f"{folder}/") and suffix is not None:
-            item_id = title.removeprefix(f"{folder}/").removesuffix(suffix)
+    for item_type, (folder, _) in spaces.TYPES.items():
+        stem, suffix = os.path.splitext(title)
+        if title.startswith(f"{folder}/") and spaces.may_end_in(suffix, item_type):
+            item_id = stem.removeprefix(f"{folder}/")
             try:
                 spaces.check_id(item_id)
             except ItemError:

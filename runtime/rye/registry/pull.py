@@ -282,7 +282,7 @@ def _install(pull: Pull, project: str, search_path: Sequence[Space], options: Pu
             return options.overwrite
         return options.overwrite or before.key.public == new.verified.key.public
 
-    copies = [Copy(path, one.file.raw, _rivals(one)) for path, one in current.items()]
+    copies = [Copy(path, one.file.raw, one.file.item_type.replace("bundle", "")) for path, one in current.items()]
     copies += [Copy(path, raw) for path, raw in others.items()]
     try:
         installed = install(copies, root, _TOOL, may_replace)
@@ -334,10 +334,6 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
                 declared = tool_files.declared(parse.read_tool(before, item_id, suffix))
                 found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in declared.items()}
     return found
-
-
-def _rivals(checked: Checked) -> Sequence[str]:
-    return () if checked.file.item_type == "bundle" else spaces.type_folder(checked.file.item_type)[1]
 
 
 def _lock_anew(checked: Checked, root: str, options: PullOptions) -> str | None:

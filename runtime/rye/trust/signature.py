@@ -7,9 +7,10 @@ One line signs an item, behind the comment marker of its file type, at byte 0 or
 SHA256HEX is the digest of the covered bytes, ED25519SIG the signature (RFC 8032) over its 64 ASCII characters
 in padded base64url, FP16 the key's fingerprint. Files signed by other RYE installations verify here.
 
-There is one spelling of each valid line. TIMESTAMP, the suffix, and a shebang (from a short list) are not
-covered: show them, never rely on them. Nor does the signature say what the bytes are: that an item is
-under its own type and id is checked by `rye.items.parse`. Which keys count is decided by `rye.trust.verify`.
+There is one spelling of each valid line. TIMESTAMP, the suffix, a first line before it and the comment marker are not
+covered: show them, never rely on them. The executor compares a script's with what its signed runtime declares. Nor
+does the signature say what the bytes are: that an item is under its own type and id is checked by `rye.items.parse`.
+Which keys count is decided by `rye.trust.verify`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.fs.digest import sha256
-from rye.plain_class import Record, field
+from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,10 +36,13 @@ _GRAMMAR = rb"rye:signed:(%b):([0-9a-f]{64}):([\w-]{86}==):([0-9a-f]{16})(?:\|(%
 _FIELDS = re.compile(_GRAMMAR)
 # The next two are compiled where they are used: a plain verification needs neither.
 # Looser than a valid line in what surrounds the fields: no reader, however lax, may find another to believe.
-_ANOTHER_LINE = rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
+_ANOTHER_LINE = rb"(?:\A|[\r\n])(?:\xef\xbb\xbf)?(?:#|//|--|;|<!--)[ \t]*%b(?:[ \t]*-->)?[ \t]*(?:[\r\n]|\Z)" % _GRAMMAR
 # What signing replaces: our line however damaged, and two retired forms that were never verifiable.
-_STALE = rb"[ \t]*(#|//|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)"
+_STALE = rb"[ \t]*(#|//|--|;|<!--)[ \t]*(?:rye:signed:|kiwi-mcp:|[\w-]+:validated:\d{4}-)"
 _DIRECTIVE = rb"<directive[\s>]"
+_MARKS = (b"#", b"//", b"--", b";")
+_MARKED = rb"\s*(#|//|--|;)[ \t\r\n]"
+_HEADER = "Begin it with its metadata as YAML in a comment, between two lines of ---."
 # PEP 263, without its condition that line 1 be a comment: stricter, and simpler to be sure of.
 _COOKIE = rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)"
 _SIGN = "Review it, then run `rye sign`."
@@ -49,11 +53,11 @@ class Form(Record):
     """How an item of one type and file suffix carries its signature.
 
     Attributes:
-        opening: comment marker before the fields, with its blank.
+        opening: comment marker before the fields, with its blank; empty where it is one of `MARKERS`, as the file has it.
         closing: comment marker after the fields; empty where the end of the line ends the comment.
-        coverage: `file`, all but signature line and shebang; `directive`, one `<directive …>…</directive>`.
+        coverage: `file`, all but signature line and first line; `directive`, one `<directive …>…</directive>`.
         python: what could make Python read the same bytes as another program is refused.
-        shebangs: the only first lines that may precede the signature line; none of them is covered.
+        first: a pattern of the only first lines that may precede the signature line; none of them is covered.
         front_matter: other installations leave `---` front matter out of the hash; such a file gets its own error.
     """
 
@@ -61,30 +65,45 @@ class Form(Record):
     closing: bytes = b""
     coverage: Literal["file", "directive"] = "file"
     python: bool = False
-    shebangs: tuple[bytes, ...] = ()
+    first: bytes = b""
     front_matter: bool = False
 
 
-_PYTHON = Form(b"# ", python=True, shebangs=(b"#!/usr/bin/env python3", b"#!/usr/bin/env python"))
-_SCRIPTS: Final = {
-    **dict.fromkeys((".js", ".ts", ".mjs", ".cjs"), Form(b"// ", shebangs=(b"#!/usr/bin/env node",))),
-    ".sh": Form(b"# ", shebangs=(b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash")),
-    ".rb": Form(b"# ", shebangs=(b"#!/usr/bin/env ruby",)),
-    ".pl": Form(b"# ", shebangs=(b"#!/usr/bin/env perl", b"#!/usr/bin/perl")),
-}
-MARKERS: Final = {suffix: form.opening.decode().strip() for suffix, form in _SCRIPTS.items()}
-"""Suffix -> comment marker of the scripts whose metadata stand in a comment."""
+MARKERS: Final = ("#", "//", "--", ";")
+"""The comment markers that a script's header may have."""
+_FIRST: Final = rb"<\?php|#! ?/(?:usr/(?:local/)?)?bin/(?:env (?:-S )?)?[\w.+-]+(?: -[\w-]+)*"
+_SCRIPT: Final = Form(b"", first=_FIRST)
+# What a script says of itself at its beginning; any other file among the tools is none.
+_BEGINNING: Final = rb"(?:(#!|<\?php)[^\n]*\n)?\s*(#|//|--|;) (?:rye:signed:|---[ \t\r]*\n)"
 _FORMS: Final = {
-    # In the order in which a tool's file is looked for.
-    "tool": {".py": _PYTHON, **dict.fromkeys((".yaml", ".yml"), Form(b"# ")), **_SCRIPTS, ".toml": Form(b"# ")},
+    # In the order in which a tool's file is looked for. Any other suffix is that of a script, see `is_script_suffix`.
+    "tool": {
+        ".py": Form(b"# ", python=True, first=rb"#!/usr/bin/env python3?"),
+        **dict.fromkeys((".yaml", ".yml"), Form(b"# ")),
+    },
     "knowledge": dict.fromkeys((".md", ".yaml", ".yml"), Form(b"<!-- ", b" -->", front_matter=True)),
     "directive": {".md": Form(b"<!-- ", b" -->", coverage="directive")},
 }
+BUILT_IN: Final = (".py", ".yaml", ".yml", ".md", ".json")
+"""The suffixes that no runtime outside the system bundle may claim."""
 
 
 def suffixes_of(item_type: str) -> tuple[str, ...]:
-    """Return the suffixes of the files that an item of a type can be, in the order in which they are tried."""
+    """Return the built-in suffixes of the files that an item of a type can be, in the order in which they are tried."""
     return tuple(_FORMS[item_type])
+
+
+def is_script_suffix(suffix: str) -> bool:
+    """Tell whether a suffix can be that of a tool in a language of its own, which a signed runtime declares."""
+    return suffix[1:].isalnum() and suffix.isascii() and len(suffix) <= 16 and suffix.lower() not in BUILT_IN
+
+
+def beginning(raw: bytes) -> tuple[str, str] | None:
+    """Return a script's first line before its header ("" for none) and its comment marker; None for any other file."""
+    match = re.match(_BEGINNING, raw)
+    if match is None:
+        return None
+    return (raw.partition(b"\n")[0].decode("utf-8", "replace") if match[1] else "", match[2].decode())
 
 
 def form_of(item_type: str, suffix: str) -> Form:
@@ -94,10 +113,13 @@ def form_of(item_type: str, suffix: str) -> Form:
         ItemError: `unsignable`, there is no such type, or no comment in such a file could carry the line.
     """
     forms = _FORMS.get(item_type, {})
-    if suffix not in forms:
-        hint = f"A {item_type} is one of {' '.join(forms)}." if forms else f"Item types are {', '.join(_FORMS)}."
-        raise ItemError("unsignable", f"A {suffix!r} file cannot carry a signature as {item_type!r}.", hint)
-    return forms[suffix]
+    if suffix in forms:
+        return forms[suffix]
+    if item_type == "tool" and is_script_suffix(suffix):
+        return _SCRIPT
+    more = ", or the suffix of a runtime" if item_type == "tool" else ""
+    hint = f"A {item_type} is one of {' '.join(forms)}{more}." if forms else f"Item types are {', '.join(_FORMS)}."
+    raise ItemError("unsignable", f"A {suffix!r} file cannot carry a signature as {item_type!r}.", hint)
 
 
 class Signature(Record):
@@ -142,10 +164,9 @@ def split(raw: bytes, form: Form) -> Signed:
     start = _line_start(raw, form)
     line, _, rest = raw[start:].partition(b"\n")
     signature = _parse_line(line, form)
-    # The shebang is not covered, so only a fixed list is allowed: it decides which program runs the file.
-    if start and raw[: start - 1] not in form.shebangs:
-        hint = f"Use one of: {b', '.join(form.shebangs).decode()}. {_SIGN}"
-        raise _malformed("Its shebang is none of those that may be unsigned.", hint)
+    # The first line is not covered, so only plain forms are allowed: it decides which program runs the file.
+    if start and not re.fullmatch(form.first, raw[: start - 1]):
+        raise _malformed("Its first line is none that may be unsigned.", f"Write such as #!/usr/bin/env python3. {_SIGN}")
     if not rest:
         raise _malformed("Nothing follows its signature line.")
     # Another implementation may search for the line: two of them could verify different bytes. Of a directive that is so in
@@ -179,6 +200,11 @@ def sign(raw: bytes, form: Form, key: PrivateKey, *, timestamp: str, suffix: str
         raise UsageError("bad_signature_field", message, "Use YYYY-MM-DDTHH:MM:SSZ and provider@user.")
     # Signing twice must give one line, not two.
     head, rest = _without_line(raw, form)
+    if not form.opening:
+        found = re.match(_MARKED, rest)
+        if found is None:
+            raise ItemError("unsignable", "It begins with no comment that could carry a signature.", _HEADER)
+        form = changed(form, opening=found[1] + b" ")
     if not rest:
         raise ItemError("empty_item", "There is nothing to sign in this file.", "Write its content first.")
     public = key.public
@@ -319,15 +345,16 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def _line_start(raw: bytes, form: Form) -> int:
     """Return where the signature line belongs: byte 0, or after a shebang (which `split` then judges)."""
-    if form.shebangs and raw.startswith(b"#!"):
+    if form.first and raw.startswith(b"#!" if form.python else (b"#!", b"<?php")):
         return raw.find(b"\n") + 1 or len(raw)
     return 0
 
 
 def _parse_line(line: bytes, form: Form) -> Signature:
     # Sliced, not searched: the whole line is the signature, or there is none.
-    framed = line.startswith(form.opening) and line.endswith(form.closing)
-    match = _FIELDS.fullmatch(line[len(form.opening) : len(line) - len(form.closing)]) if framed else None
+    opening = form.opening or line.partition(b" ")[0] + b" "
+    framed = line.startswith(opening) and line.endswith(form.closing) and (form.opening or opening[:-1] in _MARKS)
+    match = _FIELDS.fullmatch(line[len(opening) : len(line) - len(form.closing)]) if framed else None
     if match is None:
         if b"rye:signed:" in line:
             raise _malformed("Its signature line is not of the defined form, with nothing before or after it.")

@@ -245,6 +245,6 @@ def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, pe
     assert [one.message for one in found] == said
 
 
-@pytest.mark.parametrize("suffix", ["", ".txt", ".json", ".md"])
+@pytest.mark.parametrize("suffix", ["", ".x-y", ".json", ".md"])
 def test_a_file_that_is_no_tool_is_named_as_such(suffix):
     assert found("root:x:0:0\n", suffix=suffix) == [(1, "not_a_tool")]

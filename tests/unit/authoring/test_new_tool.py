@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import rye
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.errors import ItemError, RyeError, UsageError
+from rye.items import spaces
 from support.signed_tools import MINE, put, signed, trust_key
 from support.terminal import RUNTIME
 
@@ -113,12 +115,12 @@ def test_bad_names_are_refused_and_nothing_is_made(project, item_id, code):
 def test_an_existing_file_is_never_touched_and_nothing_is_made(project, there):
     path = project / there
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"mine")
+    path.write_bytes(b"# ---\n")
     with pytest.raises(ItemError) as caught:
         new_tool("my/tool", project)
     assert caught.value.code == "item_exists"
     assert [one for one in project.rglob("*") if one.is_file()] == [path]
-    assert path.read_bytes() == b"mine"
+    assert path.read_bytes() == b"# ---\n"
 
 
 def test_a_link_out_of_the_project_is_not_followed(project, tmp_path):
@@ -133,3 +135,20 @@ def test_a_link_out_of_the_project_is_not_followed(project, tmp_path):
         new_tool("my/tool", project)
     assert list(outside.iterdir()) == []
     assert not [one for one in (project / ".ai").rglob("*") if one.is_file()]
+
+
+def test_a_tool_for_a_runtime_of_ones_own_has_its_header_and_lints(project):
+    """As a new author does it: the refusal's ten lines as they stand, then the header, then one line of the language."""
+    with pytest.raises(UsageError) as caught:
+        new_tool("my/greet", project, "my/runtimes/lua")
+    assert caught.value.code == "unknown_kind"
+    folder = project / ".ai/tools/my/runtimes"
+    folder.mkdir(parents=True)
+    (folder / "lua.yaml").write_text(re.search(r"\{version.*\}", str(caught.value))[0])
+    made = new_tool("my/greet", project, "my/runtimes/lua")
+    raw = (project / made.tool).read_bytes()
+    assert (made.tool, raw[:7]) == (".ai/tools/my/greet.lua", b"-- ---\n")
+    assert lint(raw, ".lua", "my/greet", search_path=spaces.spaces(project)) == []
+    (folder / "lua.yaml").write_text((folder / "lua.yaml").read_text().replace('".lua"', '".md"'))
+    with pytest.raises(UsageError, match="may not claim"):
+        new_tool("my/other", project, "my/runtimes/lua")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shlex
 import socket
 import sys
@@ -185,3 +186,16 @@ def test_in_a_background_job_nobody_serves_it_and_it_says_so(file):
     done("undo", file, entry_id=entry["entry_id"])
     assert (file / "a.txt").read_text() == before.removeprefix("new\n")
     assert "background job" not in bash(file, f"{RT} open a.txt")["output"]
+
+
+def test_who_asks_and_says_nothing_does_not_keep_the_next_one_waiting():
+    with CommandChannel("/", lambda *_: {"status": "success"}) as channel, socket.socket(fileno=os.dup(channel.fd)) as ours:
+        silent, spoken = (os.pipe(), os.pipe()), (os.pipe(), os.pipe())
+        for (reading, _), (_, giving) in (silent, spoken):
+            socket.send_fds(ours, [b"?"], [reading, giving])
+        os.write(spoken[0][1], b'{"item_id": "rye/file-system/read", "parameters": {}}')
+        os.close(spoken[0][1])
+        assert select.select([spoken[1][0]], [], [], 8)[0]
+        assert json.loads(os.read(spoken[1][0], 1_000)) == {"status": "success"}
+        for fd in (*silent[0], *silent[1], spoken[0][0], *spoken[1]):
+            os.close(fd)

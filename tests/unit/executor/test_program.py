@@ -14,6 +14,7 @@ import rye
 from rye.errors import RyeError
 from rye.executor import executor
 from rye.executor.primitives import templates
+from rye.items import spaces
 from rye.sandbox import sandbox
 from support.signed_tools import put, signed, trust_key
 
@@ -37,10 +38,10 @@ def yaml_tool(root, item_id, executor_id=SUBPROCESS, **more):
     return put(root, f"tools/{item_id}.yaml", signed(json.dumps(facts(item_id, executor_id, **more)).encode(), suffix=".yaml"))
 
 
-def script(root, item_id, suffix, runtime, body, marker="#", **more):
+def script(root, item_id, suffix, runtime, body, marker="#", first="", **more):
     trust_key()
     lines = [f"{marker} {key}: {json.dumps(value)}" for key, value in facts(item_id, runtime, **more).items()]
-    text = "\n".join([f"{marker} ---", *lines, f"{marker} ---", body, ""])
+    text = "\n".join([*([first] if first else []), f"{marker} ---", *lines, f"{marker} ---", body, ""])
     return put(root, f"tools/{item_id}{suffix}", signed(text.encode(), suffix=suffix))
 
 
@@ -110,6 +111,46 @@ def test_a_user_adds_a_runtime_with_one_signed_file(project, user_space):
     assert (answer["status"], answer["data"]["output"]) == ("success", f"hello {project}")
     script(project, "my/other", ".sh", "my/runtimes/perl", "1;")
     assert "my/runtimes/perl runs .pl files only" in call(project, "my/other")["error"]
+
+
+LANGUAGES = {
+    # suffix: what its runtime declares, the program, its options, a script's first line, comment, and a line that answers with
+    # the word that it is given and the number that it has in the file.
+    ".awk": ({"after": "#!"}, "gawk", ["-f"], "#!/usr/bin/gawk -f", "#", 'BEGIN { print ENVIRON["PARAM_word"] " LINE" }'),
+    ".lua": ({"comment": "--"}, "lua5.4", [], "", "--", 'print(os.getenv("PARAM_word"), debug.getinfo(1).currentline)'),
+    ".jq": ({}, "jq", ["-rf"], "", "#", r'"\(.word) \($__loc__.line)"'),
+    ".php": ({"comment": "//", "after": "<?php"}, "php", [], "<?php", "//", 'echo getenv("PARAM_word"), " ", __LINE__;'),
+    ".scm": ({"comment": ";"}, "tail", ["-n1"], "", ";", "one LINE"),
+}
+
+
+@pytest.mark.parametrize("suffix", LANGUAGES)
+def test_a_runtime_of_yaml_alone_runs_any_language(project, user_space, suffix):
+    declared, program, options, first, mark, line = LANGUAGES[suffix]
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    args = [*options, "{tool_path}"]
+    config = {"command": program, "args": args, "parameter_env": "PARAM_", "output": "text"}
+    yaml_tool(user_space, "my/runtimes/own", tool_type="runtime", suffixes=[suffix], config=config, **declared)
+    yaml_tool(user_space, "my/runtimes/not", tool_type="runtime", suffixes=[suffix], config={**config, "command": "false"})
+    path = script(project, "my/tool", suffix, "my/runtimes/own", line, mark, first, config_schema=properties(word="string"))
+    answer = call(project, "my/tool", word="one")
+    number = path.read_text().split("\n").index(line) + 1
+    assert answer["status"] == "success", answer
+    assert answer["data"]["output"].replace("LINE", str(number)).split() == ["one", str(number)]
+    # It is listed, found, verified and locked as any other.
+    assert ("my/tool", "project") in [found[:2] for found in spaces.served_items("tool", spaces.spaces(project))]
+    assert "my/tool" in [one["id"] for one in rye.search("my tool", project_path=project, limit=50)["results"]]
+    assert [row["verdict"] for row in rye.verify(["my/tool"], project_path=project)] == ["valid"]
+    # What the signature leaves out is held to the signed runtime: another marker, another first line.
+    good = path.read_bytes()
+    other = "//" if mark == "#" else "#"
+    swapped = good.replace(f"{mark} rye:signed".encode(), f"{other} rye:signed".encode())
+    added = b"#!/bin/sh\n" + (good.split(b"\n", 1)[1] if first else good)
+    for raw in (swapped, added):
+        path.write_bytes(raw)
+        answer = call(project, "my/tool", word="one")
+        assert (answer["code"], answer["metadata"]["ran"]) == ("runtime_missing", False), raw[:80]
 
 
 def test_ten_lines_of_yaml_are_a_tool(project):

@@ -173,7 +173,7 @@ def test_nesting_that_people_write_is_read():
 
 
 def test_other_tools_are_listed_by_place_alone():
-    raw = b"#!/bin/sh\necho hi\n"
+    raw = b"#!/bin/sh\n# greets\necho hi\n"
     found = parse.read_tool(verified(raw, "tool", ".sh"), "my/script", ".sh")
     assert (found.tool_type, found.category, found.executor_id) == ("sh", "my", None)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 
 import pytest
 
 import rye
 from rye import api
+from rye.authoring.lint import lint
 from rye.errors import ItemError, RyeError, TrustError, UsageError
-from rye.items import sign_verify, spaces
+from rye.items import parse, sign_verify, spaces
 from rye.trust import keys, verify
 from rye.trust.signature import PrivateKey, form_of, sign
 
@@ -310,6 +312,28 @@ def test_what_a_reader_would_refuse_is_not_signed(project, path, raw, code):
     assert (row["status"], row["code"]) == ("failed", code)
     assert row["hint"]
     assert file.read_bytes() == raw
+
+
+def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
+    head = "# ---\n# version: 1.0.0\n# tool_type: q\n# category: my\n# description: d\n{}# ---\n"
+    for runtime in ("", "# executor_id: my/nothing\n"):
+        path = put(project, ".ai/tools/my/a.qq", head.format(runtime).encode())
+        row = outcome("my/a")
+        assert (row["status"], row["code"]) == ("failed", "runtime_missing")
+        finding = lint(path.read_bytes(), ".qq", "my/a", search_path=spaces.spaces(project))[-1]
+        put(project, ".ai/tools/my/a.qq", sign(path.read_bytes(), form_of("tool", ".qq"), MINE, timestamp=NOW))
+        answer = rye.execute("my/a", {}, project_path=project)
+        assert answer["code"] == finding.code == "runtime_missing"
+        for text in (row["hint"], finding.message, answer["error"]):
+            written = parse.yaml_mapping(re.search(r"\{version.*\}", text)[0])
+            assert (written["suffixes"], len(written)) == ([".qq"], 10)
+    # As they stand there, they are a runtime; and a tool that names none is told of it.
+    put(project, ".ai/tools/my/runtimes/qq.yaml", re.search(r"\{version.*\}", text)[0].encode())
+    assert outcome("my/runtimes/qq")["status"] == "signed"
+    put(project, ".ai/tools/my/a.qq", head.format("").encode())
+    assert "executor_id: my/runtimes/qq" in outcome("my/a")["hint"]
+    put(project, ".ai/tools/my/a.qq", head.format("# executor_id: my/runtimes/qq\n").encode())
+    assert outcome("my/a")["status"] == "signed"
 
 
 def test_entries_and_directives_are_signed_by_their_form(project):

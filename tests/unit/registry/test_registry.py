@@ -168,6 +168,29 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
         assert files(there) == []
 
 
+def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, tmp_path):
+    trust_key()
+    head = 'version: "1.0.0"\ncategory: my\ndescription: d\nexecutor_id: '
+    runtime = f"{head}rye/core/primitives/subprocess\ntool_type: runtime\nsuffixes: [.zz]\ncomment: --\n"
+    runtime += "config: {command: tail, args: [-n1, '{tool_path}']}\n"
+    lines = f"---\n{head}my/zz\ntool_type: zz\n---".splitlines()
+    text = "".join(f"-- {line}\n" for line in lines) + "whole"
+    put(project, "tools/my/zz.yaml", signed(runtime.encode(), suffix=".yaml"))
+    put(project, "tools/my/told.zz", signed(text.encode(), suffix=".zz"))
+    at = RegistryTarget(str(project), where)
+    assert {row["status"] for row in registry.push(at, "tool", ["my/*"])} == {"pushed"}
+    there = other()
+    at = RegistryTarget(str(there), where)
+    put(there, "tools/my/told.qq", b"# ---\n")
+    assert refused("edited_locally", registry.pull(at, "tool", ["my/told"], PullOptions())[0])
+    (there / ".ai/tools/my/told.qq").write_bytes(b"a,b\n")
+    for item_id in ("my/told", "my/zz"):
+        assert registry.pull(at, "tool", [item_id], PullOptions())[0]["status"] == "installed"
+    assert rye.execute("my/told", {}, project_path=there)["data"]["output"] == "whole"
+    assert rye.load("tool", "my/told", project_path=there, destination="user")["copied_to"] == "user"
+    assert (tmp_path / "other-user/.ai/tools/my/told.zz").read_bytes() == (project / ".ai/tools/my/told.zz").read_bytes()
+
+
 def test_a_tool_is_copied_with_its_files(project, user_space):
     put_with_file(project, b"hello")
     found = rye.load("tool", "my/teller", project_path=project, destination="user")
@@ -266,7 +289,7 @@ def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
     assert mine.read_bytes() == before
     assert registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0]["status"] == "installed"
     mine.unlink()
-    put(there, "tools/my/text/report.sh", b"echo\n")
+    put(there, "tools/my/text/report.sh", b"# ---\necho\n")
     refused("edited_locally", registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0])
 
 

@@ -59,8 +59,7 @@ def refusal(raw: bytes, form=KNOWLEDGE) -> str:
 @pytest.mark.parametrize(
     ("item_type", "suffixes", "opening", "closing"),
     [
-        ("tool", ".py .yaml .yml .sh .rb .pl .toml", b"# ", b""),
-        ("tool", ".js .ts .mjs .cjs", b"// ", b""),
+        ("tool", ".py .yaml .yml", b"# ", b""),
         ("knowledge", ".md .yaml .yml", b"<!-- ", b" -->"),
         ("directive", ".md", b"<!-- ", b" -->"),
     ],
@@ -73,6 +72,24 @@ def test_each_file_type_has_its_comment(item_type, suffixes, opening, closing):
         raw = signed(b"<directive name='x'>text</directive>\n", form)
         assert raw.startswith(opening + b"rye:signed:" + NOW.encode())
         check(KEY.public, split(raw, form))
+
+
+@pytest.mark.parametrize("mark", [b"#", b"//", b"--", b";"])
+@pytest.mark.parametrize("first", [b"", b"#!/usr/bin/env -S lua -W\n", b"#!/bin/sh\n", b"<?php\n"])
+def test_a_script_has_the_comment_of_its_header(mark, first):
+    form = form_of("tool", ".any")
+    raw = signed(first + mark + b" ---\n" + mark + b" a: 1\n", form)
+    assert raw.startswith(first + mark + b" rye:signed:" + NOW.encode())
+    assert split(raw, form).body == mark + b" ---\n" + mark + b" a: 1\n"
+    assert signed(raw, form) == raw
+    line = raw[len(first) :].split(b"\n")[0]
+    for other in (b"#", b"//", b"--", b";", b"<!--"):
+        assert refusal(raw + line.replace(mark, other, 1) + b"\n", form) == "malformed", other
+    for above in (b"#!/bin/sh -c 'rm *'\n", b"#!/home/x/bin/sh\n", b"<?php system('x');\n", b"#!/bin/sh\r\n"):
+        assert refusal(above + raw[len(first) :], form) == "malformed"
+    assert refusal(b"%%" + raw[len(first) :], form) in ("malformed", "unsigned")
+    with pytest.raises(ItemError, match="no comment"):
+        signed(first + b"print()\n", form)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _PLACE = r"(?s)(.+?):(?=-?\d)(\d*)(?:(-)(\d*))?:?"
 # As `edits.journal` makes them: 15 hexadecimal digits.
 _ENTRY = r"[0-9a-f]{15}"
-_WAIT_SECONDS = 10
+_WAIT_SECONDS = 0.5
 _PLACE_WITH_COLUMN = r"(?s)(.+?):(\d+):\d+:?"
 
 
@@ -99,13 +100,29 @@ def _stdin_kind() -> int:
 
 
 def _is_piped_to() -> bool:
-    """Tell whether another command writes names to standard input; one that writes nothing for long is not waited for."""
+    """Tell whether another command writes names to standard input; one of the same pipeline is waited for."""
     if _stdin_kind() != stat.S_IFIFO:
         return False
     stdin = sys.stdin.buffer
-    if select.select([stdin], [], [], _WAIT_SECONDS)[0] and cast("io.BufferedReader", stdin).peek(1):
+    ready = select.select([stdin], [], [], None if _has_writer() else _WAIT_SECONDS)[0]
+    if ready and cast("io.BufferedReader", stdin).peek(1):
         return True
     print("rt: no names came on standard input: the current folder is searched.", file=sys.stderr)
+    return False
+
+
+def _has_writer() -> bool:
+    """Tell whether another child of the same shell has this standard input's other end as its standard output."""
+    try:
+        own, parent = os.readlink("/proc/self/fd/0"), os.getppid()
+        with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+            others = [pid for pid in file.read().split() if pid != str(os.getpid())]
+    except OSError:
+        return False
+    for pid in others:
+        with suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/1") == own:
+                return True
     return False
 
 
@@ -132,8 +149,8 @@ def _edit(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     # An end before its start is a slip of the hand here: `rt insert` inserts.
     lines = {"start_line": args.start, "end_line": args.end, "insert_form": False}
     text = "" if args.delete else _text_from_stdin()
-    # No here-document and no pipe: a slip of the hand, which must not delete.
-    if not text and not args.delete and _stdin_kind() == stat.S_IFCHR:
+    # A lost here-document or the pipe of a command that failed: a slip of the hand, which must not delete.
+    if not text and not args.delete:
         raise UsageError(
             "no_text",
             "No text came on standard input. Nothing was written.",

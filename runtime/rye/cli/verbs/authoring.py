@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,13 +15,15 @@ from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, print_json, printable, pr
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
+from rye.items.spaces import Space
 from rye.items.targets import Target
 
 
 def run_lint(args: SimpleNamespace) -> int:
     """Run `rye lint`; return its exit code."""
     tools = _tools(args)
-    rows = [row for target in tools for row in _findings(target)]
+    search_path = spaces.spaces(project_of(args.project))
+    rows = [row for target in tools for row in _findings(target, search_path)]
     if args.json:
         print_json(rows)
     else:
@@ -48,7 +50,7 @@ def _tools(args: SimpleNamespace) -> list[Target]:
     return [target for target in found if target.item_type == "tool"]
 
 
-def _findings(target: Target) -> Iterator[dict[str, Any]]:
+def _findings(target: Target, search_path: Sequence[Space]) -> Iterator[dict[str, Any]]:
     try:
         # The mode too: lint reports a file that others may write.
         with atomic.open_regular(target.path) as file:
@@ -57,7 +59,7 @@ def _findings(target: Target) -> Iterator[dict[str, Any]]:
         message = f"It cannot be read: {err.strerror}."
         yield {"path": target.text, "line": 1, "item_id": target.item_id, "code": "unreadable", "message": message}
         return
-    for found in lint(raw, target.suffix, target.item_id, info.st_mode):
+    for found in lint(raw, target.suffix, target.item_id, info.st_mode, search_path):
         yield {"path": target.text, "item_id": target.item_id, **found._asdict()}
 
 
@@ -75,5 +77,5 @@ Next, in the project's folder:
   rye lint {made.item_id}
   python -m pytest {made.test}        (pip install pytest)
   rye sign {made.item_id}        (`rye keys generate` once before; a person at a terminal signs)
-  rye {made.item_id} {KINDS[args.runtime].example}""")
+  rye {made.item_id} {KINDS[args.runtime].example if args.runtime in KINDS else "hello"}""")
     return EXIT_OK

@@ -40,11 +40,12 @@ from rye.executor.primitives import interpreters, templates
 from rye.executor.primitives.templates import FOLDER, WHOLE
 from rye.executor.worker import framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
-from rye.items import spaces
+from rye.items import scripts, spaces
 from rye.plain_class import Record, changed
 from rye.process import run, terminal_text
 from rye.process.output_files import Capture, StoredOutputs
 from rye.sandbox import environment
+from rye.trust.signature import is_script_suffix
 
 if TYPE_CHECKING:
     import ast
@@ -129,8 +130,10 @@ def _malformed(tool: Tool, why: str) -> ItemError:
 
 def _files(chain: Chain) -> dict[str, str]:
     """Return the tool's files as base64 by their paths below its folder."""
-    own = f"{chain.tool.id.rpartition('/')[2]}{chain.tool.suffix}"
-    return {path: base64.b64encode(data).decode() for path, data in {**chain.files, own: chain.tool.verified.body}.items()}
+    tool = chain.tool
+    own = f"{tool.id.rpartition('/')[2]}{tool.suffix}"
+    text = scripts.program_text(tool.verified) if is_script_suffix(tool.suffix) else tool.verified.body
+    return {path: base64.b64encode(data).decode() for path, data in {**chain.files, own: text}.items()}
 
 
 def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
