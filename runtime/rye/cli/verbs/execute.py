@@ -145,8 +145,9 @@ def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Pre
     parameters = _json_parameters(args.params) if args.params is not None else {}
     if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
         schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
+        letters = prepared.ready.tool.letters if prepared else {}
         # After `--params`, since a word on the command line wins over it.
-        parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id))
+        parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id, letters=letters))
         if args.dry_run and "dry_run" in schema.get("properties", {}):
             # The tool's own shows what it would do.
             args.dry_run, parameters["dry_run"] = False, True
@@ -202,7 +203,10 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
             message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
-            message += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
+            called = printable(response["item_id"].rpartition("/")[2])
+            # The whole schema in a line is for a model; a person asks for it.
+            message = "; ".join(data["problems"]) if "problems" in (data or {}) else message
+            message += f"{'' if message.endswith(('.', '?')) else '.'} `rye help {called}` explains them."
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
 
 
