@@ -173,6 +173,11 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, pr
         print("  ".join(shown).rstrip())
 
 
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} KB"
+
+
 def printable(text: str) -> str:
     """Return text on one line that cannot steer a terminal: what does not print, or cannot be encoded, is escaped."""
     encoding = sys.stdout.encoding or "utf-8"
