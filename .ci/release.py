@@ -119,7 +119,7 @@ def sbom(parts: dict[str, dict[str, object]], wheel: Path) -> dict[str, object]:
         "metadata": {"timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "component": component(NAME)},
         "components": [component(name) for name in sorted(parts) if name != NAME],
         "dependencies": [
-            {"ref": refs[name], "dependsOn": sorted({refs[one] for one in part["needs"] if one in refs})}  # type: ignore[attr-defined]
+            {"ref": refs[name], "dependsOn": sorted({refs[one] for one in part["needs"] if one in refs})}
             for name, part in sorted(parts.items())
         ],
     }

@@ -35,6 +35,11 @@ STEPS = [
     ("read", {"file_path": "none.py"}),
 ]
 SILENT = ("bash", {"command": "sleep 66; echo woke"})
+# What programs say of a call that did not come to its end.
+WHY = re.compile(
+    r"Timed out while waiting[^.]*\.[^.]*\.\d seconds|Request 'tools/call' timed out|Request timed out|timeout: \d+|Argument \w+ is required"
+    r"|not running in a trusted directory|An error occurred while running the tool|AssertionError: \('\w+'|timed out"
+)
 SCENARIOS = ("list", "read", "edit", "failing command", "cut output", "refusal", "cancelled", "silent minute")
 
 
@@ -107,11 +112,8 @@ def at_defaults(name, place, folder):
             name, place, a_project(folder / str(number)), folder / f"home-{number}", [step], helped=False
         )
         text = plain(" ".join([*run.results, run.printed]))
-        found = re.findall(
-            r"[^\n]*(?:[Tt]imed out|[Tt]imeout|not running in a trusted|is required|[Uu]ntrusted|no tool)[^\n]*", text
-        )
-        cut = (found or text.strip().splitlines() or ["nothing"])[-1].strip().replace("|", " ")[-90:]
-        said.append("yes" if any(wanted in plain(one) for one in run.results) else f"no: `{cut.replace('`', '')}`")
+        why = WHY.search(text)
+        said.append("yes" if any(wanted in plain(one) for one in run.results) else f"no: `{why[0] if why else text[-90:]}`")
     return said
 
 

@@ -65,14 +65,7 @@ PROGRAMS = {
         setting="`MCPServerStdio(client_session_timeout_seconds=…)`",
         value="`300`",
     ),
-    "pydantic-ai": Program(
-        "Pydantic AI",
-        pip=("pydantic-ai-slim[mcp,openai]",),
-        driver="pydantic_ai.py",
-        agent=True,
-        setting="`MCPToolset(read_timeout=…)`",
-        value="`300`",
-    ),
+    "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai.py", agent=True),
     "langchain": Program(
         "LangChain, LangGraph",
         pip=("langchain-mcp-adapters", "langchain", "langchain-openai"),
@@ -119,7 +112,9 @@ PROGRAMS = {
         setting="`StdioConnectionParams(timeout=…)`",
         value="`300`",
     ),
-    "agno": Program("agno", pip=("agno", "mcp<2"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"),
+    "agno": Program(
+        "agno", pip=("agno", "fastmcp>=4"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"
+    ),
     "autogen": Program(
         "AutoGen",
         pip=("autogen-ext[mcp]", "mcp<2"),
