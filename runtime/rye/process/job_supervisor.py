@@ -35,6 +35,8 @@ MAX_STDIN = 1024 * 1024
 
 _MAX_REQUEST = 4 * MAX_STDIN
 _BLOCK = 1 << 16
+# A sandbox is made in less, also beside other load (s).
+_STARTING = 5.0
 _DRAIN = 0.2
 _LOOK = 0.5
 _GRACE = 1.0
@@ -86,6 +88,8 @@ class Supervisor:
         self._requests: dict[int, tuple[socket.socket, bytearray]] = {}
         self._waiting_clients: list[socket.socket] = []
         self._leader: int | None = None
+        # What looks while it runs have set aside.
+        self._set_aside: list[dict[str, str]] = []
         self.record = {
             **order["facts"],
             "status": "running",
@@ -136,7 +140,6 @@ class Supervisor:
     def descriptors(self) -> tuple[int, ...]:
         """Return what must stay open."""
         stored = self._stored.fd if self._stored else self._dir
-        watched = () if self._mounts.fd < 0 else (self._mounts.fd,)
         return (
             self._dir,
             self._root,
@@ -147,7 +150,7 @@ class Supervisor:
             self._listener.fileno(),
             stored,
             self._held,
-            *watched,
+            *self._mounts.descriptors(),
         )
 
     def run(self) -> None:
@@ -156,7 +159,7 @@ class Supervisor:
         while True:
             self._step(self._patience(exited_at))
             # Before all else: from this moment the job can write the uncovered file.
-            if lost := self._mounts.lost():
+            if (lost := self._mounts.lost()) and not self._cover_again():
                 return self._end_unprotected(lost)
             if self._leader is None:
                 exited_at = exited_at or time.monotonic()
@@ -176,6 +179,25 @@ class Supervisor:
         seconds_left: float = max(0.0, self._end - time.monotonic())
         # Without inotify the names are compared at intervals, so no wait may be longer than one.
         return seconds_left if self._mounts.seconds is None else min(seconds_left, self._mounts.seconds)
+
+    def _cover_again(self) -> bool:
+        """Cover the files that have taken covered names, and look at them; tell whether that was done."""
+        from rye.errors import RyeError
+        from rye.process import mount_watch
+
+        try:
+            mount_watch.wait_until_made(_STARTING)
+            with mount_watch.stopped() as inside:
+                while lost := self._mounts.lost():
+                    self._mounts.cover(lost, inside)
+                    # The job may have written it before. What is set aside exchanges the file again.
+                    found = _look(self._confined, self._look, self._root)
+                    self._set_aside += found
+                    if not all(one["stored"] for one in found):
+                        return False
+        except (OSError, RyeError):
+            return False
+        return True
 
     def _end_unprotected(self, path: str) -> None:
         """End a job whose sandbox no longer covers a name, at once: what it writes there now would count."""
@@ -331,7 +353,7 @@ class Supervisor:
             self._read()
         # Before the record says that it is over: who reads that must not find the names that were made for the sandbox.
         with suppress(OSError):
-            self.record["set_aside"] = _end(self._confined, self._look, self._root)
+            self.record["set_aside"] = [*self._set_aside, *_end(self._confined, self._look, self._root)]
         if self._after:
             self.record["changes"] = _run_after(self._after, self._root)
         self.record.update(status="ended", why=why, left=survivors, ended=time.time())
@@ -342,6 +364,14 @@ class Supervisor:
             os.unlink(SOCKET, dir_fd=self._dir)
         for client in self._waiting_clients:
             _answer(client, {"ok": True})
+
+
+def _look(confined: Confined, look: list[Any] | None, root: int) -> list[dict[str, str]]:
+    if look is None:
+        return []
+    from rye.process.autorun import command_check
+
+    return command_check.end(command_check.Look(*look), confined.report, root, over=False)
 
 
 def _end(confined: Confined, look: list[Any] | None, root: int) -> list[dict[str, str]]:

@@ -1,22 +1,39 @@
 """A watch over the names that a running job's sandbox covers.
 
 A mount lies on a file, not on its name. When the user or the user's git puts another file at the name, the kernel takes the
-mount off inside the job as well, and the job could write the new file. The kernel tells of such a change by inotify.
+mount off inside the job as well, and the job could write the new file. The kernel tells of such a change by inotify. The new
+file is covered again, with the job stopped meanwhile: `stopped`, then `MountWatch.cover`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
 import select
-from collections.abc import Sequence
-from contextlib import suppress
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
+
+from rye.process import reaper
 
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _SELF_DELETED, _SELF_MOVED = 0x400, 0x800
 _EVENTS: Final = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _SELF_DELETED | _SELF_MOVED
 _SECONDS: Final = 0.5
+# <linux/nsfs.h>, <linux/sched.h>, <linux/mount.h>; the calls' numbers are those of every architecture (Linux 5.12).
+_OWNER_OF_NAMESPACE: Final = 0xB701
+_NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
+_OPEN_TREE, _MOVE_MOUNT, _SET_ATTRIBUTES = 428, 429, 442
+_CLONE, _EMPTY_PATH, _FROM_EMPTY, _TO_EMPTY = 1, 0x1000, 4, 0x40
+_READ_ONLY_NO_SETUID_NO_DEVICES: Final = 1 | 2 | 4
+_MOST: Final = 1 << 20
+# What makes the sandbox, and what has ended.
+_NOT_THE_JOB: Final = (b"bwrap", b"")
+_PATIENCE: Final = 2.0
 
 _Identity = tuple[int, int] | None
 
@@ -32,6 +49,8 @@ class MountWatch:
         """Watch the folders of these absolute paths."""
         self.fd = _watch({os.path.dirname(path) for path in paths}) if paths else -1
         self._known = {path: _identity(path) for path in paths}
+        # Held: a freed inode's number could be the next file's.
+        self._held = [fd for path in paths if (fd := _held(path)) >= 0]
         self.seconds = _SECONDS if paths and self.fd < 0 else None
 
     def lost(self) -> str:
@@ -41,6 +60,35 @@ class MountWatch:
                 # Drain the events and compare identities: events may be merged or lost, identities cannot be.
                 os.read(self.fd, 1 << 16)
         return next((path for path, known in self._known.items() if _identity(path) != known), "")
+
+    def cover(self, path: str, inside: Sequence[int]) -> None:
+        """Cover the file that has taken a name, in the sandbox of some stopped processes. Raises OSError: it cannot be done.
+
+        The file is exchanged for a copy of its own first: the job may have opened it before it was stopped.
+        """
+        namespaces = {os.stat(f"/proc/{pid}/ns/mnt").st_ino: pid for pid in inside if _comm(pid) not in _NOT_THE_JOB}
+        if len(namespaces) != 1 or os.stat("/proc/self/ns/mnt").st_ino in namespaces:
+            raise OSError(errno.EXDEV, "the job has other mount namespaces than its sandbox's")
+        _renew(path)
+        known = _identity(path)
+        child = os.fork()
+        if child == 0:
+            failed = 1
+            with suppress(OSError):
+                _mount_over(next(iter(namespaces.values())), path, known)
+                failed = 0
+            os._exit(failed)
+        failed = os.waitpid(child, 0)[1]
+        # Else it was exchanged meanwhile, and is lost still.
+        if _identity(path) == known:
+            if failed:
+                raise OSError(errno.EIO, "the file could not be covered")
+            self._known[path] = known
+            self._held.append(_held(path))
+
+    def descriptors(self) -> list[int]:
+        """Return what must stay open."""
+        return [*self._held, *((self.fd,) if self.fd >= 0 else ())]
 
     def register(self, poll: select.poll) -> None:
         """Have `poll` report changes."""
@@ -57,6 +105,12 @@ def _identity(path: str) -> _Identity:
     return info.st_dev, info.st_ino
 
 
+def _held(path: str) -> int:
+    with suppress(OSError):
+        return os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    return -1
+
+
 def _watch(folders: set[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -65,3 +119,92 @@ def _watch(folders: set[str]) -> int:
         os.close(fd)
         return -1
     return fd
+
+
+def wait_until_made(seconds: float) -> None:
+    """Return when a process below this one runs in its sandbox. Raises OSError: none does for so long, or will."""
+    end = time.monotonic() + seconds
+    below = reaper.descendants(os.getpid())
+    while all(_comm(pid) in _NOT_THE_JOB for pid in below):
+        # bubblewrap ends where it finds another file than the one that it has just mounted.
+        if time.monotonic() > end or not below:
+            raise OSError(errno.ETIMEDOUT, "no sandbox was made")
+        time.sleep(0.01)
+        below = reaper.descendants(os.getpid())
+
+
+def _comm(pid: int) -> bytes:
+    """Return the name of the program that a process runs; empty where it has ended."""
+    with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return file.read().rstrip(b"\n")
+    return b""
+
+
+@contextmanager
+def stopped() -> Iterator[list[int]]:
+    """Have all processes below this one stop for the block; yields them. Raises OSError where one does not."""
+    # Late: a job starts without it.
+    import signal
+
+    held: list[int] = []
+    end = time.monotonic() + _PATIENCE
+    try:
+        while True:
+            now = reaper.descendants(os.getpid())
+            if all(reaper.stat_fields(pid)[:1] in ([], [b"T"], [b"t"]) for pid in now):
+                break
+            if time.monotonic() > end:
+                raise OSError(errno.ETIMEDOUT, "the job did not stop")
+            for pid in set(now).difference(held):
+                held.append(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.001)
+        yield now
+    finally:
+        for pid in held:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def _renew(path: str) -> None:
+    """Exchange a small file for a copy of its own. Raises OSError, also where another program changes it meanwhile."""
+    # Late: a job starts without it.
+    from rye.workspace import atomic_replace
+    from rye.workspace.workspace import Place
+
+    folder, name = os.path.split(path)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        info = os.lstat(name, dir_fd=fd)
+        if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST:
+            raise OSError(errno.EINVAL, "not a small file")
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd), "rb") as file:
+            data = file.read(_MOST)
+        place = Place(fd, (os.fsencode(name),), info)
+        atomic_replace.replace(place, data, atomic_replace.digest_of(data), atomic_replace.temporary_name())
+    finally:
+        os.close(fd)
+
+
+def _mount_over(pid: int, path: str, known: _Identity) -> None:
+    """Cover a file in the mount namespace of a process, which this process enters for good. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def done(result: int) -> int:
+        if result < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return result
+
+    mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    # bubblewrap makes the mounts as an owner that is not the one of the job's processes. Root owns them itself.
+    libc.setns(fcntl.ioctl(mounts, _OWNER_OF_NAMESPACE), _NEW_USERS)
+    done(libc.setns(mounts, _NEW_MOUNTS))
+    at = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    info = os.fstat(at)
+    if (info.st_dev, info.st_ino) != known:
+        raise OSError(errno.ESTALE, "the sandbox shows another file")
+    tree = done(libc.syscall(_OPEN_TREE, at, b"", _EMPTY_PATH | _CLONE))
+    attributes = (ctypes.c_uint64 * 4)(_READ_ONLY_NO_SETUID_NO_DEVICES, 0, 0, 0)
+    done(libc.syscall(_SET_ATTRIBUTES, tree, b"", _EMPTY_PATH, attributes, ctypes.sizeof(attributes)))
+    done(libc.syscall(_MOVE_MOUNT, tree, b"", at, b"", _FROM_EMPTY | _TO_EMPTY))

@@ -19,7 +19,8 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import stat
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -53,6 +54,8 @@ _MAX_PARSED: Final = 1_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
+# Of the project's own repository the sandbox covers these, unless another file has taken their name.
+_COVERED: Final = (".git/config", ".git/hooks")
 # The record: marks of what is the user's, and of what could not be set aside; the commands after which no look was made yet;
 # and the questionable settings of files, by their digest.
 _SHAPE: Final = {"known": list, "refused": list, "running": list, "parsed": dict}
@@ -68,8 +71,8 @@ class Look(NamedTuple):
             it can cover.
         names: the protected names that the user has not allowed. The look does not read the settings for them: a job's
             supervisor makes it, and starts without the packages that reading settings needs.
-        covered: the paths that the sandbox covers, each with its device and inode. Where another file has taken one of them,
-            the kernel has taken the mount off, and the command could write there.
+        covered: the paths that the sandbox covers, each with its device, inode and, of git's files, time of change. Where
+            another file has taken one of them, the kernel has taken the mount off, and the command could write there.
         known: marks of what was the user's when the command began: the record may be lost meanwhile.
         identity: device and inode of the root.
     """
@@ -109,7 +112,7 @@ def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterabl
             raise OSError(errno.EIO, "the user's state folder cannot be used")
         with opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
-            found = _all(tree, before, forbidden, own=False)
+            found = _all(tree, before, forbidden)
             found += at_names(tree, forbidden, exactly=forbidden)
             refused, known = set(before["refused"]), set(before["known"] or ())
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
@@ -131,12 +134,14 @@ def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterabl
     return look
 
 
-def _identity(path: str) -> tuple[int, int]:
+def _identity(path: str) -> tuple[int, ...]:
     try:
         info = os.lstat(path)
     except OSError:
         return 0, 0
-    return info.st_dev, info.st_ino
+    # Git replaces its files, and a number of one that is gone is given again. Editors write in place: no time for those.
+    changed = (info.st_ctime_ns,) if stat.S_ISREG(info.st_mode) and "/.git/" in path else ()
+    return info.st_dev, info.st_ino, *changed
 
 
 def _unmounted(tree: Tree, look: Look) -> set[str]:
@@ -152,13 +157,14 @@ def _miss(report: dict[str, Any], why: str) -> None:
         report["missing"]["protected_names"] = why
 
 
-def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]]:
+def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) -> list[dict[str, str]]:
     """Look what commands left behind, set it aside, and return what was done.
 
     Args:
         look: what `begin` returned.
         report: the sandbox's report: what cannot be set aside makes `protected_names` missing.
         root_fd: an open descriptor of the project: it may have another path by now.
+        over: the command has ended; else it is stopped for the look.
 
     Returns:
         `{"path", "what", "stored"}` for each; `stored` is empty where it could not be set aside.
@@ -167,7 +173,7 @@ def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]
         return []
     try:
         with opened(beneath.real_path(root_fd, look.root), look.identity) as tree:
-            moved = _look(tree, look)
+            moved = _look(tree, look, over=over)
     except FileNotFoundError:
         # The project is gone.
         return []
@@ -180,10 +186,10 @@ def end(look: Look, report: dict[str, Any], root_fd: int) -> list[dict[str, str]
     return moved
 
 
-def _look(tree: Tree, look: Look) -> list[dict[str, str]]:
+def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
     before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
-    own = look.own and not any(path.startswith(".git") for path in unmounted)
-    found = _all(tree, before, look.names, own=own)
+    covered = {path for path in _COVERED if look.own and unmounted.isdisjoint((".git", path))}
+    found = _all(tree, before, look.names, covered=covered, own=look.own)
     found += at_names(tree, [name for name in look.names if name in unmounted], exactly=unmounted)
     # Without the record what was there when the command began is what we know.
     known = set((before["known"] or ()) if look.token in before["running"] else look.known)
@@ -196,8 +202,11 @@ def _look(tree: Tree, look: Look) -> list[dict[str, str]]:
         record["refused"] = sorted({one.mark for one in remaining})
         record["parsed"] = tree.parsed
         # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
-        over = {look.token, *(one for one in before["running"] if not running_commands.is_alive(tree.fd, one))}
-        record["running"] = [one for one in record["running"] if one not in over]
+        ended = {
+            *((look.token,) if over else ()),
+            *(one for one in before["running"] if not running_commands.is_alive(tree.fd, one)),
+        }
+        record["running"] = [one for one in record["running"] if one not in ended]
     return moved
 
 
@@ -272,7 +281,7 @@ def bring_back(ws: Workspace, one: Kept) -> int:
         finally:
             os.close(fd)
         forbidden = protected_paths.forbidden_names(tree.fd)
-        found = [*_all(tree, _stored(_path(tree)), forbidden, own=False), *at_names(tree, forbidden, exactly=forbidden)]
+        found = [*_all(tree, _stored(_path(tree)), forbidden), *at_names(tree, forbidden, exactly=forbidden)]
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
         with _record(tree) as record:
             record["known"] = sorted(marks.union(record["known"] or ()))
@@ -301,8 +310,10 @@ def _in_words(one: dict[str, str]) -> str:
 # --- what there is ---
 
 
-def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: bool) -> list[Finding]:
-    """Return all findings of a project. Raises OSError and TooLargeError."""
+def _all(
+    tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, covered: Container[str] = (), own: bool = False
+) -> list[Finding]:
+    """Return all findings of a project but those in what the sandbox covers. Raises OSError and TooLargeError."""
     folders = _folder_listings(tree)
     places = sorted(repositories.find(tree.root, folders))
     # A guard of file tools: where it cannot be stored, the look still judges what they write.
@@ -310,7 +321,7 @@ def _all(tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, own: b
         repositories.store_pointers(tree.fd, tree.root, folders, places)
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
-    found = [one for path in places for one in in_repository(tree, path, own=own)]
+    found = [one for path in places for one in in_repository(tree, path, covered)]
     found += [one for path, listing in folders.items() if ".git" in listing[2] for one in in_linked(tree, path)]
     return [*found, *links(tree, folders, places), *at_names(tree, forbidden, own=own)]
 

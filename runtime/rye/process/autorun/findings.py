@@ -136,17 +136,16 @@ def digest_at(folder: int, name: str, depth: int = 2) -> str:
         os.close(fd)
 
 
-def in_repository(tree: Tree, path: str, *, own: bool = False) -> Iterator[Finding]:
-    """Yield the findings of one repository; `own`: what the sandbox covers of the project's own is passed over."""
+def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterator[Finding]:
+    """Yield the findings of one repository but those in some files and folders, which the sandbox covers."""
     try:
         fd = tree.folder(path)
     except OSError:
         return
-    covered = own and path == ".git"
     try:
-        yield from _settings(tree, path, fd, "config", path, included_only=covered)
+        yield from _settings(tree, path, fd, "config", path, included_only=f"{path}/config" in covered)
         yield from _settings(tree, path, fd, "config.worktree", path)
-        yield from () if covered else _hooks(path, fd)
+        yield from () if f"{path}/hooks" in covered else _hooks(path, fd)
         if users := repositories.users_hooks_path():
             yield from _named_hooks(tree, path, users)
         for name in _STEPS:

@@ -192,18 +192,43 @@ def test_a_job_that_made_a_repository_says_what_was_set_aside(project):
 
 
 @needs_bubblewrap
-def test_a_job_whose_mounts_come_off_is_ended_and_says_so(project):
+def test_a_job_goes_on_while_the_persons_git_replaces_the_settings(project):
+    git("init", "-q", ".", cwd=project)
+    writes = "echo '[core] pager = ./evil' >> .git/config && echo wrote || echo refused"
+    job_id = started(project, f"while sleep 0.02; do {{ {writes}; }} 2>&1 | tail -1; test -e stop && exit; done")
+    while "refused" not in job(project, "read", job_id)["output"]:
+        time.sleep(0.02)
+    for number in range(5):
+        git("config", "user.name", f"z{number}", cwd=project)
+        time.sleep(0.1)
+    assert job(project, "read", job_id)["status"] == "running"
+    git("config", "alias.st", "!git status", cwd=project)
+    end = time.monotonic() + 20
+    # The job wrote at most in the moment before it was stopped; that is set aside, and so is a program that a person names.
+    while {"core.pager", "alias.st"} & set(git("config", "--list", "--local", "--name-only", cwd=project).split()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    before = job(project, "read", job_id)["total_bytes"]
+    while job(project, "read", job_id)["total_bytes"] < before + 200:
+        time.sleep(0.02)
+    (project / "stop").touch()
+    data = job(project, "wait", job_id, timeout=120)
+    assert (data["status"], data.get("why")) == ("ended", "exited")
+    assert data["output"].partition("[sandbox")[0].split()[-3:] == ["refused"] * 3, "it is covered again"
+    assert "alias.st" in str(data["set_aside"])
+    assert "rye trust settings" in data["output"]
+    assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z4\n"
+
+
+@needs_bubblewrap
+def test_a_job_is_ended_where_a_covered_name_cannot_be_covered_again(project):
     git("init", "-q", ".", cwd=project)
     job_id = started(project, "sleep 60")
     time.sleep(0.3)
-    assert job(project, "read", job_id)["status"] == "running"
-    (project / "other").write_text("x")
-    assert job(project, "read", job_id)["status"] == "running"
-    git("config", "user.name", "z", cwd=project)
+    (project / ".git/config").unlink()
     data = job(project, "wait", job_id, timeout=120)
     assert (data["status"], data["why"], data["uncovered"]) == ("ended", "unprotected", f"{project}/.git/config")
     assert "Start it again" in data["output"]
-    assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z\n"
 
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
