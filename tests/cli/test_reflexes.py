@@ -12,6 +12,7 @@ import pytest
 
 import rye as package
 from support.in_process import rye
+from support.terminal import typed
 
 # What is typed, the exit code, and what the answer has; from the folder `sub`, where `there` is true.
 REFLEXES = {
@@ -153,3 +154,9 @@ def test_undo_passes_over_what_no_tool_may_write_and_says_so(project):
     # Nothing else is left: then it is refused with the reason.
     done = rye("undo", cwd=project)
     assert (done.returncode, b"which tools may not write" in done.stderr) == (1, True)
+
+
+def test_a_person_reads_commands_where_a_model_reads_calls(here):
+    code, shown = typed("read", "sub", cwd=here)
+    assert (code, "Use `rye ls path=sub` to list it" in shown) == (1, True), shown
+    assert b'Use ls(path="sub")' in rye("read", "sub", cwd=here).stderr

@@ -82,7 +82,7 @@ def judge_script(name, place, folder):
     faults = {
         "list": f"not offered: {missing}" if missing else "",
         "read": "" if "return sum(prices)" in results[0] else f"{results[0]!r} {last}",
-        "edit": "" if "round(sum" in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
+        "edit": "" if "[version " in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
         "failing command": ""
         if _told(results[2], "told", "warned", "[exit code 3]") and "exit code 4" in results[3]
         else repr(results[2:4]),

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final, TextIO
 
 from rye.call import context
@@ -144,6 +145,15 @@ def print_json(obj: object, stream: TextIO | None = None) -> None:
     except UnicodeEncodeError:
         text = json.dumps(obj, indent=2)
     print(text, file=stream)
+
+
+def tell(args: SimpleNamespace, content: object, text: str) -> int:
+    """Print an answer as JSON where that is asked for, else as this text; return EXIT_OK."""
+    if args.json:
+        print_json(content)
+    else:
+        print(harmless(text))
+    return EXIT_OK
 
 
 def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, prose: str | None = None) -> None:

@@ -207,6 +207,10 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             # The whole schema in a line is for a model; a person asks for it.
             message = "; ".join(data["problems"]) if "problems" in (data or {}) else message
             message += f"{'' if message.endswith(('.', '?')) else '.'} `rye help {called}` explains them."
+        if at_terminal():
+            from rye.cli.rt import printing
+
+            message = printing.in_commands(message)
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
 
 
