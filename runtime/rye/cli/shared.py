@@ -23,35 +23,30 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
-    """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
-
-    `key_option` says that the command has `--key`.
-
-    Raises:
-        RyeError: `needs_person`, with what to ask the user.
-    """
-    by_key = "; a release script names its key with --key" if key_option else ""
-    # The user's own configuration only: a project that could allow this would sign for its user.
-    if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
-        raise RyeError(
-            "needs_person",
-            f"Only a person at a terminal may {action}.",
-            "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
-            f"{user_dirs.settings_file()}{by_key}.",
-        )
-
-
 def require_person(action: str) -> None:
     """Refuse without a terminal, whatever is configured.
 
     Raises:
         RyeError: `needs_person`, with what to ask the user.
     """
+    _require_person(action, "")
+
+
+def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
+    """Refuse as `require_person`, unless the user's own configuration allows agents to sign, or a key file is named.
+
+    `key_option` says that the command has `--key`.
+    """
+    # The user's own configuration only: a project that could allow this would sign for its user.
+    if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
+        by_key = "; a release script names its key with --key" if key_option else ""
+        _require_person(action, f", or to set `signing: {{agents: allow}}` in their own {user_dirs.settings_file()}{by_key}")
+
+
+def _require_person(action: str, otherwise: str) -> None:
     if not at_terminal():
-        raise RyeError(
-            "needs_person", f"Only a person at a terminal may {action}.", "Ask your user to run this command in a terminal."
-        )
+        hint = f"Ask your user to run this command in a terminal{otherwise}."
+        raise RyeError("needs_person", f"Only a person at a terminal may {action}.", hint)
 
 
 def confirm(question: str) -> bool:

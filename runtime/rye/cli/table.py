@@ -6,7 +6,7 @@ from typing import Final
 
 from rye.cli.options import JSON, PROJECT, Option, Verb
 
-_TYPES: Final = ("tool", "knowledge", "directive")
+TYPES: Final = ("tool", "knowledge", "directive")
 _TARGETS: Final = """\
 A TARGET is an item id, a file, a folder or a glob; files may lie outside any .ai. Paths are from the current directory.
 In folders, names that begin with . or _ are left out, but for .ai. Quote a glob whose ** your shell does not know.
@@ -18,7 +18,7 @@ VERBS: Final = {
         "run a tool, such as rye/file-system/read",
         (
             Option("ITEM", "the item's id or short name, such as read (see `rye search`)", dest="item_id", completes="tool"),
-            Option("--type T", "what the id names", choices=_TYPES, default="tool"),
+            Option("--type T", "what the id names", choices=TYPES, default="tool"),
             Option(
                 "[value | name=value…]",
                 "a parameter; wins over --params. A path is tried from the current folder, then from the project root",
@@ -56,7 +56,7 @@ examples:
             Option("--scope S", "type and place, such as tool.rye.file-system.*"),
             Option("--category C", "only items in this category or below, such as rye/file-system"),
             Option("--space S", "only of this space: project, user or system", default="all"),
-            Option("--type T", "only of this type", choices=_TYPES),
+            Option("--type T", "only of this type", choices=TYPES),
             Option("--limit N", "most results", kind=int, default=10),
             PROJECT,
             Option("--json", "print the whole answer as JSON, and nothing else"),
@@ -548,7 +548,7 @@ scheduler can run programs on its workers: use TLS. Exit codes: 0 all done, 1 so
                 "ACTION", "see below", choices=("push", "pull", "search", "list", "inspect", "verify", "yank", "key", "unpin")
             ),
             Option("[WORD…]", "see below", dest="words"),
-            Option("--type T", "of this type; a tool, where one is named", choices=(*_TYPES, "bundle")),
+            Option("--type T", "of this type; a tool, where one is named", choices=(*TYPES, "bundle")),
             Option("--registry R", "a directory, or oci://host[:port][/prefix]"),
             Option("--plain-http", "speak http, not https, to a host that is not this machine"),
             Option("--in NS …", "search: a namespace", dest="namespaces"),

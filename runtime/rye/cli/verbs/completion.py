@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from rye.cli import options
 from rye.cli.options import Verb
 from rye.cli.shared import EXIT_OK
-from rye.cli.table import VERBS
+from rye.cli.table import TYPES, VERBS
 from rye.errors import UsageError
 
 # COMMAND is the command's name.
@@ -75,14 +75,11 @@ def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]
         known, kind = options.completed(verbs[words[0]], words[1:]) if words[0] in verbs else ([], "")
         known = [*known, *_things(kind, last)]
         if words[0] == "load" and len(words) == 3:
-            known = _ids(words[1]) if words[1] in _TYPES else []
+            known = _ids(words[1]) if words[1] in TYPES else []
         elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
             form = "--{}" if last[:1] == "-" else "{}="
             known += [form.format(name.replace("_", "-") if last[:1] == "-" else name) for name in _parameters(words[1])]
     return sorted({name for name in known if name.startswith(last)})
-
-
-_TYPES = ("tool", "knowledge", "directive")
 
 
 def _things(kind: str, last: str) -> Sequence[str]:
@@ -92,10 +89,10 @@ def _things(kind: str, last: str) -> Sequence[str]:
 
         return [*CLIENTS]
     if kind == "type":
-        return _TYPES
+        return TYPES
     if kind in ("tool", "verb", "id"):
         # The last part of a tool's id stands for it alone; whole ids come once the word has a slash.
-        tools = _ids(*(_TYPES if kind == "tool" and "/" in last else _TYPES[:1]))
+        tools = _ids(*(TYPES if kind == "tool" and "/" in last else TYPES[:1]))
         short = {item_id.rpartition("/")[2] for item_id in tools} if "/" not in last and kind != "id" else ()
         return [*(VERBS if kind == "verb" else ()), *short, *(tools if "/" in last or kind == "id" else ())]
     return ()

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
-from rye.cli.shared import answer_stream, at_terminal, exit_code, harmless, print_json, printable, project_to_work_in
+from rye.cli.shared import (
+    answer_stream,
+    at_terminal,
+    exit_code,
+    harmless,
+    print_json,
+    printable,
+    project_to_work_in,
+    require_person,
+)
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
@@ -36,7 +45,7 @@ def run_execute(args: SimpleNamespace) -> int:
     environment.close()
     project = project_to_work_in(args.project)
     if args.allow_unsigned:
-        _require_person()
+        require_person("run a tool that is not signed")
     item_id = _item_id(args, project)
     # Admitted once, then passed to the call, so that no other file can come between typing and running.
     prepared = _prepared(args, item_id, project)
@@ -119,13 +128,6 @@ class _Piped:
 def _piped(answer: TextIO, cancellation: Cancellation) -> _Piped | None:
     # A program that calls `main` may have put a stream of text alone in the place of standard output.
     return _Piped(answer, cancellation) if hasattr(answer, "buffer") and hasattr(sys.stderr, "buffer") else None
-
-
-def _require_person() -> None:
-    if not at_terminal():
-        raise RyeError(
-            "needs_person", "--allow-unsigned is for a person at a terminal.", "Ask your user to run or sign the tool."
-        )
 
 
 def _prepared(args: SimpleNamespace, item_id: str, project: str) -> Prepared | None:

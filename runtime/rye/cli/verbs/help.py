@@ -30,11 +30,7 @@ def run_help(args: SimpleNamespace) -> int:
     elif args.name in VERBS:
         print(pages.of_verb(f"rye {args.name}", VERBS[args.name]))
     else:
-        project = project_of(args.project)
-        item_id = words.tool_id(args.name, project)
-        if item_id is None:
-            raise words.unknown_verb(args.name, project)
-        _print_tool(args.name, item_id, project, as_json=args.json)
+        _print_tool(args.name, args, short=True)
     return EXIT_OK
 
 
@@ -46,20 +42,19 @@ def explain_tool(typed: Sequence[str], *, short: bool) -> int:
     """
     args = options.parse("rye execute", VERBS["execute"], [word for word in typed if word not in ("-h", "--help")])
     terminal.choose(args.color)
-    project = project_of(args.project)
-    item_id = words.tool_id(args.item_id, project)
-    if item_id is None and short:
-        raise words.unknown_verb(args.item_id, project)
-    _print_tool(args.item_id, item_id or args.item_id, project, as_json=args.json)
+    _print_tool(args.item_id, args, short=short)
     return EXIT_OK
 
 
-def _print_tool(called: str, item_id: str, project: str, *, as_json: bool) -> None:
+def _print_tool(called: str, args: SimpleNamespace, *, short: bool) -> None:
     from rye.executor import executor
 
-    ready = executor.prepare(item_id, project).ready
-    tool = ready.tool
-    if as_json:
+    project = project_of(args.project)
+    item_id = words.tool_id(called, project)
+    if item_id is None and short:
+        raise words.unknown_verb(called, project)
+    tool = executor.prepare(item_id or called, project).ready.tool
+    if args.json:
         print_json({"item_id": tool.id, "version": tool.version, "description": tool.description, "parameters": tool.schema})
         return
     width = min(terminal.columns(sys.stdout) or _WIDTH, _WIDTH + 28)
