@@ -163,7 +163,7 @@ def insist(tool_schema: Mapping[str, Any], called: str) -> None:
     """
     if tool_schema.get("required"):
         order = positions(tool_schema)
-        options = [f"[{_option(name)}]" for name in tool_schema["properties"] if name not in order]
+        options = [f"[{option(name)}]" for name in tool_schema["properties"] if name not in order]
         line = " ".join(["usage: rye", called, *_named(order, tool_schema), *options])
         raise UsageError("invalid_parameters", f"{line}\n`rye help {called}` explains them.")
 
@@ -180,7 +180,8 @@ def _named(order: Sequence[str], tool_schema: Mapping[str, Any]) -> list[str]:
     return [name.upper() if name in required else f"[{name.upper()}]" for name in order]
 
 
-def _option(name: str) -> str:
+def option(name: str) -> str:
+    """Return the option for a parameter: `--ignore-case`."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -242,10 +243,10 @@ def _no_option(
         instead = [
             part
             for one in typed
-            for part in ([one] if one != word else [*filter(None, [kept and f"-{kept}"]), *map(_option, near[:1])])
+            for part in ([one] if one != word else [*filter(None, [kept and f"-{kept}"]), *map(option, near[:1])])
         ]
         hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
-    return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(_option, known))}.", hint)
+    return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(option, known))}.", hint)
 
 
 def _quoted(called: str, typed: Sequence[str]) -> str:

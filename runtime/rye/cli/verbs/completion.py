@@ -77,8 +77,7 @@ def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]
         if words[0] == "load" and len(words) == 3:
             known = _ids(words[1]) if words[1] in TYPES else []
         elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
-            form = "--{}" if last[:1] == "-" else "{}="
-            known += [form.format(name.replace("_", "-") if last[:1] == "-" else name) for name in _parameters(words[1])]
+            known += _parameters(words[1], options=last[:1] == "-")
     return sorted({name for name in known if name.startswith(last)})
 
 
@@ -106,7 +105,8 @@ def _ids(*types: str) -> list[str]:
     return sorted({item_id for item_type in types for item_id, _, _ in spaces.served_items(item_type, search_path)})
 
 
-def _parameters(item_id: str) -> list[str]:
+def _parameters(item_id: str, *, options: bool) -> list[str]:
+    """Return a tool's parameters as words: `limit=`, or as options `--limit` and its letters."""
     from rye.cli import words
     from rye.errors import RyeError
     from rye.executor import executor
@@ -117,4 +117,7 @@ def _parameters(item_id: str) -> list[str]:
         tool = executor.prepare(words.tool_id(item_id, project) or item_id, project).ready.tool
     except RyeError:
         return []
-    return list(tool.schema.get("properties", {}))
+    names = tool.schema.get("properties", {})
+    return (
+        [*(words.option(name) for name in names), *(f"-{one}" for one in tool.letters)] if options else [f"{n}=" for n in names]
+    )
