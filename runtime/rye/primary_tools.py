@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 4
+# Shown as 0.00.
+_LEAST = 0.005
 
 
 class PrimaryTools:
@@ -70,6 +72,8 @@ class PrimaryTools:
         from rye.catalog import search as catalog_search
 
         answer = catalog_search.search(catalog_search.SearchRequest(**asked, offset=offset - 1), project_path, self._reach)
+        if context.current().options.agent_defaults:
+            _without_accidents(answer)
         # Half the budget, as `results` repeats in fields what `output` says.
         page = results.Page(context.output_budget() // 2 - 500)
         if (whole := answer.get("long_form")) and page.add([f"tool {whole['id']}", *whole["text"].split("\n")]):
@@ -215,6 +219,14 @@ def _as_result(response: dict[str, Any]) -> dict[str, Any]:
         data.pop(known, None)
     failure = {"success": False, "error": response["error"], "code": response["code"], **rest, "data": data}
     return {**failure, **({"output": text} if text else {}), **({"details": details} if details else {})}
+
+
+def _without_accidents(answer: dict[str, Any]) -> None:
+    """Leave out of the answer to a search what fits by an accident of words alone."""
+    rows = answer["results"]
+    near = [row for row in rows if row["score"] >= _LEAST]
+    if near and len(near) < len(rows) and sorted(rows, key=lambda row: -row["score"]) == rows:
+        answer["total"], answer["results"] = answer["offset"] + len(near), near
 
 
 def _listed(number: int, row: dict[str, Any]) -> list[str]:

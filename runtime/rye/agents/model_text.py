@@ -38,14 +38,22 @@ def answer_of(response: dict[str, Any]) -> Answer:
     Args:
         response: as `rye.execute` returns it.
     """
+    found, unrecorded = _answer_of(response), _unrecorded(_data(response))
+    return Answer(_joined([found.text, *unrecorded]), found.is_error)
+
+
+def _data(response: dict[str, Any]) -> dict[str, Any]:
     data = response.get("data") or {}
     # rye_execute answers with the inner call's fields one level down.
-    if isinstance(inner := data.get("data"), dict) and "chain" in data:
-        data = {**inner, **data}
+    return {**inner, **data} if isinstance(inner := data.get("data"), dict) and "chain" in data else data
+
+
+def _answer_of(response: dict[str, Any]) -> Answer:
+    data = _data(response)
     if response["status"] != "error":
-        return Answer(_joined([*(_output(data) or _fields(data)), *_job_ending(data), *_unrecorded(data)]), is_error=False)
+        return Answer(_joined([*(_output(data) or _fields(data)), *_job_ending(data)]), is_error=False)
     if data.get("code") == COMMAND_FAILED:
-        return Answer(_joined([*_output(data), _ending(data), *_unrecorded(data)]), is_error=False)
+        return Answer(_joined([*_output(data), _ending(data)]), is_error=False)
     error = str(response.get("error") or data.get("error") or "The tool failed without a reason.")
     return Answer("\n\n".join([error, *_output(data)]), is_error=True)
 
@@ -98,31 +106,31 @@ def _joined(parts: list[str]) -> str:
 
 
 class Sessions:
-    """Remembers what each session was told of its sandbox, which is said again only when it changes. Any thread may use it.
+    """Remembers what each session was told of its sandbox, and of what is not recorded. Any thread may use it.
 
-    A whole sandbox is what the description of bash promises: it is not told.
+    It is said again only when it changes. A whole sandbox is what the description of bash promises: it is not told.
     """
 
     def __init__(self) -> None:
-        self._definitions: dict[str, str] = {}
+        self._told: dict[str, dict[str, str]] = {}
         self._lock = threading.Lock()
 
     def answer(self, response: dict[str, Any], session: str = "") -> Answer:
-        """Return `answer_of` a response, with the report of the sandbox where it is news to the session."""
-        found = answer_of(response)
+        """Return `answer_of` a response, but what is no news to the session."""
+        found = _answer_of(response)
         report = (response.get("data") or {}).get("sandbox")
-        line = sandbox_line(report) if isinstance(report, dict) else ""
-        return Answer(_joined([found.text, line]), found.is_error) if line and self._is_news(session, line) else found
+        lines = [*_unrecorded(_data(response)), *([sandbox_line(report)] if isinstance(report, dict) else [])]
+        return Answer(_joined([found.text, *(line for line in lines if self._is_news(session, line))]), found.is_error)
 
     def _is_news(self, session: str, line: str) -> bool:
+        subject = line.partition(":")[0]
         with self._lock:
-            if self._definitions.get(session, _EXPECTED) == line:
-                return False
             # Sessions come and go; the one that is forgotten is told once more.
-            if len(self._definitions) >= _MOST_SESSIONS:
-                self._definitions.clear()
-            self._definitions[session] = line
-            return True
+            if session not in self._told and len(self._told) >= _MOST_SESSIONS:
+                self._told.clear()
+            told = self._told.setdefault(session, {"[sandbox": _EXPECTED})
+            known, told[subject] = told.get(subject), line
+            return known != line
 
 
 def sandbox_line(report: dict[str, Any]) -> str:

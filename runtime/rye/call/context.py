@@ -54,6 +54,10 @@ class Cancellation:
         callback()
 
 
+# A model's clients cut at 10,000 bytes or 2,000 lines, and earlier.
+_MODELS_COMMAND = 8_192
+
+
 class CallOptions(Record):
     """What a front end asks for; all of it may be left out.
 
@@ -244,6 +248,11 @@ def widened(limit: int, total: int | None = None) -> int:
 def output_budget() -> int:
     """Return how much text the answer to this call may have (bytes of UTF-8)."""
     return min(MAX_OUTPUT_BYTES, _current.get().options.max_output_bytes)
+
+
+def command_budget() -> int:
+    """Return the same for what a command printed: less for a model, whose client would cut the end, where the error is."""
+    return min(output_budget(), _MODELS_COMMAND) if current().options.agent_defaults else output_budget()
 
 
 def advice(parameter: str, sentence: str, otherwise: str = "") -> str:

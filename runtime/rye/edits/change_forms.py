@@ -82,7 +82,7 @@ def parsed(changes: list[Any], file_path: str) -> list[Change]:
     if wrong:
         listed = "\n".join(f"- {text}" for text in wrong)
         hint = "Correct the changes and send all of them again."
-        raise EditError("malformed_change", f"Nothing was written to {file_path}:\n{listed}\n", hint, problems=wrong)
+        raise EditError("malformed_change", f"Nothing was written:\n{listed}\n", hint, problems=wrong)
     return out
 
 

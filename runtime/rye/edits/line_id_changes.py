@@ -61,10 +61,12 @@ class Checker:
         self.plans: list[Plan] = []
         by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
         if not document.known and not by_text and not target:
+            unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs."
+            short = f"{document.path} was not read: its lines have no addresses yet."
             raise EditError(
                 "no_index",
-                f"No line IDs exist for {document.path}. Read the file first to generate line IDs.",
-                f"Call {call_text('read', file_path=document.path)}. Nothing was written.",
+                short if options.form == "short" else unread,
+                f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written.",
             )
         self._since = self._revision(version, changes)
         if document.before is not None and options.on_stale != "rebase":

@@ -85,7 +85,8 @@ def why_dead(index: Index, name: str, around: dict[str, int], form: str = "lid")
         return f"line {name} was {end.how} (it was line {end.line}{where}{' and '.join(sides)})."
     if name in index.dead:
         return f"line {name} was deleted or replaced a long time ago."
-    return f"invalid line ID {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
+    kind = "address" if form == "short" else "line ID"
+    return f"invalid {kind} {name}: no line of the file has it now, and none of the last that were deleted or replaced had it."
 
 
 def excerpt(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rye.call.context import output_budget
+from rye.call.context import command_budget
 from rye.call.results import call_text, cut_notice, ok
 from rye.errors import UsageError
 from rye.process import job_supervisor, output_files, run, terminal_text
@@ -94,7 +94,7 @@ def window(home: int, job_id: str, record: Record | None, offset: int, stream: s
     Raises:
         UsageError: `bad_job_call`, when that stream was not stored.
     """
-    most = output_budget() - NOTICES
+    most = command_budget() - NOTICES
     found = part(home, record, offset, most, stream)
     text, size = terminal_text.first(_whole_lines(found), most)
     after = found.start + size

@@ -221,8 +221,8 @@ class Capture:
             call: writes the call that gives the output from an offset (bytes) on; used where it is stored.
         """
         complete = self.complete
-        if complete is not None and len(text := terminal_text.plain(complete).encode()) <= budget:
-            return text.decode(), False
+        if complete is not None and terminal_text.fits(text := terminal_text.plain(complete), budget):
+            return text, False
         self._start_storing()
         self.close()
         head, tail = self.ends()

@@ -56,6 +56,15 @@ def _visible(char: str) -> str:
     return f"\\x{ord(char):02x}" if ord(char) < 0xA0 else f"<U+{ord(char):04X}>"
 
 
+# Clients cut by lines as well: a line counts for so much at least (bytes), and 8 KB are no more than 1,365 lines.
+_LEAST_LINE = 6
+
+
+def fits(text: str, budget: int) -> bool:
+    """Tell whether a whole text is within `budget` bytes."""
+    return _size(text) <= budget and sum(max(_LEAST_LINE, _size(line)) for line in text.splitlines(keepends=True)) <= budget
+
+
 class Plain:
     """The same for output that comes in pieces: what a piece cuts off is held back for the next."""
 
@@ -104,7 +113,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _fitting(lines: list[bytes], budget: int) -> int:
     for count, line in enumerate(lines):
-        budget -= _size(plain(line))
+        budget -= max(_LEAST_LINE, _size(plain(line)))
         if budget < 0:
             return count
     return len(lines)

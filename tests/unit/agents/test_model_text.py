@@ -65,6 +65,18 @@ def test_a_sandbox_is_told_once_a_session_and_a_whole_one_never():
     assert told({"kind": "bubblewrap"}, "a") == "out\n"
 
 
+def test_what_is_not_recorded_is_told_once_a_session():
+    sessions = Sessions()
+
+    def told(left, session="a"):
+        return sessions.answer(response(success=True, output="out\n", not_recorded=left), session).text
+
+    assert told({"node_modules": "it is ignored"}) == "out\n[not recorded for undo: node_modules (it is ignored)]"
+    assert told({"node_modules": "it is ignored"}) == "out\n"
+    assert "dist" in told({"dist": "it is ignored"})
+    assert "dist" in told({"dist": "it is ignored"}, "b")
+
+
 @pytest.mark.parametrize(
     ("fields", "line"),
     [

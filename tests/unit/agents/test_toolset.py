@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -164,3 +165,27 @@ def test_calls_can_be_awaited_side_by_side_and_cancelling_one_ends_its_command(a
 
 def test_a_refusal_names_what_the_model_gave_and_no_default_of_ours(project):
     assert "Given: nothing." in rye.toolset(project, ["rye/file-system"]).call("read", {})
+
+
+def test_a_models_command_output_is_short_and_keeps_its_end(app):
+    tools = rye.toolset(app, ["rye/bash"])
+    answer = tools.call("bash", {"command": "seq 1 60000; echo the end"})
+    assert len(answer.encode()) < 9_000
+    assert answer.count("\n") < 1_500
+    assert "\n60000\nthe end\n" in answer
+    assert answer.startswith("1\n2\n")
+    again = re.search(r'job\(action="read", job_id="(\w+)", offset=(\d+)\)', answer)
+    assert re.match(r"\d+\n", tools.call("job", {"action": "read", "job_id": again[1], "offset": int(again[2])}))
+    # Control: a program that calls the item gets more.
+    data = rye.execute("rye/bash/bash", {"command": "seq 1 60000"}, project_path=app)["data"]
+    assert 40_000 < len(data["output"].encode()) <= 51_200
+
+
+def test_a_search_shows_a_model_nothing_at_zero(app):
+    tools = rye.toolset(app, ["rye/primary-tools", "rye/file-system"])
+    words = {"query": "notebook outputs remove clear", "limit": 50}
+    shown = re.findall(r"(\d\.\d\d)\)", tools.call("rye_search", words))
+    assert len(shown) > 3
+    assert "0.00" not in shown
+    # Control: a program gets all that fits.
+    assert any(row["score"] < 0.005 for row in rye.search(**words, project_path=app)["results"])

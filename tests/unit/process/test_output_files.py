@@ -33,7 +33,7 @@ def test_beginning_and_end_are_held_whatever_lies_between(length, size):
 def test_what_fits_is_shown_whole_and_kept_nowhere():
     made = []
     capture = fed(b"one\ntwo\n", 3, lambda: made.append(1))
-    assert capture.shown(8, str) == ("one\ntwo\n", False)
+    assert capture.shown(12, str) == ("one\ntwo\n", False)
     assert made == []
 
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:52:35Z:c42ddfe76ded0c3059923a0999547c1d4914ca7254c61fc12826028f519fe821:ISJsd93g0x-AJVjxWguDR06b6fXt8UX53Wa4DLM5JvrgrWYzSrVVXQCImuuMP4IzvK7BSDZ3GXifEYtMoMNWBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T09:33:03Z:b88a402842b2e9b26af5d345b6ca3b83acb62cc045e6351b5b0d1dafc61759cd:FzuPxCpBp-yXf0lSKUYoCpoH0mndbRmFtOBNAQE-4viwh4tgs5MCchl90MPOy2GRi64mEJYwRm08cGXaqmCZCA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
-from rye.call.context import deadline, output_budget
+from rye.call.context import command_budget, deadline
 from rye.call.host import ask
 from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
@@ -319,7 +319,7 @@ def _run(
         # What a call of the command wrote later would come after the look.
         if channel is not None:
             channel.end()
-    budget = output_budget()
+    budget = command_budget()
     # Of two long ones, standard error gets a quarter.
     errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))
     text, text_cut = stdout.shown(budget - len(errors.encode()), _paging(stored.id, "stdout"))

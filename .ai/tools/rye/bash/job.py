@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:05:25Z:e56cdcfbc9b6ce4ea0caed026588b19c55dfd93ed37abbbbd5af3b02d16fb996:ia_vY0zgjh_7Q_OaF4bdol3voz7ksy81K_O-nA89qDE4hh0j7JY_PRSEloqFhtCzgFW7xweQHOatN0FLAnICDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T09:32:28Z:f071b57f6324f755a9abfda8e33d41edd8dd311f82771b13926af3b5f12c7718:mqJ4S7THwnJjDtwtw7bHoAfoWENF5OD2eW1pZbol2UETSwL30d9qBFAjW88bOE-vEDTPe8GWDWRTXLZ4wjs1AQ==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -19,7 +19,7 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rye.call.context import output_budget
+from rye.call.context import command_budget
 from rye.call.results import call_text, cut_notice, ok
 from rye.errors import RyeError, UsageError
 from rye.process import job_report, job_supervisor, jobs, run, terminal_text
@@ -141,7 +141,7 @@ def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict
         record = jobs.record(home) or record
     if offset is not None:
         return job_report.window(home, record["job_id"], record, offset, job_supervisor.OUTPUT)
-    budget = output_budget() - job_report.NOTICES
+    budget = command_budget() - job_report.NOTICES
     part = job_report.part(home, record, -budget, budget, job_supervisor.OUTPUT)
     text, size = terminal_text.last(part.data, budget)
     before = part.total - size
