@@ -32,6 +32,7 @@ from rye.cli.verbs.completion import candidates
         (["registry", "push", "--fr"], ["--from"]),
         (["registry", "push", "--from", "u"], ["user"]),
         (["log", "--limit", ""], []),
+        (["ls", "-l"], ["-l"]),
         (["reg"], ["registry"]),
         (["execute", "rye/file-system/read", "file_path=RE"], []),
     ],

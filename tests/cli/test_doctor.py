@@ -325,3 +325,30 @@ def test_what_settings_do_not_know_is_named_by_doctor_and_by_every_command(proje
     done = rye("ls", cwd=project)
     assert (said in done.stderr.decode(), bool(done.returncode)) == (True, is_refused)
     assert bool(done.stderr) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("rules", "enabled", "status"),
+    [
+        ({}, True, "note"),
+        ({"PROJECT": "TRUST_FOLDER"}, True, None),
+        ({"PROJECT/sub": "TRUST_PARENT"}, True, None),
+        ({"PROJECT/..": "TRUST_FOLDER"}, True, None),
+        ({"PROJECT": "DO_NOT_TRUST", "/": "TRUST_FOLDER"}, True, "problem"),
+        ({"PROJECT": "DO_NOT_TRUST", "PROJECT/sub": "TRUST_PARENT"}, True, "problem"),
+        ({"PROJECTS": "TRUST_FOLDER", "PROJECT/sub": "TRUST_FOLDER"}, True, "note"),
+        ({"PROJECT": "DO_NOT_TRUST"}, False, None),
+    ],
+)
+def test_gemini_starts_no_server_in_a_folder_that_it_does_not_trust(project, own_home, rules, enabled, status, monkeypatch):
+    monkeypatch.delenv("GEMINI_CLI_TRUST_WORKSPACE", raising=False)
+    settings = {"mcpServers": {"rye": {"command": sys.executable}}, "security": {"folderTrust": {"enabled": enabled}}}
+    (own_home / ".gemini").mkdir()
+    (own_home / ".gemini/settings.json").write_text(json.dumps(settings))
+    (own_home / ".gemini/trustedFolders.json").write_text(
+        "// by hand\n" + json.dumps({folder.replace("PROJECT", str(project)): rule for folder, rule in rules.items()})
+    )
+    found = [one for one in findings(project)["client gemini"] if "starts no server" in one["detail"]]
+    assert [one["status"] for one in found] == ([status] if status else [])
+    monkeypatch.setenv("GEMINI_CLI_TRUST_WORKSPACE", "true")
+    assert [one["status"] for one in findings(project)["client gemini"]] == ["ok"]

@@ -64,6 +64,7 @@ NEVER = {
     "diff": [("diff",)],
     "blame": [("blame", "a.txt")],
     "state": [("state", "list")],
+    "uninstall": [("uninstall",)],
 }
 ELSEWHERE = {
     "review": "it takes back by the functions of `undo`; tests/cli/test_review.py",

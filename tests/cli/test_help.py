@@ -78,7 +78,7 @@ def test_no_help_for_what_is_not_there(project):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("edit app.py", "Did you mean 'edit_file' or 'edit_lines' or 'edit_range'?"),
+        ("edit app.py", "Write `rye edit_lines FILE 'ID|new text'`"),
         ("read", "`rye help read` explains them."),
         ("load rye/file-system/line-ids", "`rye load knowledge rye/file-system/line-ids`"),
         ("registry push", "rye registry push ID…: send items"),

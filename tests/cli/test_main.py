@@ -63,7 +63,7 @@ def test_each_verb_teaches_itself(project, verb):
 
 
 @pytest.mark.parametrize(
-    ("word", "nearest"), [("excute", "execute"), ("tool", "tools"), ("verfy", "verify"), ("zzz", "execute")]
+    ("word", "nearest"), [("excute", "execute"), ("tool", "tools"), ("verfy", "verify"), ("zzz", "rye help")]
 )
 def test_an_unknown_verb_is_2_with_the_nearest(project, word, nearest):
     done = rye(word, cwd=project)

@@ -11,11 +11,11 @@ import pytest
 import rye
 from rye.call.results import call_text
 from rye.cli.rt.main import main
-from rye.cli.rt.printing import _IDS, in_words
+from rye.cli.rt.printing import _NAMES, in_commands, in_words
 from support.in_process import run
 
 RUNTIME = Path(rye.__file__).parents[1]
-CALL = re.compile(r"\b(?:" + "|".join(_IDS) + r")\(\w+=")
+CALL = re.compile(r"\b(?:" + _NAMES + r")\(\w+=")
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ CALL = re.compile(r"\b(?:" + "|".join(_IDS) + r")\(\w+=")
         ("Call undo(list=true) to see them.", "Run `rt undo --list` to see them."),
         ('[read(file_path=…, encoding="latin-1") shows them]', "[`rt open … --encoding latin-1` shows them]"),
         ('Call read(file_path="a \\"b.py") to see it.', "Run `rt open 'a \"b.py'` to see it."),
-        ('call undo(batchId="x-1").', "run `rye execute rye/file-system/undo batchId=x-1`."),
-        ('by job(action="end"), any other', "by `rye execute rye/bash/job action=end`, any other"),
+        ('call undo(batchId="x-1").', "run `rye undo batchId=x-1`."),
+        ('by job(action="end"), any other', "by `rye job action=end`, any other"),
         ('Call read(file_path="`rm -rf ~`;$(x)") to see.', "Run `rt open '`rm -rf ~`;$(x)'` to see."),
         ('"(rt) \\" q" is odd', '"(rt) \\" q" is odd'),
         ("add hidden=true or no_ignore=true", "add --hidden or --no-ignore"),
@@ -43,6 +43,12 @@ CALL = re.compile(r"\b(?:" + "|".join(_IDS) + r")\(\w+=")
 )
 def test_a_call_becomes_a_command(said, typed):
     assert in_words(said) == typed
+
+
+def test_a_person_who_types_rye_reads_commands_of_rye():
+    assert in_commands("Call undo(list=true) to see them.") == "Run `rye undo list=true` to see them."
+    assert in_commands('Use ls(path="a b") to list it.') == "Use `rye ls 'path=a b'` to list it."
+    assert in_commands("hidden=true lifts this") == "hidden=true lifts this"
 
 
 def _texts(module):

@@ -58,3 +58,12 @@ def test_ids_are_completed(here):
     assert candidates(["load", "song", ""]) == []
     assert candidates(["execute", "rye/core/ex"]) == ["rye/core/executing-items"]
     assert "--scope" in candidates(["search", "x", "--s"])
+
+
+def test_a_word_that_no_item_has_hides_nothing_of_the_others(project):
+    found = json.loads(rye("search", "xylophone tool", "--json", cwd=project).stdout)["results"]
+    alone = json.loads(rye("search", "tool", "--json", cwd=project).stdout)["results"]
+    assert [row["id"] for row in found[:5]] == [row["id"] for row in alone[:5]]
+    # Half of the words, and so much less than all of them.
+    assert 0.05 < found[0]["score"] < 0.5
+    assert rye("search", "xylophone", cwd=project).returncode == 1

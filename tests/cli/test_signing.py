@@ -78,6 +78,10 @@ def test_from_no_key_to_a_valid_item(shell):
     fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
     assert (len(fingerprint), len(digest)) == (16, 64)
     assert (shell.root.parent / f"home/.ai/trusted_keys/{fingerprint}.toml").is_file()
+    # All or none: of two names one is wrong.
+    code, out, err = shell.rye("sign", "my/greet", "my/grete")
+    assert (code, out) == (1, "")
+    assert "my/grete names no item, file or folder. Nothing was signed. Did you mean my/greet?" in err
     code, out, _ = shell.rye("verify", "--space", "project")
     assert code == 3
     assert "unsigned  .ai/tools/my/greet.py" in out

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +147,70 @@ def test_state_in_use_and_unknown_ids_are_refused(project, tmp_path):
     for wanted in (user_dirs.project_key(str(project)), "nonsense", "../../keys"):
         assert "There is no lost state" in at_a_terminal("adopt", wanted, cwd=other, answers=[])
     assert done("undo", project, list=True)["entries"]
+
+
+@pytest.fixture
+def used(project, tmp_path, monkeypatch):
+    """A project with a change and an item of its own, a key, settings and a client, all of a home that only this test has."""
+    home = tmp_path / "own"
+    monkeypatch.delenv("USER_SPACE", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    user = (f"{home}/.ai/{name}" for name in ("config/rye.yaml", "agents/other.txt", "trust/verdicts.txt"))
+    for path in (*map(Path, user), project / ".ai/tools/mine/t.py", project / "a.txt"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    assert shell("write", "a.txt", "content=new", cwd=project).returncode == 0
+    assert typed("keys", "generate", cwd=project)[0] == 0
+    for client in ("claude-code", "codex"):
+        assert shell("mcp", "install", "--client", client, "--write", cwd=project).returncode == 0
+    scope = ("--scope", "project")
+    assert shell("mcp", "install", "--client", "gemini", *scope, "--write", cwd=project).returncode == 0
+    return project, home
+
+
+def kinds(project):
+    found = {}
+    for row in json.loads(shell("uninstall", "--json", cwd=project).stdout):
+        found.setdefault(row["kind"], []).append(row["path"])
+    return found
+
+
+def test_uninstall_lists_what_is_kept_and_removes_nothing(used):
+    project, home = used
+    assert kinds(project) == {
+        "state": [f"{home}/.ai/state"],
+        "keys": [f"{home}/.ai/keys"],
+        "trust": [f"{home}/.ai/trust", f"{home}/.ai/trusted_keys"],
+        "settings": [f"{home}/.ai/config"],
+        "clients": [f"{home}/.claude.json", f"{home}/.codex/config.toml"],
+        "caches": [f"{project}/.ai/cache"],
+        "yours": [f"{project}/.ai", f"{project}/.gemini/settings.json"],
+    }
+    before = kinds(project)
+    done = shell("uninstall", cwd=project)
+    assert (done.returncode, b"Nothing was removed." in done.stdout, b"pip uninstall rye-workspace" in done.stdout) == (0, 1, 1)
+    # An agent's command removes nothing, whatever it says.
+    done = shell("uninstall", "--all", "--yes", cwd=project)
+    assert (done.returncode, b"Only a person" in done.stderr) == (1, True)
+    assert typed("uninstall", "--keys", cwd=project, answers=["no"])[0] == 1
+    assert kinds(project) == before
+
+
+def test_uninstall_removes_what_is_named_and_no_file_of_a_project(used):
+    project, home = used
+    code, shown = typed("uninstall", "--clients", "--caches", cwd=project, answers=["yes"])
+    assert (code, "3 removed." in shown) == (0, True), shown
+    assert {*kinds(project)} == {"state", "keys", "trust", "settings", "yours"}
+    assert "rye" not in (home / ".codex/config.toml").read_text()
+    # The record is still there.
+    assert shell("undo", cwd=project).returncode == 0
+    assert (project / "a.txt").read_text() == ""
+    outside = home / "outside"
+    (outside / "cache").mkdir(parents=True)
+    shutil.rmtree(project / ".ai/cache")
+    (project / ".ai/cache").symlink_to(outside / "cache")
+    assert typed("uninstall", "--all", "--yes", cwd=project)[0] == 0
+    assert sorted(path.name for path in (home / ".ai").iterdir()) == ["agents"]
+    assert (outside / "cache").is_dir()
+    assert (project / ".ai/tools/mine/t.py").exists()
+    assert (project / ".gemini/settings.json").read_text().count("rye")

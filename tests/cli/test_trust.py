@@ -286,7 +286,7 @@ def test_an_unsigned_tool_runs_for_a_person_at_a_terminal_only_and_the_result_sa
     put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
     done = shell("execute", "my/unsigned", "--allow-unsigned", cwd=clone)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"for a person at a terminal" in done.stderr
+    assert b"Only a person at a terminal may run a tool that is not signed" in done.stderr
     code, shown = typed("execute", "my/unsigned", cwd=clone)
     assert (code, "carries no signature" in shown) == (3, True)
     code, shown = typed("execute", "my/unsigned", "--allow-unsigned", cwd=clone)

@@ -222,18 +222,18 @@ WANTED = {
 
 @given(st.text(max_size=40))
 def test_any_text_can_be_given_by_name_and_comes_whole(text):
-    assert words.parameters(WANTED, [f"text:={json.dumps(text)}"], [], "/", called="t") == {"text": text}
+    assert words.parameters(WANTED, [f"text:={json.dumps(text)}"], [], "/", called="t", letters={}) == {"text": text}
     if not text.startswith("@"):
-        assert words.parameters(WANTED, [f"text={text}"], [], "/", called="t") == {"text": text}
+        assert words.parameters(WANTED, [f"text={text}"], [], "/", called="t", letters={}) == {"text": text}
 
 
 @given(st.text(max_size=40))
 def test_a_bare_value_is_whole_or_refused(text):
     if words.split_assignment(text) or text[:1] == "-":
         with contextlib.suppress(UsageError):
-            assert set(words.parameters(WANTED, [text], [], "/", called="t")) <= {"text", "other"}
+            assert set(words.parameters(WANTED, [text], [], "/", called="t", letters={})) <= {"text", "other"}
     else:
-        assert words.parameters(WANTED, [text], [], "/", called="t") == {"text": text}
+        assert words.parameters(WANTED, [text], [], "/", called="t", letters={}) == {"text": text}
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
 """What programs that others wrote do with the server: each one lists, reads, edits, fails, is cut, falls silent and is ended.
 
 `python -m pytest -m clients tests/clients` installs the programs from npm and PyPI into folders of their own, `RYE_CLIENTS` where
-that names one, and takes some minutes. `PYTHONPATH=tests python tests/clients/test_clients.py --write` makes the table of
-docs/compatibility.md from a run of all.
+that names one, and takes some minutes. `PYTHONPATH=tests python tests/clients/test_clients.py --write` makes the tables of
+docs/compatibility.md from a run of all; `--settings` only that of settings.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 import time
@@ -33,6 +34,12 @@ STEPS = [
     ("bash", {"command": "seq 1 60000"}),
     ("read", {"file_path": "none.py"}),
 ]
+SILENT = ("bash", {"command": "sleep 66; echo woke"})
+# What programs say of a call that did not come to its end.
+WHY = re.compile(
+    r"Timed out while waiting[^.]*\.[^.]*\.\d seconds|Request 'tools/call' timed out|Request timed out|timeout: \d+|Argument \w+ is required"
+    r"|not running in a trusted directory|An error occurred while running the tool|AssertionError: \('\w+'|timed out"
+)
 SCENARIOS = ("list", "read", "edit", "failing command", "cut output", "refusal", "cancelled", "silent minute")
 
 
@@ -75,7 +82,7 @@ def judge_script(name, place, folder):
     faults = {
         "list": f"not offered: {missing}" if missing else "",
         "read": "" if "return sum(prices)" in results[0] else f"{results[0]!r} {last}",
-        "edit": "" if "round(sum" in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
+        "edit": "" if "[version " in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
         "failing command": ""
         if _told(results[2], "told", "warned", "[exit code 3]") and "exit code 4" in results[3]
         else repr(results[2:4]),
@@ -93,8 +100,21 @@ def _told(text, *parts):
 
 def judge_silence(name, place, folder):
     """Let a command say nothing for more than a minute."""
-    run = client_programs.play(name, place, a_project(folder), folder / "home", [("bash", {"command": "sleep 66; echo woke"})])
+    run = client_programs.play(name, place, a_project(folder), folder / "home", [SILENT])
     return {"silent minute": "" if run.results and "woke" in run.results[0] else f"{run.results} {run.printed[-600:]}"}
+
+
+def at_defaults(name, place, folder):
+    """Return what a read and a silent minute come to where nothing is set: `yes`, or what the program says."""
+    said = []
+    for number, (step, wanted) in enumerate(((("read", {"file_path": "app.py"}), "return sum"), (SILENT, "woke"))):
+        run = client_programs.play(
+            name, place, a_project(folder / str(number)), folder / f"home-{number}", [step], helped=False
+        )
+        text = plain(" ".join([*run.results, run.printed]))
+        why = WHY.search(text)
+        said.append("yes" if any(wanted in plain(one) for one in run.results) else f"no: `{why[0] if why else text[-90:]}`")
+    return said
 
 
 def judge_cancelling(name, place, folder):
@@ -133,6 +153,7 @@ def test_the_page_has_a_row_for_each_program():
     page = PAGE.read_text(encoding="utf-8")
     for program in PROGRAMS.values():
         assert f"\n| {program.title} " in page, program.title
+        assert not program.setting or f"| {program.title} | {program.setting} | {program.value} |" in page, program.title
 
 
 def table(base):
@@ -152,21 +173,47 @@ def table(base):
         cells = ["no" if faults.get(scenario, "not judged") else "yes" for scenario in SCENARIOS]
         return f"| {PROGRAMS[name].title} | {client_programs.version(name, place)} | {' | '.join(cells)} |"
 
+    return in_order(row, PROGRAMS)
+
+
+def in_order(row, names):
     # The minutes of silence pass side by side.
     with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(row, PROGRAMS))
+        return list(pool.map(row, names))
+
+
+def settings_table(base):
+    """Return the rows of what is to be set in which program, with what it does where nothing is set."""
+
+    def row(name):
+        program, place = PROGRAMS[name], folder_of(name, base)
+        said = ["not run", "not run"]
+        if not client_programs.install(name, place):
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                said = at_defaults(name, place, Path(folder))
+        return f"| {program.title} | {program.setting} | {program.value} | {' | '.join(said)} |"
+
+    return in_order(row, [name for name in PROGRAMS if PROGRAMS[name].setting])
+
+
+def put(page, mark, head, rows):
+    """Return the page with a table between its marks."""
+    before, _, rest = page.partition(f"<!-- {mark} -->\n")
+    after = rest.partition("<!-- end -->\n")[2]
+    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *rows]
+    return f"{before}<!-- {mark} -->\n" + "\n".join(lines) + f"\n<!-- end -->\n{after}"
 
 
 def main():
     base = Path(os.environ.get("RYE_CLIENTS") or tempfile.mkdtemp())
-    head = ["| program | version | " + " | ".join(SCENARIOS) + " |", "|---" * (len(SCENARIOS) + 2) + "|"]
-    text = "\n".join([*head, *table(base)])
-    print(text)
+    page = PAGE.read_text(encoding="utf-8")
+    if "--settings" not in sys.argv:
+        page = put(page, "clients", ("program", "version", *SCENARIOS), table(base))
+    head = ("client", "setting", "value", "a read at its defaults", "a silent minute at its defaults")
+    page = put(page, "settings", head, settings_table(base))
+    print(page)
     if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, rest = page.partition("<!-- clients -->\n")
-        after = rest.partition("<!-- end -->\n")[2]
-        PAGE.write_text(f"{before}<!-- clients -->\n{text}\n<!-- end -->\n{after}", encoding="utf-8")
+        PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def test_nothing_names_an_index_as_the_place_of_this_program():
     found = [root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").rglob("*"), *(root / ".ai").rglob("*")]
     found += (root / "runtime").rglob("*.py")
     named = re.compile(
-        rb"rye-workspace *(?:\[|==|@)|(?:install|add|--from|uvx|run)[^\n`.;]*[ '\"]rye-workspace|pypi\.org/project/rye"
+        rb"rye-workspace *(?:\[|==|@)|(?:\binstall|add|--from|uvx|run)[^\n`.;]*[ '\"]rye-workspace|pypi\.org/project/rye"
     )
     texts = {path: path.read_bytes() for path in found if path.is_file()}
     assert [path for path, text in texts.items() if named.search(text)] == []

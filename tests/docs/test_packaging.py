@@ -93,7 +93,7 @@ def try_out(python, project):
     run(command, "execute", "rye/file-system/edit_lines", "file_path=a.txt", f"changes={changes}", cwd=project, env=user)
     assert (project / "a.txt").read_bytes() == b"1\ntwo\n"
     as_module = run(python, "-m", "rye", "--version", cwd=project, env=user).stdout
-    assert as_module == run(command, "--version", cwd=project, env=user).stdout == f"rye {PROJECT['version']}\n"
+    assert as_module == run(command, "--version", cwd=project, env=user).stdout == f"rye {rye.__version__}\n"
     (project / "json.py").write_text("raise SystemExit('hostile')\n", encoding="utf-8")
     run(command, "tools", cwd=project, env=user)
     return Path(run(python, "-c", "import rye; print(rye.__file__)", cwd="/", env=user).stdout.strip())
@@ -102,8 +102,9 @@ def try_out(python, project):
 # --- what is inside ---
 
 
-def test_one_version_is_stated():
-    assert PROJECT["version"] == rye.__version__
+def test_one_version_is_stated(wheel):
+    assert "version" not in PROJECT
+    assert wheel.name.startswith(f"rye_workspace-{rye.__version__}-")
 
 
 def test_what_the_package_imports_is_what_it_depends_on():
@@ -213,13 +214,28 @@ def test_a_release_lists_every_file_and_verify_names_the_one_that_differs(projec
     for words in (
         ("sign", "--all", "--space", "system"),
         ("bundle", "create", "--type", "system", "--folder", f"{source}/.ai"),
-        ("bundle", "release"),
     ):
         run(sys.executable, "-m", "rye", *words, "--key", pem, cwd=project, env=at_source)
-    out = tmp_path / "wheel"
-    out.mkdir()
+    out, me = tmp_path / "out", ("-c", "user.name=a", "-c", "user.email=a@b")
+    release = (sys.executable, ROOT / ".ci/release.py", "--key", pem, "--clone", source, "--offline", "--out")
+    for words in (("init", "-q"), ("add", "-A"), (*me, "commit", "-qm", "all")):
+        run("git", *words, cwd=source)
+    (source / "README.md").write_text("changed")
+    uncommitted = run(*release, tmp_path / "none", check=False)
+    assert (uncommitted.returncode, "README.md" in uncommitted.stderr) == (1, True)
+    run("git", "checkout", "-q", "README.md", cwd=source)
+    assert "Now a person does the rest" in run(*release, out).stdout
+    (built,) = out.glob("*.whl")
+    assert {path.name for path in out.iterdir()} == {
+        built.name, f"rye_workspace-{rye.__version__}.tar.gz", "release.yaml", "sbom.cdx.json", "SHA256SUMS"
+    }  # fmt: skip
+    run("sha256sum", "--check", "SHA256SUMS", cwd=out)
+    sbom = json.loads((out / "sbom.cdx.json").read_text())
+    needed = {re.match(r"[\w.-]+", text)[0].lower() for text in PROJECT["dependencies"]}
+    assert needed <= {one["name"] for one in sbom["components"]}
+    assert {ref for one in sbom["dependencies"] for ref in one["dependsOn"]} <= {one["bom-ref"] for one in sbom["components"]}
     python = environment(tmp_path / "venv")
-    install(python, build(source, out, "wheel"))
+    install(python, built)
     (package,) = (tmp_path / "venv").glob("lib/python3*/site-packages/rye")
 
     def verify():

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rye.trust import verify
+from support import pictures
 from support.readme_blocks import PAGES, README, ROOT, as_shown, blocks, commands
 from support.signed_tools import STRANGER, put, signed, tool_text
 from support.terminal import RUNTIME, typed
@@ -137,9 +138,21 @@ def test_every_link_leads_to_a_file(page):
 
 def test_every_page_is_linked_and_the_readme_is_short():
     text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 145
+    assert len(text.splitlines()) <= 110
     for page in [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]:
         assert page == README or f"]({page.relative_to(ROOT)})" in text, page
+
+
+def test_the_pictures_are_what_is_printed_and_measured_now(tmp_path, monkeypatch):
+    """Made again by `python tests/support/pictures.py`, which also takes those of `rye review`."""
+    monkeypatch.delenv("USER_SPACE", raising=False)
+    made = pictures.svgs(tmp_path)
+    assert {name for name in made if (pictures.FOLDER / name).read_text(encoding="utf-8") != made[name]} == set()
+    text = README.read_text(encoding="utf-8")
+    shown = {path.name for path in pictures.FOLDER.iterdir()}
+    assert {name for name in shown if f'"docs/pictures/{name}"' not in text} == set()
+    assert {*made, "review-light.png", "review-dark.png"} == shown
+    assert sum(path.stat().st_size for path in pictures.FOLDER.iterdir()) < 150_000
 
 
 def test_the_agent_loop_has_ten_lines_and_one_that_takes_its_change_back():

@@ -427,6 +427,17 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
+def test_what_install_says_names_the_program_alone(home, repo, client):
+    done = rye("mcp", "install", "--client", client, cwd=repo).stdout.decode()
+    assert done.startswith(f"The server runs from the environment of {client_program()}; keep it"), done
+
+
+def client_program():
+    found = Path(sys.executable).with_name("rye")
+    return found if found.exists() else sys.executable
+
+
+@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("others", [True, False])
 def test_uninstall_takes_out_what_install_put_in(home, repo, client, others):
     scope = [] if CLIENTS[client].user else ["--scope", "project"]

@@ -23,7 +23,10 @@ RYE = [str(Path(sys.executable).with_name("rye"))]
 
 
 class Program(NamedTuple):
-    """One program: packages of its registry, and its driver or, for a command line, the name by which `rye mcp install` knows it."""
+    """One program: packages of its registry, and its driver or, for a command line, the name by which `rye mcp install` knows it.
+
+    `setting` is what its user must set, and `value` to what; a driver sets it where it is `helped`.
+    """
 
     title: str
     npm: tuple[str, ...] = ()
@@ -31,14 +34,37 @@ class Program(NamedTuple):
     driver: str = ""
     client: str = ""
     agent: bool = False
+    setting: str = ""
+    value: str = ""
 
 
 PROGRAMS = {
     "claude-code": Program("Claude Code", npm=("@anthropic-ai/claude-code",), client="claude-code", agent=True),
-    "codex": Program("Codex", npm=("@openai/codex",), client="codex", agent=True),
-    "gemini-cli": Program("Gemini CLI", npm=("@google/gemini-cli",), client="gemini", agent=True),
+    "codex": Program(
+        "Codex",
+        npm=("@openai/codex",),
+        client="codex",
+        agent=True,
+        setting="`mcp_servers.rye.required`, for `codex exec`",
+        value="`true`",
+    ),
+    "gemini-cli": Program(
+        "Gemini CLI",
+        npm=("@google/gemini-cli",),
+        client="gemini",
+        agent=True,
+        setting="trust of the folder: asked at its first start there, or `GEMINI_CLI_TRUST_WORKSPACE`",
+        value="`true`",
+    ),
     "opencode": Program("OpenCode", npm=("opencode-ai",), client="opencode", agent=True),
-    "openai-agents": Program("OpenAI Agents SDK", pip=("openai-agents",), driver="openai_agents.py", agent=True),
+    "openai-agents": Program(
+        "OpenAI Agents SDK",
+        pip=("openai-agents",),
+        driver="openai_agents.py",
+        agent=True,
+        setting="`MCPServerStdio(client_session_timeout_seconds=…)`",
+        value="`300`",
+    ),
     "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai.py", agent=True),
     "langchain": Program(
         "LangChain, LangGraph",
@@ -46,14 +72,56 @@ PROGRAMS = {
         driver="langchain.py",
         agent=True,
     ),
-    "smolagents": Program("smolagents", pip=("smolagents[mcp,openai]", "mcp<2"), driver="smolagents.py", agent=True),
+    "smolagents": Program(
+        "smolagents",
+        pip=("smolagents[mcp,openai]", "mcp<2"),
+        driver="smolagents.py",
+        agent=True,
+        setting="none: its model must fill in every parameter",
+        value="",
+    ),
     "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai.py", agent=True),
     "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp.py"),
-    "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index.py"),
+    "llama-index": Program(
+        "LlamaIndex",
+        pip=("llama-index-tools-mcp",),
+        driver="llama_index.py",
+        setting="`BasicMCPClient(timeout=…)`",
+        value="`300`",
+    ),
     "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk.py"),
     "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk.py"),
-    "ts-sdk-1": Program("MCP TypeScript SDK 1.x", npm=("@modelcontextprotocol/sdk@1",), driver="ts_sdk.mjs"),
-    "ts-client-2": Program("MCP TypeScript client 2.x", npm=("@modelcontextprotocol/client@2",), driver="ts_client.mjs"),
+    "ts-sdk-1": Program(
+        "MCP TypeScript SDK 1.x",
+        npm=("@modelcontextprotocol/sdk@1",),
+        driver="ts_sdk.mjs",
+        setting="`callTool(…, {onprogress, resetTimeoutOnProgress})`",
+        value="`true`",
+    ),
+    "ts-client-2": Program(
+        "MCP TypeScript client 2.x",
+        npm=("@modelcontextprotocol/client@2",),
+        driver="ts_client.mjs",
+        setting="`callTool(…, {onprogress, resetTimeoutOnProgress})`",
+        value="`true`",
+    ),
+    "google-adk": Program(
+        "Google ADK",
+        pip=("google-adk[mcp]",),
+        driver="google_adk.py",
+        setting="`StdioConnectionParams(timeout=…)`",
+        value="`300`",
+    ),
+    "agno": Program(
+        "agno", pip=("agno", "fastmcp>=4"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"
+    ),
+    "autogen": Program(
+        "AutoGen",
+        pip=("autogen-ext[mcp]", "mcp<2"),
+        driver="autogen.py",
+        setting="`StdioServerParams(read_timeout_seconds=…)`",
+        value="`300`",
+    ),
 }
 
 
@@ -102,7 +170,9 @@ class Run(NamedTuple):
     printed: str
 
 
-def play(name: str, folder: Path, project: Path, home: Path, steps: list[Any], *, interrupt: Path | None = None) -> Run:
+def play(
+    name: str, folder: Path, project: Path, home: Path, steps: list[Any], *, interrupt: Path | None = None, helped: bool = True
+) -> Run:
     """Let a program make the calls of a script in a project.
 
     Args:
@@ -111,14 +181,15 @@ def play(name: str, folder: Path, project: Path, home: Path, steps: list[Any], *
         project: its working directory.
         home: the home that it gets: its settings, and the user's space of rye.
         steps: as `scripted_api` takes them.
+        helped: with what its user must set; else at its defaults.
         interrupt: end the program as a user would, by Ctrl-C, once this file is there.
     """
     home.mkdir(exist_ok=True)
     # smolagents gives its answer by a tool of its own.
     script = [*steps, ("final_answer", {"answer": "All done."})] if name == "smolagents" else steps
-    with scripted_api(script, "All done.") as api:
-        env = _environment(project, home, api.url)
-        words = _command(name, folder, project, home, env, api.url, steps)
+    with scripted_api(script, "All done.", fills=helped) as api:
+        env = _environment(project, home, api.url) | ({"GEMINI_CLI_TRUST_WORKSPACE": "true"} if helped else {})
+        words = _command(name, folder, project, home, env, api.url, steps, helped=helped)
         process = subprocess.Popen(
             words,
             cwd=project,
@@ -180,17 +251,18 @@ def _environment(project: Path, home: Path, url: str) -> dict[str, str]:
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        "GEMINI_CLI_TRUST_WORKSPACE": "true",
     }
 
 
-def _command(name: str, folder: Path, project: Path, home: Path, env: dict[str, str], url: str, steps: list[Any]) -> list[str]:
+def _command(
+    name: str, folder: Path, project: Path, home: Path, env: dict[str, str], url: str, steps: list[Any], *, helped: bool
+) -> list[str]:
     program = PROGRAMS[name]
     if program.client:
-        _configure(program.client, home, env, project, url)
+        _configure(program.client, home, env, project, url, helped=helped)
         return [f"{folder}/node_modules/.bin/{_ARGUMENTS[program.client][0]}", *_ARGUMENTS[program.client][1:]]
     server = [*RYE, "mcp", "--project", str(project)]
-    order = json.dumps({"command": server, "env": {**env, "PATH": env.get("PATH", "")}, "steps": steps})
+    order = json.dumps({"command": server, "env": {**env, "PATH": env.get("PATH", "")}, "steps": steps, "helped": helped})
     if program.driver.endswith(".mjs"):
         # Beside its packages, where Node.js looks for them.
         driver = shutil.copy(DRIVERS / program.driver, folder / program.driver)
@@ -208,7 +280,7 @@ _ARGUMENTS = {
 }
 
 
-def _configure(client: str, home: Path, env: dict[str, str], project: Path, url: str) -> None:
+def _configure(client: str, home: Path, env: dict[str, str], project: Path, url: str, *, helped: bool) -> None:
     """Tell a command line of the server as a user does, and of the scripted API."""
     done = subprocess.run(
         [*RYE, "mcp", "install", "--client", client, "--write"],
@@ -223,7 +295,7 @@ def _configure(client: str, home: Path, env: dict[str, str], project: Path, url:
         path = home / ".codex/config.toml"
         provider = f'[model_providers.script]\nname = "script"\nbase_url = "{url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
         # Without it a turn begins before a server that starts on a busy machine has listed its tools.
-        servers = path.read_text().rstrip("\n") + "\nrequired = true\n"
+        servers = path.read_text().rstrip("\n") + ("\nrequired = true\n" if helped else "\n")
         path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
     elif client == "gemini":
         path = home / ".gemini/settings.json"

@@ -42,6 +42,7 @@ class ScriptedApi:
         self.faults: list[str] = []
         self.answered = threading.Event()
         self.url = ""
+        self.fills = True
         self._lock = threading.Lock()
 
     def turn(self, offered: list[str], results: list[str]) -> tuple[str, dict[str, Any]] | None:
@@ -100,7 +101,7 @@ def _chat(api: ScriptedApi, body: dict[str, Any]) -> tuple[str, str]:
     message: dict[str, Any] = {"role": "assistant", "content": api.answer if call is None else None}
     if call is not None:
         schema = next(one["function"]["parameters"] for one in body["tools"] if one["function"]["name"] == call[0])
-        made = {"name": call[0], "arguments": json.dumps(_with_required(call[1], schema))}
+        made = {"name": call[0], "arguments": json.dumps(_with_required(call[1], schema) if api.fills else call[1])}
         message["tool_calls"] = [{"index": 0, "id": f"call_{len(results)}", "type": "function", "function": made}]
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     base = {"id": "c", "created": 1, "model": body["model"], "usage": usage}
@@ -266,9 +267,10 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted_api(steps: list[Step], answer: str = "Done."):
-    """Serve a script for a block."""
+def scripted_api(steps: list[Step], answer: str = "Done.", *, fills: bool = True):
+    """Serve a script for a block; with `fills` its model fills in what a client made required."""
     api = ScriptedApi(steps, answer)
+    api.fills = fills
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": api}))
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()

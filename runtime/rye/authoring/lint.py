@@ -193,6 +193,10 @@ def _agent_defaults(module: _Module) -> Iterator[Finding]:
     known = config.get("properties", {}) if isinstance(config, dict) else {}
     if not isinstance(declared, dict) or not set(declared) <= set(known):
         yield Finding(line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default.")
+    letters, line = module.literals.get("__letters__", ({}, module.assigned.get("__letters__", 1)))
+    stand = letters.items() if isinstance(letters, dict) else [("", "")]
+    if not all(len(one) == 1 and str(words).partition("=")[0] in ("", *known) for one, words in stand):
+        yield Finding(line, "bad_letters", '__letters__ gives letters to parameters: {"i": "ignore_case", "l": "mode=files"}.')
 
 
 def _permissions_declared(module: _Module) -> Iterator[Finding]:

@@ -81,6 +81,10 @@ def ranked(index: Index, tree: Node | None, options: RankOptions) -> dict[int, f
         )
     else:
         rows = _rows(index, tree, options, leaves)
+    if plain and (found := [leaf.worth for leaf in leaves.values() if leaf.values]):
+        # A word that no item has tells no two apart. It is missed, but as the rarest of all it would hide the others.
+        missed = _Leaf({}, sum(found) / len(found))
+        leaves = {word: leaf if leaf.values else missed for word, leaf in leaves.items()}
     total = sum(leaf.worth for leaf in leaves.values()) or 1.0
     if plain:
         return _covered(rows, list(leaves.values()), total)

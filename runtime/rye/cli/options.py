@@ -55,6 +55,13 @@ class Option(Record):
         return self.form.rpartition(", ")[2].partition(" ")[2] if self.form[0] == "-" else self.form
 
     @property
+    def about(self) -> str:
+        """What its help says: what it does, what it may be, and what it is where it is not given."""
+        said = ["" if shown(self) != self.form else ", ".join(self.choices), f"default {self.default}" if self.default else ""]
+        facts = "; ".join(filter(None, said))
+        return f"{self.help} ({facts})" if facts else self.help
+
+    @property
     def many(self) -> bool:
         """Whether it is a list."""
         return self.value.rstrip("]").endswith("…")
@@ -89,9 +96,7 @@ class Verb(Record):
 
 
 HELP: Final = Option("-h, --help", "show this help")
-COLOR: Final = Option(
-    "--color WHEN", "colours: auto (at a terminal), always or never", choices=("auto", "always", "never"), dest="color"
-)
+COLOR: Final = Option("--color WHEN", "colours; auto: at a terminal", choices=("auto", "always", "never"), dest="color")
 PROJECT: Final = Option("--project DIR", "the project root (default: nearest folder above with .git, or with items in .ai)")
 JSON: Final = Option("--json", "print JSON and nothing else")
 COMMON: Final = (HELP, COLOR)

@@ -74,7 +74,7 @@ def _rows(listed: Sequence[Option], width: int) -> Iterator[str]:
     forms = [one.form if one.names else options.shown(one) for one in listed]
     column = min(max(map(len, forms)), _WIDEST) + 4
     for form, one in zip(forms, listed, strict=True):
-        about = textwrap.wrap(one.help, max(width - column, 30))
+        about = textwrap.wrap(one.about, max(width - column, 30))
         first = f"  {form}"
         if len(first) + 2 > column:
             yield first
@@ -137,7 +137,7 @@ def _verb_lines(name: str, verb: Verb) -> list[str]:
     for one in verb.options:
         names = ", ".join(one.names)
         value = "" if names and not one.value else f" {one.value if names else options.shown(one)}"
-        lines += [".TP", rf"\fB{_escaped(names)}\fR{_escaped(value)}", *_roff(one.help)]
+        lines += [".TP", rf"\fB{_escaped(names)}\fR{_escaped(value)}", *_roff(one.about)]
     return [*lines, *([".PP", ".nf", *_roff(verb.notes), ".fi"] if verb.notes else [])]
 
 

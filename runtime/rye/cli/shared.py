@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, Final, TextIO
 
 from rye.call import context
@@ -22,35 +23,30 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
-    """Refuse without a terminal, unless the user's own configuration allows agents to sign, or a key file is named.
-
-    `key_option` says that the command has `--key`.
-
-    Raises:
-        RyeError: `needs_person`, with what to ask the user.
-    """
-    by_key = "; a release script names its key with --key" if key_option else ""
-    # The user's own configuration only: a project that could allow this would sign for its user.
-    if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
-        raise RyeError(
-            "needs_person",
-            f"Only a person at a terminal may {action}.",
-            "Ask your user to run this command in a terminal, or to set `signing: {agents: allow}` in their own "
-            f"{user_dirs.settings_file()}{by_key}.",
-        )
-
-
 def require_person(action: str) -> None:
     """Refuse without a terminal, whatever is configured.
 
     Raises:
         RyeError: `needs_person`, with what to ask the user.
     """
+    _require_person(action, "")
+
+
+def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
+    """Refuse as `require_person`, unless the user's own configuration allows agents to sign, or a key file is named.
+
+    `key_option` says that the command has `--key`.
+    """
+    # The user's own configuration only: a project that could allow this would sign for its user.
+    if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
+        by_key = "; a release script names its key with --key" if key_option else ""
+        _require_person(action, f", or to set `signing: {{agents: allow}}` in their own {user_dirs.settings_file()}{by_key}")
+
+
+def _require_person(action: str, otherwise: str) -> None:
     if not at_terminal():
-        raise RyeError(
-            "needs_person", f"Only a person at a terminal may {action}.", "Ask your user to run this command in a terminal."
-        )
+        hint = f"Ask your user to run this command in a terminal{otherwise}."
+        raise RyeError("needs_person", f"Only a person at a terminal may {action}.", hint)
 
 
 def confirm(question: str) -> bool:
@@ -146,6 +142,15 @@ def print_json(obj: object, stream: TextIO | None = None) -> None:
     print(text, file=stream)
 
 
+def tell(args: SimpleNamespace, content: object, text: str) -> int:
+    """Print an answer as JSON where that is asked for, else as this text; return EXIT_OK."""
+    if args.json:
+        print_json(content)
+    else:
+        print(harmless(text))
+    return EXIT_OK
+
+
 def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, prose: str | None = None) -> None:
     """Print the named fields of rows as aligned text under a heading; None prints as nothing.
 
@@ -171,6 +176,11 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, pr
         padded[-1] = line[-1]
         shown = [terminal.styled(value, style, sys.stdout) for value, style in zip(padded, styles, strict=True)]
         print("  ".join(shown).rstrip())
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} KB"
 
 
 def printable(text: str) -> str:

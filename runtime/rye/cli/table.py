@@ -6,18 +6,19 @@ from typing import Final
 
 from rye.cli.options import JSON, PROJECT, Option, Verb
 
+TYPES: Final = ("tool", "knowledge", "directive")
+_TARGETS: Final = """\
+A TARGET is an item id, a file, a folder or a glob; files may lie outside any .ai. Paths are from the current directory.
+In folders, names that begin with . or _ are left out, but for .ai. Quote a glob whose ** your shell does not know.
+"""
+
 VERBS: Final = {
     "execute": Verb(
         "execute",
         "run a tool, such as rye/file-system/read",
         (
             Option("ITEM", "the item's id or short name, such as read (see `rye search`)", dest="item_id", completes="tool"),
-            Option(
-                "--type T",
-                "what the id names: tool (default), knowledge or directive",
-                choices=("tool", "knowledge", "directive"),
-                default="tool",
-            ),
+            Option("--type T", "what the id names", choices=TYPES, default="tool"),
             Option(
                 "[value | name=value…]",
                 "a parameter; wins over --params. A path is tried from the current folder, then from the project root",
@@ -55,8 +56,8 @@ examples:
             Option("--scope S", "type and place, such as tool.rye.file-system.*"),
             Option("--category C", "only items in this category or below, such as rye/file-system"),
             Option("--space S", "only of this space: project, user or system", default="all"),
-            Option("--type T", "only tool, knowledge or directive", choices=("tool", "knowledge", "directive")),
-            Option("--limit N", "most results (default 10)", kind=int, default=10),
+            Option("--type T", "only of this type", choices=TYPES),
+            Option("--limit N", "most results", kind=int, default=10),
             PROJECT,
             Option("--json", "print the whole answer as JSON, and nothing else"),
         ),
@@ -108,8 +109,8 @@ examples:
                 completes="client",
             ),
             Option(
-                "--scope user|project",
-                "with both: for all your projects (default), or for this one",
+                "--scope S",
+                "with both: for all your projects (user, the default), or for this one",
                 choices=("user", "project"),
             ),
             Option("--write", "with install: change the client's settings, and keep the old ones"),
@@ -227,10 +228,8 @@ example:
             PROJECT,
             Option("--json", "print the list of rows as JSON, and nothing else"),
         ),
-        """\
-A TARGET is an item id, a file, a folder or a glob; files may lie outside any .ai. Paths are from the current directory.
-In folders, names that begin with . or _ are left out, but for .ai. Quote a glob whose ** your shell does not know.
-
+        _TARGETS
+        + """
 Verdicts: valid, or one of unsigned, malformed, tampered, untrusted_key, bad_signature, misplaced, revoked_key, reserved_id.
 Exit code 0 only if every file is valid, and there was one.
 
@@ -252,10 +251,8 @@ examples:
             PROJECT,
             Option("--json", "print the list of rows as JSON, and nothing else"),
         ),
-        """\
-A TARGET is an item id, a file, a folder or a glob; files may lie outside any .ai. Paths are from the current directory.
-In folders, names that begin with . or _ are left out, but for .ai. Quote a glob whose ** your shell does not know.
-
+        _TARGETS
+        + """
 Read what you sign: whoever trusts your key then runs it. A file is refused if a reader would refuse it (metadata missing,
 category or __item_id__ of another place); one whose current text this key has signed is left alone.
 The key is --key, else the file that RYE_SIGNING_KEY names, else ${USER_SPACE:-~}/.ai/keys/private_key.pem. Without --key
@@ -297,9 +294,9 @@ KEY is a fingerprint (16 hex digits) or a full digest (64). A fingerprint only p
         (
             Option("ACTION", "what to do", choices=("create", "verify", "inspect", "release")),
             Option("--folder DIR", "the bundle's .ai folder (verify, inspect: default the system's)"),
-            Option("--id ID", "the bundle's id (default: rye)", default="rye"),
-            Option("--version VERSION", "create: the bundle's version (default: 0.0.0)", default="0.0.0"),
-            Option("--type TYPE", "create: what kind of bundle (default: bundle)", default="bundle"),
+            Option("--id ID", "the bundle's id", default="rye"),
+            Option("--version VERSION", "create: the bundle's version", default="0.0.0"),
+            Option("--type TYPE", "create: what kind of bundle", default="bundle"),
             Option("--description DESCRIPTION", "create: one line about it", default=""),
             Option("--key PEM", "create: the private key to sign with"),
             JSON,
@@ -343,11 +340,7 @@ fish: rye completion fish | source       in ~/.config/fish/config.fish""",
         "signing",
         "make or show your own key",
         (
-            Option(
-                "ACTION",
-                "make your key pair, show it, or put its document into a project",
-                choices=("generate", "show", "export"),
-            ),
+            Option("ACTION", "see below", choices=("generate", "show", "export")),
             Option("--owner NAME", "the name in your key document (generate; default: local)"),
             Option("--project [DIR]", "the project (export; default: the one you stand in)"),
             Option("--json", "print the key's fields as JSON, and nothing else"),
@@ -395,7 +388,7 @@ examples:
         "what was changed here: by tools, by commands, and by others in between",
         (
             Option("[FILE]", "only the changes of this file, also under earlier names", dest="path"),
-            Option("--limit N", "most changes to show (default 20)", kind=int, default=20),
+            Option("--limit N", "most changes to show", kind=int, default=20),
             Option("--since ID", "only what was changed after this change"),
             Option("--new", "only what was changed since the last `rye log --new`"),
             Option("--actor TEXT", "only changes by callers whose name holds this"),
@@ -468,14 +461,38 @@ code that is shown here. The pages load nothing from elsewhere. Press ? on a pag
              takes no more. Their changes cannot be undone afterwards, and their jobs are forgotten
   adopt ID   give this project the lost state ID: its changes (undo), jobs, patches and line IDs""",
     ),
+    "uninstall": Verb(
+        "uninstall",
+        "what rye keeps outside of the program; remove what you name of it",
+        (
+            Option("--state", "the record of changes of all projects, jobs and line IDs"),
+            Option("--keys", "your own key pair"),
+            Option("--trust", "keys that you trust, approvals and revocations"),
+            Option("--settings", "your settings and secrets"),
+            Option("--items", "tools, knowledge and directives of your own space"),
+            Option("--caches", "caches, those of projects too"),
+            Option("--clients", "the entries in settings of clients that count for all projects"),
+            Option("--all", "all of these"),
+            Option("--yes", "do not ask"),
+            JSON,
+        ),
+        """\
+Without an option it lists what is kept, and removes nothing. A person at a terminal removes. What lies in a project is
+`yours` and stays, but for .ai/cache. The last line says how the program itself is removed.
+
+examples:
+  rye uninstall                       what is kept where
+  rye uninstall --clients --caches    no client starts it any more; keys and the record stay
+  rye uninstall --all""",
+    ),
     "serve": Verb(
         "serve",
         "be the runtime inside an agent's sandbox (kubernetes-sigs/agent-sandbox)",
         (
             Option("--agent-sandbox", "serve the contract of kubernetes-sigs/agent-sandbox"),
             PROJECT,
-            Option("--host HOST", "where to listen; 0.0.0.0 lets other machines in (127.0.0.1)", default="127.0.0.1"),
-            Option("--port N", "the port, 0 for a free one (8888)", kind=int, default=8888),
+            Option("--host HOST", "where to listen; 0.0.0.0 lets other machines in", default="127.0.0.1"),
+            Option("--port N", "the port, 0 for a free one", kind=int, default=8888),
             Option("--no-token", "let in whoever reaches the port"),
             Option("--allow-host NAME …", "accept this Host header too, such as a service's name; '*' for any"),
         ),
@@ -534,28 +551,18 @@ scheduler can run programs on its workers: use TLS. Exit codes: 0 all done, 1 so
         "share signed items: push, pull, search, inspect",
         (
             Option(
-                "ACTION",
-                "push, pull, search, list, inspect, verify, yank, key, unpin",
-                choices=("push", "pull", "search", "list", "inspect", "verify", "yank", "key", "unpin"),
+                "ACTION", "see below", choices=("push", "pull", "search", "list", "inspect", "verify", "yank", "key", "unpin")
             ),
             Option("[WORD…]", "see below", dest="words"),
-            Option(
-                "--type T",
-                "tool (default), knowledge, directive or bundle",
-                choices=("tool", "knowledge", "directive", "bundle"),
-            ),
+            Option("--type T", "of this type; a tool, where one is named", choices=(*TYPES, "bundle")),
             Option("--registry R", "a directory, or oci://host[:port][/prefix]"),
             Option("--plain-http", "speak http, not https, to a host that is not this machine"),
             Option("--in NS …", "search: a namespace", dest="namespaces"),
-            Option("--limit N", "search: most results (default 20)", kind=int, default=20),
+            Option("--limit N", "search: most results", kind=int, default=20),
             Option("--from S", "push: of this space", dest="source", choices=("project", "user", "system")),
             Option("--folder DIR", "push --type bundle: the bundle's .ai folder"),
             Option(
-                "--to S",
-                "pull, inspect: project (default) or user",
-                dest="destination",
-                choices=("project", "user"),
-                default="project",
+                "--to S", "pull, inspect: into this space", dest="destination", choices=("project", "user"), default="project"
             ),
             Option("--pin", "pull: from now on only this key for the namespace"),
             Option("--allow-downgrade", "pull: a lower version than was seen or locked"),

@@ -15,12 +15,26 @@ from typing import Any
 
 from rye.cli.shared import typed_path
 from rye.cli.table import VERBS
+from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.items import schema
 
 _MAX_FILE = 64 << 20
 _PLACES = ("path", "root", "file_path")
 _WHERE = "working_dir"
+_BEGIN = "Nothing is to be set up. Write `rye read FILE`; `rye mcp install --client NAME` tells an agent's client."
+_SETTINGS = f"Settings are lines of {user_dirs.settings_file()}. Write `rye doctor` to check them."
+# What one types elsewhere, and what to type here.
+_ELSEWHERE = {
+    **dict.fromkeys(("init", "setup", "install", "start"), _BEGIN),
+    **dict.fromkeys(("config", "settings", "set"), _SETTINGS),
+    "version": "Write `rye --version`.",
+    "cat": "Write `rye read FILE`.",
+    "find": "Write `rye glob PATTERN`.",
+    "edit": "Write `rye edit_lines FILE 'ID|new text'`, ID as `rye read FILE` shows it.",
+    "history": "Write `rye log`.",
+    "status": "Write `rye log` for what was changed, `rye doctor` for this machine.",
+}
 
 
 def tool_id(word: str, project: str) -> str | None:
@@ -46,7 +60,9 @@ def tool_id(word: str, project: str) -> str | None:
 
 
 def unknown_verb(word: str, project: str) -> UsageError:
-    """Return the refusal of a word that is neither a verb nor a tool's name, with the nearest of both."""
+    """Return the refusal of a word that is neither a verb nor a tool's name, with what does it here, or the nearest of both."""
+    if word in _ELSEWHERE:
+        return UsageError("unknown_verb", f"There is no verb {word!r}.", _ELSEWHERE[word])
     from rye.call.safe_text import nearest
     from rye.items import spaces
 
@@ -56,9 +72,7 @@ def unknown_verb(word: str, project: str) -> UsageError:
     return UsageError(
         "unknown_verb",
         f"There is no verb or tool {word!r}.",
-        f"Did you mean {' or '.join(map(repr, close[:3]))}?"
-        if close
-        else f"`rye tools` lists the tools. Verbs: {', '.join(VERBS)}.",
+        f"Did you mean {' or '.join(map(repr, close[:3]))}?" if close else "`rye help` lists the verbs, `rye tools` the tools.",
     )
 
 
@@ -85,7 +99,13 @@ def split_assignment(word: str) -> tuple[str, str, str] | None:
 
 
 def parameters(
-    tool_schema: Mapping[str, Any], typed: Sequence[str], after_dashes: Sequence[str], project: str, *, called: str
+    tool_schema: Mapping[str, Any],
+    typed: Sequence[str],
+    after_dashes: Sequence[str],
+    project: str,
+    *,
+    called: str,
+    letters: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the parameters that words stand for, typed as the schema says, their paths taken from the current folder.
 
@@ -95,6 +115,7 @@ def parameters(
         after_dashes: words behind `--`: values, unless they begin with a parameter's name.
         project: the project root.
         called: the tool as it was typed, for messages.
+        letters: what the tool's options of one letter stand for.
 
     Raises:
         UsageError: `bad_word`, with how to write it.
@@ -105,7 +126,7 @@ def parameters(
     texts: dict[str, str] = {}
     values: dict[str, Any] = {}
     loose: list[str] = []
-    assigned = _assigned(typed, tool_schema, called)
+    assigned = _assigned(typed, tool_schema, called, letters)
     for at, word in enumerate([*assigned, *after_dashes]):
         found = split_assignment(word)
         if found is None or (at >= len(assigned) and found[0] not in known):
@@ -154,19 +175,32 @@ def insist(tool_schema: Mapping[str, Any], called: str) -> None:
     Raises:
         UsageError: `invalid_parameters`, with how to call it.
     """
+    if tool_schema.get("required"):
+        order = positions(tool_schema)
+        options = [f"[{option(name)}]" for name in tool_schema["properties"] if name not in order]
+        line = " ".join(["usage: rye", called, *_named(order, tool_schema), *options])
+        raise UsageError("invalid_parameters", f"{line}\n`rye help {called}` explains them.")
+
+
+def usage(tool_schema: Mapping[str, Any]) -> str:
+    """Return the words of a call: the parameters that bare values fill, in capitals, and whether there are others."""
+    order = positions(tool_schema)
+    more = any(name not in order for name in tool_schema.get("properties", {}))
+    return " ".join([*_named(order, tool_schema), *(["[name=value …]"] if more else [])])
+
+
+def _named(order: Sequence[str], tool_schema: Mapping[str, Any]) -> list[str]:
     required = tool_schema.get("required", ())
-    if required:
-        named = " ".join([name.upper() for name in positions(tool_schema)])
-        options = " ".join(f"[{_option(name)}]" for name in tool_schema.get("properties", {}) if name not in required)
-        raise UsageError("invalid_parameters", f"usage: rye {called} {named} {options}\n`rye help {called}` explains them.")
+    return [name.upper() if name in required else f"[{name.upper()}]" for name in order]
 
 
-def _option(name: str) -> str:
+def option(name: str) -> str:
+    """Return the option for a parameter: `--ignore-case`."""
     return f"--{name.replace('_', '-')}"
 
 
-def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> list[str]:
-    """Return words of which options, as `--limit 1`, are written as assignments, `limit=1`."""
+def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str, letters: Mapping[str, str]) -> list[str]:
+    """Return words of which options, as `--limit 1` and `-i`, are written as assignments, `limit=1`."""
     known, out, left = tool_schema.get("properties", {}), list[str](), list(typed)
     while left:
         word = left.pop(0)
@@ -174,10 +208,13 @@ def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str)
         if word[:1] != "-" or not word.lstrip("-")[:1].isalpha():
             out.append(word)
             continue
+        if word[1] != "-" and (long := _of_letters(word, known, letters)) is not None:
+            left[:0] = long
+            continue
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         if word[:2] != "--" or name not in known:
-            raise _no_option(word, name, typed, tool_schema, called)
+            raise _no_option(word, name, typed, tool_schema, called, letters)
         if not equals and known[name].get("type") == "boolean":
             value = "true"
         elif not equals:
@@ -188,22 +225,42 @@ def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str)
     return out
 
 
-def _no_option(word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> UsageError:
+def _of_letters(word: str, known: Mapping[str, Any], letters: Mapping[str, str]) -> list[str] | None:
+    """Return the long options that `-li` or `-C3` stands for; None where it has a letter that the tool does not declare."""
+    out = list[str]()
+    for at, letter in enumerate(word[1:], 2):
+        if letter not in letters:
+            return None
+        name, equals, value = letters[letter].partition("=")
+        if name and not equals and known[name].get("type") != "boolean":
+            return [*out, f"--{name}", *filter(None, [word[at:]])]
+        out += [f"--{name}={value or 'true'}"] if name else []
+    return out
+
+
+def _no_option(
+    word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str, letters: Mapping[str, str]
+) -> UsageError:
     import shlex
 
     from rye.call.safe_text import nearest
 
     known = tool_schema.get("properties", {})
-    near = nearest(name, known, 1)
+    near, kept = nearest(name, known, 1), ""
     if word[:2] != "--":
-        # A letter is no option; it mostly stands for a switch.
-        near = [one for one in known if one[0] == word[1] and known[one].get("type") == "boolean"]
+        # A letter mostly stands for a switch.
+        kept = "".join(one for one in word[1:] if one in letters)
+        near = [one for one in known if one[0] in {*word[1:]} - {*kept} and known[one].get("type") == "boolean"]
     if positions(tool_schema) == ["command"]:
         hint = _quoted(called, typed)
     else:
-        instead = [part for one in typed for part in ([one] if one != word else map(_option, near[:1]))]
+        instead = [
+            part
+            for one in typed
+            for part in ([one] if one != word else [*filter(None, [kept and f"-{kept}"]), *map(option, near[:1])])
+        ]
         hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
-    return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(_option, known))}.", hint)
+    return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(option, known))}.", hint)
 
 
 def _quoted(called: str, typed: Sequence[str]) -> str:
@@ -231,6 +288,11 @@ def _placed(
             others = json.dumps([typed_path(one, project) for one in loose[len(free) :]], ensure_ascii=False)
             hint = f"Write: rye {shlex.join([called, *loose[: len(free)], f'more={others}'])}"
         raise UsageError("bad_word", f"{loose[len(free)]!r} has no name. {takes}.", hint)
+    for name, word in zip(free, loose, strict=False):
+        if word == "-":
+            known = tool_schema["properties"][name]
+            own, other = ("./-", "") if _is_path(known) else (f"{name}=-", f"Write {name}=@- for standard input. ")
+            raise UsageError("bad_word", f"{called} takes - for itself, not for standard input.", f"{other}Write {own} for it.")
     return list(zip(free, loose, strict=False))
 
 

@@ -19,6 +19,7 @@ from rye.errors import UsageError
 from rye.fleet.job_file import Job
 
 _FORMAT: Final = 1
+_REASONS: Final = 3
 _HEADER, _RECORD = b'{"fleet": ', b'{"job": '
 
 
@@ -29,6 +30,7 @@ class Results:
         run: names this run in the keys of its calls.
         finished: line numbers of the jobs that have a result already.
         counts: how many results there are, by status, earlier ones included.
+        reasons: of the first three that are not done, which job it is and why.
     """
 
     def __init__(self, fd: int | None, run: str, stream: TextIO | None = None) -> None:
@@ -36,6 +38,7 @@ class Results:
         self.run = run
         self.finished: set[int] = set()
         self.counts: dict[str, int] = {}
+        self.reasons: list[str] = []
 
     def add(self, job: Job, result: dict[str, Any]) -> dict[str, Any]:
         """Write one job's result; return its record. Raises OSError."""
@@ -43,6 +46,10 @@ class Results:
         record = named | result
         self._write(record)
         self.counts[result["status"]] = self.counts.get(result["status"], 0) + 1
+        if result["status"] != "done" and len(self.reasons) < _REASONS:
+            bad: dict[str, Any] = next((one for one in result["calls"] if one["status"] in ("error", "unknown")), {})
+            why = result.get("error") or bad.get("error") or (bad.get("data") or {}).get("error") or "it was cut off"
+            self.reasons.append(f"job {job.number} in {job.workspace}: {result['status']}: {' '.join(str(why).split())[:300]}")
         return record
 
     def _write(self, record: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ _NAMES = {
     "description": "__tool_description__",
 }
 # A YAML tool writes them without underscores.
-_DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope")
+_DECLARED = ("permissions", "effects", "timeout", "requires", "requires_rye", "files", "agent_defaults", "envelope", "letters")
 
 
 class Tool(Record):
@@ -113,6 +113,16 @@ class Tool(Record):
         """Return the defaults of parameters that it declares for calls of models, in `__agent_defaults__`."""
         declared, known = self.metadata.get("__agent_defaults__"), self.schema.get("properties", {})
         return {name: value for name, value in declared.items() if name in known} if isinstance(declared, dict) else {}
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """Return what each option of one letter stands for on a command line, as it declares them in `__letters__`.
+
+        That is a parameter, `name=value`, or "" for what it does without being asked.
+        """
+        declared, known = self.metadata.get("__letters__"), ("", *self.schema.get("properties", ()))
+        stand = declared.items() if isinstance(declared, dict) else ()
+        return {letter: str(words) for letter, words in stand if str(words).partition("=")[0] in known}
 
     @property
     def offered(self) -> frozenset[str]:

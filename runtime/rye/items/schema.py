@@ -88,7 +88,7 @@ class Checker:
             told = ", ".join(f"{safe_text.content(str(key))}={_short(value)}" for key, value in own.items()) or "nothing"
             raise UsageError(
                 "invalid_parameters",
-                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.",
+                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?"),
                 f"Wanted: {self.expected([name for name, _ in problems])}.",
                 problems=[text for _, text in problems],
             )

@@ -153,10 +153,13 @@ def as_text(made: Plan, for_all: str) -> str:
         made: the plan.
         for_all: for which projects it counts.
     """
-    program = made.entry.get("command", made.entry.get("cmd"))
+    program = made.entry.get("command", made.entry.get("cmd", ""))
+    program = program[0] if isinstance(program, list) else program
     # Beside a library that wants an older `mcp`, neither works: installers do not look at what is there already.
     own = (
-        f"The server runs from the environment of {program}; keep it for the server alone, or add --uvx.\n\n" if program else ""
+        f"The server runs from the environment of {program}; keep it for the server alone, or add --uvx.\n\n"
+        if program not in ("", "uvx")
+        else ""
     )
     own += f"{made.note}\n\n" if made.note else ""
     before = f"{own}Run this once:\n\n  {made.command}\n\nor put this" if made.command else f"{own}Put this"

@@ -10,7 +10,8 @@ ORDER = json.loads(sys.argv[1])
 
 
 async def main():
-    client = BasicMCPClient(ORDER["command"][0], args=ORDER["command"][1:], env=ORDER["env"], timeout=300)
+    more = {"timeout": 300} if ORDER["helped"] else {}
+    client = BasicMCPClient(ORDER["command"][0], args=ORDER["command"][1:], env=ORDER["env"], **more)
     tools = {tool.metadata.name: tool for tool in await McpToolSpec(client=client).to_tool_list_async()}
     results = [str(await tools[name].acall(**arguments)) for name, arguments in ORDER["steps"]]
     return {"offered": list(tools), "results": results}

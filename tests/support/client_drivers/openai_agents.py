@@ -12,7 +12,8 @@ ORDER = json.loads(sys.argv[1])
 
 async def main():
     params = {"command": ORDER["command"][0], "args": ORDER["command"][1:], "env": ORDER["env"]}
-    async with MCPServerStdio(params=params, client_session_timeout_seconds=300) as server:
+    more = {"client_session_timeout_seconds": 300} if ORDER["helped"] else {}
+    async with MCPServerStdio(params=params, **more) as server:
         agent = Agent("Editor", model="gpt-5", mcp_servers=[server])
         return (await Runner.run(agent, "Go.", max_turns=30)).final_output
 

@@ -13,7 +13,7 @@ ORDER = json.loads(sys.argv[1])
 
 async def main():
     transport = StdioTransport(command=ORDER["command"][0], args=ORDER["command"][1:], env=ORDER["env"])
-    server = MCPToolset(transport, read_timeout=300)
+    server = MCPToolset(transport)
     agent = Agent("openai:gpt-5", toolsets=[server])
     async with agent:
         return (await agent.run("Go.")).output

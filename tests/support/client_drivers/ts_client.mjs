@@ -8,7 +8,7 @@ await client.connect(new StdioClientTransport({ command: order.command[0], args:
 const offered = (await client.listTools()).tools.map((tool) => tool.name);
 const results = [];
 for (const [name, args] of order.steps) {
-  const options = { onprogress: () => {}, resetTimeoutOnProgress: true };
+  const options = order.helped ? { onprogress: () => {}, resetTimeoutOnProgress: true } : {};
   const found = await client.callTool({ name, arguments: args }, options);
   results.push(found.content.map((part) => part.text).join("\n"));
 }

@@ -291,6 +291,14 @@ def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkey
     assert (workspaces[0] / "a.txt").read_text() == "one\n"
 
 
+def test_the_first_reasons_are_told_at_the_end(workspaces, tmp_path):
+    bad = {"item_id": "rye/bash/bash", "parameters": {"command": "echo oh; exit 5"}}
+    jobs = [{"workspace": one.name, "calls": [edit("x") if at else bad]} for at, one in enumerate(workspaces[:2])]
+    done = run(["run", jobs_file(tmp_path, jobs), "--workers", "1", "--out", str(tmp_path / "out")])
+    assert (done.returncode, done.stderr.count("rye fleet: job ")) == (1, 1), done.stderr
+    assert f"rye fleet: job 1 in {workspaces[0]}: failed: The command ended with exit code 5" in done.stderr
+
+
 def test_results_go_to_standard_output_without_out(workspaces, tmp_path):
     file = jobs_file(tmp_path, [{"workspace": one.name, "calls": [edit("x")]} for one in workspaces])
     done = run(["run", file, "--workers", "1"])

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:16:40Z:2628f807199c5c13dc80a5614503065ffc56ba16af1a259bbc3f62b2e80f87e5:OulJFtGtiZF_trkNJexrQed3FxFUloazU9h5SgTqxZtA_3JtmG8okyAg9XurGimMoqzx9kRZIoFAABhMOrIyBg==:b63173adc9f5699f
+# rye:signed:2026-11-23T08:46:34Z:f92c9c15773e74e5e87be4fa6132e6838d6830f9cceaf07aa0653d08c5d4cc0b:ngZF3rV5v3PA5_teS1_3ckkO26IPZzFb7i7AXwbnGAHZCqhTBeKbhr1OzisDRfcur0E4sldYnmJwYynpYxecBA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -37,6 +37,17 @@ __item_id__ = "rye/file-system/grep"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __agent_defaults__ = {"line_ids": "short"}
+__letters__ = {
+    "i": "ignore_case",
+    "F": "literal",
+    "C": "context",
+    "m": "limit",
+    "l": "mode=files",
+    "c": "mode=count",
+    "n": "",
+    "r": "",
+    "E": "",
+}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Search file contents by regex (Rust, no look-around). Lines come with their addresses: edit_lines needs no read.
 Requires: pattern.

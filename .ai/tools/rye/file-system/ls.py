@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:9fa50c2642a445a0d084252576659fedb42f99c5e3665a40b68020f738de36d9:vM-WcHikQnbehqDA1u9mvFrXZhdXfL-Ix3P7m-FLPP5vf_PAduHzl5mThd0DY9ligxk_t0D4d6m2KFBF0b7eCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T08:46:34Z:b6ed28b5d8b1f13c2feb77c1c59f33893c2215cdb7a162dc0065b22373841c43:tFj11R9uFMD-YHM1D-bZpJIkB53LBA32OIHvPJZPCBf0aj0x9szuDHQLOMlmb5nz5B9mJBJbSBEZ2NDNO0PvCA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -42,6 +42,7 @@ __tool_description__ = "List a directory, or a tree of directories down to a dep
 __item_id__ = "rye/file-system/ls"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
+__letters__ = {"l": "long", "a": ""}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """List a folder, or a tree of folders down to depth.
 Requires: nothing.

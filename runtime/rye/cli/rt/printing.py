@@ -3,7 +3,7 @@ a terminal only.
 
 What the tools' messages say in calls, said in commands: whoever reads them at a terminal can type those.
 
-A call of a tool that has a verb becomes `rt …`; of any other, `rye execute ID name=value …`.
+A call of a tool that has a verb becomes `rt …`; of any other, `rye NAME name=value …`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
@@ -36,47 +37,36 @@ _WORDS = (
     ("as ls, glob or grep show it", "as rt find or rt grep show it"),
     ("Use ls on its parent", "Use rt find"),
 )
-_IDS = {
-    "read": "rye/file-system/read",
-    "write": "rye/file-system/write",
-    "edit_lines": "rye/file-system/edit_lines",
-    "undo": "rye/file-system/undo",
-    "ls": "rye/file-system/ls",
-    "glob": "rye/file-system/glob",
-    "grep": "rye/file-system/grep",
-    "job": "rye/bash/job",
-    "lsp": "rye/lsp/lsp",
-    "get_patch_change": "rye/workspace/get_patch_change",
-    "workspace_read_file": "rye/workspace/workspace_read_file",
-    "open_file_chunk": "rye/swe/open_file_chunk",
-    "workspace_apply_patch": "rye/workspace/workspace_apply_patch",
-}
+# Tools that messages name in calls.
+_NAMES = (
+    "read|write|edit_lines|undo|ls|glob|grep|job|lsp|get_patch_change|workspace_read_file|open_file_chunk|workspace_apply_patch"
+)
 # A call, with the word that leads to it: names, and values that are texts in quotes, numbers, words, or left to be filled in.
 _VALUE = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
-_CALL = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{'|'.join(_IDS)})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
+_CALL = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{_NAMES})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
 _ARG = re.compile(rf"(\w+)=({_VALUE})")
 _ENCODING = r'\bencoding=(?:"([^"]*)")?'
 _VERBS = {"Call": "Run ", "call": "run ", "by": "by "}
 
 
+def in_commands(text: str) -> str:
+    """Return a tool's message with commands of `rye` in place of its calls."""
+    return _CALL.sub(lambda match: _command(match, lambda *_: None), text)
+
+
 def in_words(text: str) -> str:
-    """Return a tool's message with commands in place of its calls."""
+    """Return a tool's message with commands of `rt` in place of its calls, and options in place of parameters."""
     # Calls first: the plain words below occur inside them.
-    text = _CALL.sub(_command, text)
+    text = _CALL.sub(lambda match: _command(match, _verb), text)
     text = re.sub(_ENCODING, lambda match: f"--encoding {match[1] or 'NAME'}", text)
     for tool, verb in _WORDS:
         text = text.replace(tool, verb)
     return text
 
 
-def _command(match: re.Match[str]) -> str:
+def _command(match: re.Match[str], verb: Callable[[str, dict[str, str]], list[str] | None]) -> str:
     arguments = {name: _value(text) for name, text in _ARG.findall(match["args"])}
-    words = _verb(match["name"], arguments) or [
-        "rye",
-        "execute",
-        _IDS[match["name"]],
-        *(f"{k}={v}" for k, v in arguments.items()),
-    ]
+    words = verb(match["name"], arguments) or ["rye", match["name"], *(f"{k}={v}" for k, v in arguments.items())]
     return f"{_VERBS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
 
 
@@ -161,9 +151,9 @@ class Printing:
 
     def _show(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
         for warning in response.get("warnings", ()):
-            print(harmless(f"rt: warning: {_in_words(str(warning))}"), file=sys.stderr)
+            print(harmless(f"rt: warning: {in_words(str(warning))}"), file=sys.stderr)
         if response["status"] == "error":
-            print(harmless(f"rt: {_in_words(response['error'])}"), file=sys.stderr)
+            print(harmless(f"rt: {in_words(response['error'])}"), file=sys.stderr)
             return
         data = response["data"]
         text = str(data["output"])
@@ -222,13 +212,6 @@ def _to_terminal(text: str, answer: TextIO) -> None:
         answer.write(text)
 
 
-def _in_words(text: str) -> str:
-    """Name the commands where a message names the tools' calls."""
-    # Its patterns are compiled only where there is something to say.
-
-    return in_words(text)
-
-
 def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return the line that ends an answer which leaves out something that was asked for."""
     if not data.get("truncated"):
@@ -257,7 +240,7 @@ def _options(parameters: dict[str, Any]) -> list[str]:
 
 def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
     """Return the notes for standard error: where a window begins, why nothing was found, what could not be read."""
-    out = [_in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
+    out = [in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
     if verb in _VIEWS and data["more_below"] and not data["truncated"]:
         path, end = shlex.quote(data["file_path"]), data["end_line"]
         # Without a memory of the last window `scroll` would show the first one again.

@@ -43,7 +43,7 @@ VERBS: Final = {
     "scroll": Verb(
         "rye/swe/scroll_file",
         "show the window below (+) or above (-) the last one of a file",
-        (_FILE, Option("[DIRECTION]", "down (default) or up", default="+", choices=("+", "-")), *_READING),
+        (_FILE, Option("[DIRECTION]", "down or up", default="+", choices=("+", "-")), *_READING),
     ),
     "find": Verb(
         "rye/swe/find_file",

@@ -11,7 +11,7 @@ from typing import Any
 
 from rye._version import __version__
 from rye.cli import words
-from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_json, print_table, project_of, require_person_or_key
+from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_json, print_table, project_of, require_person_or_key, tell
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
 from rye.items import bundles, lockfiles, release_list, spaces
@@ -48,11 +48,7 @@ def _create(space: Space, args: SimpleNamespace) -> int:
     path = bundles.path_of(space, args.id)
     more = bundles.changed_metadata_files(space) if args.id == bundles.SYSTEM else {}
     _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"], more)
-    if args.json:
-        print_json({"path": str(path), "bundle": facts})
-    else:
-        print(harmless(f"Wrote {path}."))
-    return EXIT_OK
+    return tell(args, {"path": str(path), "bundle": facts}, f"Wrote {path}.")
 
 
 def _release(args: SimpleNamespace) -> int:
@@ -60,11 +56,8 @@ def _release(args: SimpleNamespace) -> int:
     require_person_or_key("sign a release", args.key, key_option=True)
     now, path = _now(), release_list.path_of()
     _write_signed(release_list.compose(__version__, now), path, args.key, now)
-    if args.json:
-        print_json({"path": str(path), "version": __version__, "created_at": now})
-    else:
-        print(harmless(f"Wrote {path}. Build the wheel now, and remove the file afterwards."))
-    return EXIT_OK
+    said = f"Wrote {path}. Build the wheel now, and remove the file afterwards."
+    return tell(args, {"path": str(path), "version": __version__, "created_at": now}, said)
 
 
 def _now() -> str:
@@ -147,8 +140,4 @@ def run_lock(args: SimpleNamespace) -> int:
     tool, chain = executor.chain_of(words.tool_id(args.item_id, project) or args.item_id, project)
     record = lockfiles.write(project, tool.id, tool.version, chain)
     path = os.path.join(project, ".ai", lockfiles.name_of(tool.id, tool.version))
-    if args.json:
-        print_json({"path": path, **record})
-    else:
-        print(harmless(f"Locked {tool.id} {tool.version}: {path}"))
-    return EXIT_OK
+    return tell(args, {"path": path, **record}, f"Locked {tool.id} {tool.version}: {path}")

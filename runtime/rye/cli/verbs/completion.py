@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from rye.cli import options
 from rye.cli.options import Verb
 from rye.cli.shared import EXIT_OK
-from rye.cli.table import VERBS
+from rye.cli.table import TYPES, VERBS
 from rye.errors import UsageError
 
 # COMMAND is the command's name.
@@ -75,14 +75,10 @@ def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]
         known, kind = options.completed(verbs[words[0]], words[1:]) if words[0] in verbs else ([], "")
         known = [*known, *_things(kind, last)]
         if words[0] == "load" and len(words) == 3:
-            known = _ids(words[1]) if words[1] in _TYPES else []
+            known = _ids(words[1]) if words[1] in TYPES else []
         elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
-            form = "--{}" if last[:1] == "-" else "{}="
-            known += [form.format(name.replace("_", "-") if last[:1] == "-" else name) for name in _parameters(words[1])]
+            known += _parameters(words[1], options=last[:1] == "-")
     return sorted({name for name in known if name.startswith(last)})
-
-
-_TYPES = ("tool", "knowledge", "directive")
 
 
 def _things(kind: str, last: str) -> Sequence[str]:
@@ -92,10 +88,10 @@ def _things(kind: str, last: str) -> Sequence[str]:
 
         return [*CLIENTS]
     if kind == "type":
-        return _TYPES
+        return TYPES
     if kind in ("tool", "verb", "id"):
         # The last part of a tool's id stands for it alone; whole ids come once the word has a slash.
-        tools = _ids(*(_TYPES if kind == "tool" and "/" in last else _TYPES[:1]))
+        tools = _ids(*(TYPES if kind == "tool" and "/" in last else TYPES[:1]))
         short = {item_id.rpartition("/")[2] for item_id in tools} if "/" not in last and kind != "id" else ()
         return [*(VERBS if kind == "verb" else ()), *short, *(tools if "/" in last or kind == "id" else ())]
     return ()
@@ -109,7 +105,8 @@ def _ids(*types: str) -> list[str]:
     return sorted({item_id for item_type in types for item_id, _, _ in spaces.served_items(item_type, search_path)})
 
 
-def _parameters(item_id: str) -> list[str]:
+def _parameters(item_id: str, *, options: bool) -> list[str]:
+    """Return a tool's parameters as words: `limit=`, or as options `--limit` and its letters."""
     from rye.cli import words
     from rye.errors import RyeError
     from rye.executor import executor
@@ -120,4 +117,7 @@ def _parameters(item_id: str) -> list[str]:
         tool = executor.prepare(words.tool_id(item_id, project) or item_id, project).ready.tool
     except RyeError:
         return []
-    return list(tool.schema.get("properties", {}))
+    names = tool.schema.get("properties", {})
+    return (
+        [*(words.option(name) for name in names), *(f"-{one}" for one in tool.letters)] if options else [f"{n}=" for n in names]
+    )

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from importlib import metadata
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -231,6 +232,8 @@ def _clients(project: str) -> Iterator[Finding]:
         for name, server in found.items():
             configured = True
             yield _client(client, path, name, server)
+            if client == "gemini":
+                yield from _folder_trust(project)
     if not configured:
         yield Finding("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
 
@@ -246,6 +249,39 @@ def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Findin
     if program and shutil.which(program) is None:
         return Finding(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
     return Finding(f"client {client}", "ok", f"{path}: {name}")
+
+
+def _folder_trust(project: str) -> Iterator[Finding]:
+    """Yield a finding where Gemini CLI does not trust the project's folder: then it starts no server there."""
+    if os.environ.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
+        return
+    own = os.path.expanduser("~/.gemini")
+    security = _content(f"{own}/settings.json").get("security")
+    switch = security.get("folderTrust") if isinstance(security, dict) else None
+    if isinstance(switch, dict) and switch.get("enabled") is False:
+        return
+    path = os.environ.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or f"{own}/trustedFolders.json"
+    here, levels = os.path.realpath(project), ("TRUST_PARENT", "TRUST_FOLDER", "DO_NOT_TRUST")
+    rules = []
+    for folder, level in _content(path).items():
+        if level in levels:
+            root = os.path.realpath(os.path.dirname(folder) if level == "TRUST_PARENT" else folder)
+            # The nearest folder decides; of two rules for one, the stricter.
+            rules += [(len(root), levels.index(level))] if os.path.join(here, "").startswith(os.path.join(root, "")) else []
+    decided = levels[max(rules)[1]] if rules else ""
+    if decided in ("", "DO_NOT_TRUST"):
+        why = f"{path} says that {project} is not trusted" if decided else f"{project} is not trusted yet ({path})"
+        fix = "Start gemini there and choose to trust the folder (later: /permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
+        yield Finding("client gemini", "problem" if decided else "note", f"it starts no server here: {why}", fix)
+
+
+def _content(path: str) -> dict[str, Any]:
+    """Return the mapping that a client's file of JSON holds; an empty one where there is none."""
+    from rye.mcp_server import settings_file
+
+    with suppress(OSError, ValueError, RecursionError), atomic.open_regular(path) as file:
+        return settings_file.parse(file.read(_MAX_SETTINGS).decode(), "json")
+    return {}
 
 
 def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
-from rye.cli.shared import answer_stream, at_terminal, exit_code, harmless, print_json, printable, project_to_work_in
+from rye.cli.shared import (
+    answer_stream,
+    at_terminal,
+    exit_code,
+    harmless,
+    print_json,
+    printable,
+    project_to_work_in,
+    require_person,
+)
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
@@ -36,7 +45,7 @@ def run_execute(args: SimpleNamespace) -> int:
     environment.close()
     project = project_to_work_in(args.project)
     if args.allow_unsigned:
-        _require_person()
+        require_person("run a tool that is not signed")
     item_id = _item_id(args, project)
     # Admitted once, then passed to the call, so that no other file can come between typing and running.
     prepared = _prepared(args, item_id, project)
@@ -121,13 +130,6 @@ def _piped(answer: TextIO, cancellation: Cancellation) -> _Piped | None:
     return _Piped(answer, cancellation) if hasattr(answer, "buffer") and hasattr(sys.stderr, "buffer") else None
 
 
-def _require_person() -> None:
-    if not at_terminal():
-        raise RyeError(
-            "needs_person", "--allow-unsigned is for a person at a terminal.", "Ask your user to run or sign the tool."
-        )
-
-
 def _prepared(args: SimpleNamespace, item_id: str, project: str) -> Prepared | None:
     """Return the tool whose schema types the words, admitted once; None where it is refused."""
     from rye.executor import executor
@@ -145,8 +147,9 @@ def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Pre
     parameters = _json_parameters(args.params) if args.params is not None else {}
     if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
         schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
+        letters = prepared.ready.tool.letters if prepared else {}
         # After `--params`, since a word on the command line wins over it.
-        parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id))
+        parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id, letters=letters))
         if args.dry_run and "dry_run" in schema.get("properties", {}):
             # The tool's own shows what it would do.
             args.dry_run, parameters["dry_run"] = False, True
@@ -202,7 +205,14 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
             message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
-            message += f" `rye help {printable(response['item_id'].rpartition('/')[2])}` explains them."
+            called = printable(response["item_id"].rpartition("/")[2])
+            # The whole schema in a line is for a model; a person asks for it.
+            message = "; ".join(data["problems"]) if "problems" in (data or {}) else message
+            message += f"{'' if message.endswith(('.', '?')) else '.'} `rye help {called}` explains them."
+        if at_terminal():
+            from rye.cli.rt import printing
+
+            message = printing.in_commands(message)
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
 
 

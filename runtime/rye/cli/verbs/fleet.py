@@ -38,6 +38,8 @@ def run_fleet(args: SimpleNamespace) -> int:
     shown.end()
     counts = {status: found.counts.get(status, 0) for status in ("done", "failed", "unknown")}
     seconds = time.monotonic() - started
+    for reason in found.reasons:
+        print(harmless(f"rye fleet: {reason}"), file=sys.stderr)
     if args.json:
         print_json({"jobs": len(jobs), **counts, "seconds": round(seconds, 3), "out": args.out})
     else:

@@ -30,11 +30,7 @@ def run_help(args: SimpleNamespace) -> int:
     elif args.name in VERBS:
         print(pages.of_verb(f"rye {args.name}", VERBS[args.name]))
     else:
-        project = project_of(args.project)
-        item_id = words.tool_id(args.name, project)
-        if item_id is None:
-            raise words.unknown_verb(args.name, project)
-        _print_tool(args.name, item_id, project, as_json=args.json)
+        _print_tool(args.name, args, short=True)
     return EXIT_OK
 
 
@@ -46,32 +42,38 @@ def explain_tool(typed: Sequence[str], *, short: bool) -> int:
     """
     args = options.parse("rye execute", VERBS["execute"], [word for word in typed if word not in ("-h", "--help")])
     terminal.choose(args.color)
-    project = project_of(args.project)
-    item_id = words.tool_id(args.item_id, project)
-    if item_id is None and short:
-        raise words.unknown_verb(args.item_id, project)
-    _print_tool(args.item_id, item_id or args.item_id, project, as_json=args.json)
+    _print_tool(args.item_id, args, short=short)
     return EXIT_OK
 
 
-def _print_tool(called: str, item_id: str, project: str, *, as_json: bool) -> None:
+def _print_tool(called: str, args: SimpleNamespace, *, short: bool) -> None:
     from rye.executor import executor
 
-    ready = executor.prepare(item_id, project).ready
-    tool = ready.tool
-    if as_json:
+    project = project_of(args.project)
+    item_id = words.tool_id(called, project)
+    if item_id is None and short:
+        raise words.unknown_verb(called, project)
+    tool = executor.prepare(item_id or called, project).ready.tool
+    if args.json:
         print_json({"item_id": tool.id, "version": tool.version, "description": tool.description, "parameters": tool.schema})
         return
     width = min(terminal.columns(sys.stdout) or _WIDTH, _WIDTH + 28)
-    for line in _tool_lines(called, tool.id, tool.version, tool.description, tool.docstring, tool.schema, width):
+    for line in _tool_lines(called, tool.id, tool.version, tool.description, tool.docstring, tool.schema, tool.letters, width):
         print(line)
 
 
 def _tool_lines(
-    called: str, item_id: str, version: str, description: str, docstring: str, parameters_schema: Mapping[str, Any], width: int
+    called: str,
+    item_id: str,
+    version: str,
+    description: str,
+    docstring: str,
+    parameters_schema: Mapping[str, Any],
+    letters: Mapping[str, str],
+    width: int,
 ) -> Iterator[str]:
     first, _, rest = docstring.strip().partition("\n")
-    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {usage(parameters_schema)}"
+    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {words.usage(parameters_schema)}"
     yield ""
     yield harmless(description or first)
     yield terminal.styled(printable(f"{item_id}, version {version}"), "faint", sys.stdout)
@@ -80,21 +82,17 @@ def _tool_lines(
         yield ""
         yield terminal.styled("parameters:", "heading", sys.stdout)
         yield from _parameters(parameters_schema, _INDENT, width)
+    if letters:
+        stand = ", ".join(
+            f"-{one} {f'--{words}'.replace('_', '-') if words else '(always so)'}" for one, words in letters.items()
+        )
+        yield from textwrap.wrap(f"{' ' * _INDENT}letters: {printable(stand)}", width, subsequent_indent="    ")
     text = harmless(f"{'' if first.rstrip('.') == description.rstrip('.') else first}\n{rest}".strip())
     if text:
         yield ""
         yield text
     yield ""
     yield from textwrap.wrap(f"options: {_OPTIONS}", width, subsequent_indent="  ")
-
-
-def usage(parameters_schema: Mapping[str, Any]) -> str:
-    """Return the words of a call: the parameters that bare values fill, in capitals, and whether there are others."""
-    required = parameters_schema.get("required", ())
-    positional = words.positions(parameters_schema)
-    shown = [name.upper() if name in required else f"[{name.upper()}]" for name in positional]
-    more = any(name not in positional for name in parameters_schema.get("properties", {}))
-    return " ".join([*shown, *(["[name=value …]"] if more else [])])
 
 
 def _parameters(parameters_schema: Mapping[str, Any], indent: int, width: int) -> Iterator[str]:

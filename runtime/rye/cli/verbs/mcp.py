@@ -25,10 +25,10 @@ def run_mcp(args: SimpleNamespace) -> int:
         return _import(args)
     if args.name or args.command or args.url or args.permissions or args.key:
         raise UsageError("bad_option", "These words go with import.", "Try: rye mcp import NAME -- COMMAND …")
-    if args.action == "install":
-        return _install(args)
-    if args.action == "uninstall":
-        return _uninstall(args)
+    if args.action and not args.client:
+        raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {', '.join(CLIENTS)}.")
+    if args.action:
+        return (_install if args.action == "install" else _uninstall)(args)
     for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
@@ -142,9 +142,6 @@ def _install(args: SimpleNamespace) -> int:
     from rye import local_http
     from rye.mcp_server import client_config, http
 
-    if not args.client:
-        names = ", ".join(client_config.CLIENTS)
-        raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {names}.")
     client_config.client(args.client)
     # A client that starts a server without it shows only a dead one.
     if not (args.http or args.uvx):
@@ -171,10 +168,6 @@ def _install(args: SimpleNamespace) -> int:
 def _uninstall(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config
 
-    if not args.client:
-        raise UsageError(
-            "no_client", "Say for which client.", f"Give --client with one of: {', '.join(client_config.CLIENTS)}."
-        )
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
     written = client_config.remove(args.client, scope, _project(args) if scope == "project" else os.getcwd())
     if not written.changed:

@@ -19,6 +19,7 @@ from rye.cli.shared import (
     printable,
     project_of,
     require_person_or_key,
+    tell,
 )
 from rye.cli.table import VERBS
 from rye.errors import RyeError, TrustError, UsageError
@@ -158,11 +159,8 @@ def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 def _yank(args: SimpleNamespace, target: RegistryTarget) -> int:
     result = registry.yank(target, args.type or "tool", _one(args), args.reason)
-    if args.json:
-        print_json(result)
-    else:
-        print(harmless(f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned."))
-    return EXIT_OK
+    said = f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned."
+    return tell(args, result, said)
 
 
 def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
@@ -179,11 +177,8 @@ def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
 def _unpin(args: SimpleNamespace, _target: RegistryTarget) -> int:
     require_person_or_key("unpin a namespace's key")
     digest = registry.unpin(_one(args))
-    if args.json:
-        print_json({"namespace": args.words[0], "key_digest": digest})
-    else:
-        print(harmless(f"{args.words[0]} is no longer pinned to {digest}."))
-    return EXIT_OK
+    content = {"namespace": args.words[0], "key_digest": digest}
+    return tell(args, content, f"{args.words[0]} is no longer pinned to {digest}.")
 
 
 def _table(args: SimpleNamespace, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:

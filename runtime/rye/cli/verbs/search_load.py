@@ -8,9 +8,8 @@ from typing import Any
 
 from rye import api
 from rye.cli.shared import EXIT_NO, EXIT_OK, print_json, printable, project_of
+from rye.cli.table import TYPES
 from rye.errors import UsageError
-
-_TYPES = ("tool", "knowledge", "directive")
 
 
 def run_search(args: SimpleNamespace) -> int:
@@ -56,9 +55,9 @@ def _say(answer: dict[str, Any]) -> None:
 
 def run_load(args: SimpleNamespace) -> int:
     """Run `rye load`; return its exit code."""
-    if args.type not in _TYPES or args.item_id is None:
+    if args.type not in TYPES or args.item_id is None:
         word = args.type if "/" in args.type else args.item_id or "rye/file-system/line-ids"
-        known = args.type if args.type in _TYPES else "knowledge"
+        known = args.type if args.type in TYPES else "knowledge"
         raise UsageError(
             "bad_option",
             "Name a type and an id: tool, knowledge or directive, then the id.",

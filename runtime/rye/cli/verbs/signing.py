@@ -13,7 +13,7 @@ from typing import Any
 
 from rye import api
 from rye.cli.shared import EXIT_NO, EXIT_OK, EXIT_TRUST, print_json, print_table, printable, project_of, require_person_or_key
-from rye.errors import RyeError, UsageError
+from rye.errors import ItemError, RyeError, UsageError
 from rye.items import release_list
 from rye.journal import own_files
 from rye.journal.own_files import OwnFile
@@ -49,9 +49,13 @@ def run_verify(args: SimpleNamespace) -> int:
 def run_sign(args: SimpleNamespace) -> int:
     """Run `rye sign`; return its exit code."""
     require_person_or_key("sign items", args.key, key_option=True)
-    rows = api.sign_iter(
-        args.targets, project_path=project_of(args.project), key=args.key, everything=args.all, space=args.space
-    )
+    try:
+        rows = api.sign_iter(
+            args.targets, project_path=project_of(args.project), key=args.key, everything=args.all, space=args.space
+        )
+    except ItemError as err:
+        # All targets are found before any is signed.
+        raise ItemError(err.code, err.message, f"Nothing was signed. {err.hint}") from None
     results = list(_with_progress(rows, "signed"))
     if args.json:
         print_json(results)

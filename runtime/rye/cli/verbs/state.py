@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_json, print_table, printable, project_of, require_person
+from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_json, print_table, printable, project_of, require_person, size_text
 from rye.config import stored_state, user_dirs
 from rye.config.stored_state import StoredState
 from rye.errors import UsageError
@@ -36,7 +36,7 @@ def run_state(args: SimpleNamespace) -> int:
         print_json(rows)
     else:
         _print(rows)
-        print(f"{len(rows)} stored, {_size(sum(row['bytes'] for row in rows))}.")
+        print(f"{len(rows)} stored, {size_text(sum(row['bytes'] for row in rows))}.")
     return EXIT_OK
 
 
@@ -44,14 +44,10 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
     shown = []
     for row in rows:
         largest = sorted(row["kinds"].items(), key=lambda one: -one[1])[:3]
-        kinds = ", ".join(f"{kind} {_size(size)}" for kind, size in largest)
+        kinds = ", ".join(f"{kind} {size_text(size)}" for kind, size in largest)
         status = "lost" if row["lost"] else "in use"
-        shown.append({**row, "status": status, "size": _size(row["bytes"]), "most_of_it": kinds, "used": row["used"][:10]})
+        shown.append({**row, "status": status, "size": size_text(row["bytes"]), "most_of_it": kinds, "used": row["used"][:10]})
     print_table(shown, ("id", "status", "used", "size", "changes", "most_of_it", "path"))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} KB"
 
 
 def _prune(max_mb: int | None) -> int:
@@ -60,10 +56,10 @@ def _prune(max_mb: int | None) -> int:
     rows = _rows()
     removed = to_remove(rows, None if max_mb is None else max_mb * 1_000_000)
     if not removed:
-        print(f"Nothing to remove: {len(rows)} stored, {_size(sum(row['bytes'] for row in rows))}, none of it lost.")
+        print(f"Nothing to remove: {len(rows)} stored, {size_text(sum(row['bytes'] for row in rows))}, none of it lost.")
         return EXIT_OK
     _print(removed)
-    if not confirm(f"Remove {len(removed)} of {len(rows)}, {_size(sum(row['bytes'] for row in removed))}, for good?"):
+    if not confirm(f"Remove {len(removed)} of {len(rows)}, {size_text(sum(row['bytes'] for row in removed))}, for good?"):
         print("Nothing was removed.")
         return EXIT_NO
     for row in removed:
