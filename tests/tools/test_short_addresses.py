@@ -85,6 +85,14 @@ def test_after_a_lost_cache_the_old_numbers_are_unknown(project, file):
     assert file.read_bytes().split(b"\n")[2] == b"x"
 
 
+def test_a_refused_edit_of_an_unread_file_uses_up_no_numbers(project, file):
+    for _ in range(3):
+        refused(
+            "no_index", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}], line_ids="short"
+        )
+    assert shown(project).startswith("1\t")
+
+
 def test_after_undo_and_redo_the_numbers_come_back(project, file):
     shown(project)
     edit(project, {"start_line_id": 2, "end_line_id": 4, "new_content": "x"})

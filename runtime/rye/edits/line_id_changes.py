@@ -61,6 +61,11 @@ class Checker:
         self.plans: list[Plan] = []
         by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
         if not document.known and not by_text and not target:
+            from rye.line_ids import epochs
+
+            # Else the addresses that the next read shows would be of a later epoch, with letters.
+            if document.stored is None:
+                epochs.give_back(document.ws, document.file.path, document.index.epoch)
             unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs."
             short = f"{document.path} was not read: its lines have no addresses yet."
             raise EditError(

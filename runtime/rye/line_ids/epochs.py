@@ -22,6 +22,8 @@ FOLDER = "line_epochs"
 OLD = "old"
 _UNUSED_SECONDS = 30 * 86_400.0
 _STAMP = ".packed"
+# From here on the tail of an ID has five digits or more, and no counting arrives soon.
+_RANDOM = 4_096
 
 
 def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int:
@@ -54,9 +56,20 @@ def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int
     return epoch
 
 
+def give_back(ws: Workspace, path: bytes, epoch: int) -> None:
+    """Take it that an epoch was not used: no ID of it was stored or shown, and the file's lock is held since it was drawn."""
+    with suppress(OSError, ValueError):
+        place = Path(user_dirs.state_dir(ws.fd), FOLDER, cache.name_of(path))
+        # A random one says that the epochs before cannot be known: it stays.
+        if int(place.read_bytes()) == epoch < _RANDOM:
+            if epoch > 1:
+                atomic.write(place, f"{epoch - 1}\n".encode(), 0o600, durably=False)
+            else:
+                place.unlink()
+
+
 def _random_epoch() -> int:
-    # From 4,096 on, where the tail of an ID has five digits or more and no counting arrives soon.
-    return 4_096 + int.from_bytes(os.urandom(4)) % (1 << 20)
+    return _RANDOM + int.from_bytes(os.urandom(4)) % (1 << 20)
 
 
 def _bears_a_seal(ws: Workspace, name: str, index_folder: tuple[str, ...]) -> bool:
