@@ -385,7 +385,7 @@ def test_progress_comes_before_the_answer_under_its_token(begun, token):
 
 
 def test_many_requests_at_once_are_each_answered_once(begun):
-    wait = [call(f"slow {number}", "bash", command="sleep 0.5; echo woke") for number in range(3)]
+    wait = [call(f"slow {number}", "bash", command="sleep 2; echo woke") for number in range(3)]
     reads = [call(number, "read", file_path="a.txt") for number in range(100)]
     lists = [request(f"list {number}", "tools/list") for number in range(10)]
     for one in reads[::2]:
