@@ -37,6 +37,8 @@ _MAX_REQUEST = 4 * MAX_STDIN
 _BLOCK = 1 << 16
 # A sandbox is made in less, also beside other load (s).
 _STARTING = 5.0
+# So long others may exchange a covered file again and again (s).
+_EXCHANGING = 2.0
 _DRAIN = 0.2
 _LOOK = 0.5
 _GRACE = 1.0
@@ -184,18 +186,30 @@ class Supervisor:
         """Cover the files that have taken covered names, and look at them; tell whether that was done."""
         from rye.errors import RyeError
         from rye.process import mount_watch
+        from rye.workspace import repositories
 
         try:
             mount_watch.wait_until_made(_STARTING)
             with mount_watch.stopped() as inside:
+                since, end = repositories.clock(), time.monotonic() + _EXCHANGING
                 while lost := self._mounts.lost():
-                    self._mounts.cover(lost, inside)
+                    try:
+                        covered = self._mounts.cover(lost, inside, since)
+                    except (OSError, RyeError):
+                        # Another program, or another job's look, may be exchanging it right now.
+                        covered = False
+                    if not covered:
+                        if time.monotonic() > end:
+                            return False
+                        time.sleep(0.005)
+                        continue
                     # The job may have written it before. What is set aside exchanges the file again.
                     found = _look(self._confined, self._look, self._root)
                     self._set_aside += found
                     if not all(one["stored"] for one in found):
                         return False
-        except (OSError, RyeError):
+                    end = time.monotonic() + _EXCHANGING
+        except OSError:
             return False
         return True
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from rye.fs import beneath
 from rye.process import reaper
 
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -61,16 +62,24 @@ class MountWatch:
                 os.read(self.fd, 1 << 16)
         return next((path for path, known in self._known.items() if _identity(path) != known), "")
 
-    def cover(self, path: str, inside: Sequence[int]) -> None:
-        """Cover the file that has taken a name, in the sandbox of some stopped processes. Raises OSError: it cannot be done.
+    def cover(self, path: str, inside: Sequence[int], since: int) -> bool:
+        """Cover the file that has taken a name, in the sandbox of processes that have been stopped `since` then.
 
-        The file is exchanged for a copy of its own first: the job may have opened it before it was stopped.
+        A file that was made before is exchanged for a copy of its own first: the job may have opened it. One that was made
+        since is another job's copy; were it exchanged too, two jobs would exchange each other's for ever.
+
+        Returns:
+            Whether that was done; else another program has exchanged it meanwhile. Raises OSError: it cannot be done.
         """
         namespaces = {os.stat(f"/proc/{pid}/ns/mnt").st_ino: pid for pid in inside if _comm(pid) not in _NOT_THE_JOB}
         if len(namespaces) != 1 or os.stat("/proc/self/ns/mnt").st_ino in namespaces:
             raise OSError(errno.EXDEV, "the job has other mount namespaces than its sandbox's")
-        _renew(path)
+        if _made_before(path, since):
+            _renew(path)
         known = _identity(path)
+        # By another program, that is. A file system that does not tell says 0.
+        if _made_before(path, since) and not _made_before(path, 0):
+            return False
         child = os.fork()
         if child == 0:
             failed = 1
@@ -79,12 +88,13 @@ class MountWatch:
                 failed = 0
             os._exit(failed)
         failed = os.waitpid(child, 0)[1]
-        # Else it was exchanged meanwhile, and is lost still.
-        if _identity(path) == known:
-            if failed:
-                raise OSError(errno.EIO, "the file could not be covered")
-            self._known[path] = known
-            self._held.append(_held(path))
+        if _identity(path) != known:
+            return False
+        if failed:
+            raise OSError(errno.EIO, "the file could not be covered")
+        self._known[path] = known
+        self._held.append(_held(path))
+        return True
 
     def descriptors(self) -> list[int]:
         """Return what must stay open."""
@@ -103,6 +113,16 @@ def _identity(path: str) -> _Identity:
         return None
     # lstat, not stat: a link put at the name is itself another file.
     return info.st_dev, info.st_ino
+
+
+def _made_before(path: str, then: int) -> bool:
+    """Tell whether a file was made before a time (ns), or may have been. Raises OSError."""
+    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        seconds, nanoseconds = beneath.birth_time(fd)
+    finally:
+        os.close(fd)
+    return seconds * 1_000_000_000 + nanoseconds <= then
 
 
 def _held(path: str) -> int:

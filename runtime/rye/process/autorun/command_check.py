@@ -54,6 +54,8 @@ _MAX_PARSED: Final = 1_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
+# Of a file in which one of these was found nothing can stay.
+_WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", NAME, PROGRAM))
 # Of the project's own repository the sandbox covers these, unless another file has taken their name.
 _COVERED: Final = (".git/config", ".git/hooks")
 # The record: marks of what is the user's, and of what could not be set aside; the commands after which no look was made yet;
@@ -195,7 +197,12 @@ def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
     known = set((before["known"] or ()) if look.token in before["running"] else look.known)
     bad = [one for one in found if one.mark not in known]
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
-    moved, remaining = _set_aside(tree, bad)
+    moved: list[dict[str, str]] = []
+    remaining: list[Finding] = []
+    if bad:
+        # One look after the other: two could find the same, and the second take what the first has left.
+        with atomic.locked(f"{_path(tree)}.aside"):
+            moved, remaining = _set_aside(tree, bad)
     with _record(tree) as record:
         # What the sandbox covers was not looked at: it is the user's still. So is what the user has brought back meanwhile.
         record["known"] = sorted(known.union(record["known"] or ()))
@@ -393,6 +400,7 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     folder, _, name = path.rpartition("/")
     fd = tree.folder(folder)
     try:
+        found = _still_there(tree, fd, name, found)
         stored = _free_name(fd, name)
         rest = _rest(tree, folder, fd, name, found)
         # Read mode and owner before the rename: the new file gets the same.
@@ -412,13 +420,30 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     return f"{folder}/{stored}" if folder else stored
 
 
+def _still_there(tree: Tree, fd: int, name: str, found: list[Finding]) -> list[Finding]:
+    """Return what is in a file still: another look may have set it aside. Raises FileNotFoundError where nothing is."""
+    from rye.process.autorun import git_settings
+
+    data, _ = content(fd, name)
+    if data is None or any(one.what in _WHOLE or one.what == "exec" for one in found):
+        return found
+    try:
+        now = set(git_settings.questionable(data, tree.root))
+    except git_settings.UnreadableError:
+        return found
+    left = [one for one in found if (one.what, one.value) in now]
+    if not left:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return left
+
+
 def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> bytes | None:
     """Return what stays of a file; None where nothing of it can."""
     from rye.process.autorun import git_settings
 
     whats = {one.what for one in found}
     data, _ = content(fd, name)
-    if data is None or whats & {"hook", "link", "pointer", "unreadable", NAME, PROGRAM}:
+    if data is None or whats & _WHOLE:
         return None
     if whats == {"exec"}:
         return EXEC.sub(b"", data)

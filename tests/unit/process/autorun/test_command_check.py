@@ -221,6 +221,38 @@ def test_a_job_goes_on_while_the_persons_git_replaces_the_settings(project):
 
 
 @needs_bubblewrap
+def test_two_jobs_do_not_exchange_each_others_settings_for_ever(project):
+    git("init", "-q", ".", cwd=project)
+    jobs = [
+        started(project, "while sleep 0.02; do echo '[core] pager = ./evil' >> .git/config || echo refused; done")
+        for _ in range(2)
+    ]
+    for one in jobs:
+        while "refused" not in job(project, "read", one)["output"]:
+            time.sleep(0.02)
+    for number in range(5):
+        git("config", "user.name", f"z{number}", cwd=project)
+    git("config", "alias.st", "!git status", cwd=project)
+
+    def state():
+        time.sleep(1)
+        return os.stat(project / ".git/config").st_ino, [job(project, "read", one)["total_bytes"] for one in jobs]
+
+    states = [state()]
+    end = time.monotonic() + 60
+    while len(states) < 3 or len({inode for inode, _ in states[-3:]}) > 1:
+        assert time.monotonic() < end, states
+        states.append(state())
+    # They go on, and their writes are refused.
+    assert all(before < after for before, after in zip(states[-3][1], states[-1][1], strict=True))
+    assert "alias" not in git("config", "--list", "--local", cwd=project)
+    assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z4\n"
+    for one in jobs:
+        assert job(project, "read", one)["status"] == "running"
+        job(project, "end", one)
+
+
+@needs_bubblewrap
 def test_a_job_is_ended_where_a_covered_name_cannot_be_covered_again(project):
     git("init", "-q", ".", cwd=project)
     job_id = started(project, "sleep 60")
