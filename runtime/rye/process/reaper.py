@@ -1,15 +1,16 @@
 r"""The parent of a command: a small process that ends the whole tree when it is asked to, or when its own parent is gone.
 
-Run by `process` (`python -I -S -c … CONTROL STATUS`), with the command's own standard streams; its functions serve
-`supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
+Run by `process` (`python -I -S -c … CONTROL STATUS KEPT…`), with the command's own standard streams; its functions serve
+`job_supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
 Every command waits for it to start. So it imports little, `_signal` in place of `signal`, whose enumerations take as long
 to make as everything else here; and it is imported itself, so that it is not compiled each time.
 
 CONTROL, read: `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED\n` (two counts, 0 or 1), then so many
-strings, each ended by NUL: the command, variables as `NAME=value`. After the order any byte, or the end of the stream, means:
-end everything.
+strings, each ended by NUL: the command, variables as `NAME=value`. After the order `j`, the path of our packages, NUL and the
+path of a job's order mean: go on as the supervisor of a job, with the descriptors KEPT. Any other byte, or the end of the
+stream, means: end everything.
 STATUS, written: the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be
-ended).
+ended); `job ERRNO`, 0 where it is a supervisor from then on.
 """
 
 from __future__ import annotations
@@ -267,9 +268,9 @@ def _report(status: int, text: str) -> None:
         return
 
 
-def main(control: int, status: int) -> None:
+def main(control: int, status: int, *kept: int) -> None:
     """Start what the order names, report its end, and end its tree when asked to."""
-    for fd in (control, status):
+    for fd in (control, status, *kept):
         os.set_inheritable(fd, False)
     argv, env, scoped = parse_order(_order(control))
     adopt_orphans()
@@ -281,7 +282,7 @@ def main(control: int, status: int) -> None:
         _report(status, f"failed {err.errno or errno.EIO}")
         return
     # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
-    forget_inherited(control, status, woken, waker)
+    forget_inherited(control, status, woken, waker, *kept)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(woken, select.POLLIN)
@@ -289,6 +290,11 @@ def main(control: int, status: int) -> None:
         ready = [fd for fd, _ in poll.poll()]
         terminated = woken in ready and signal.SIGTERM in os.read(woken, 4_096)
         found = reap(leader or 0)
+        if control in ready and not terminated:
+            asked = os.read(control, 8_192)
+            if asked.startswith(b"j") and leader is not None and found is None:
+                _become_supervisor(asked[1:].split(b"\0"), leader, status)
+                continue
         if control in ready or terminated:
             # A reaped leader's number may be another process already, so it is not passed on.
             late, survivors = end_tree(leader if found is None else None)
@@ -301,8 +307,25 @@ def main(control: int, status: int) -> None:
             return
 
 
+def _become_supervisor(paths: list[bytes], leader: int, status: int) -> None:
+    """Go on as the supervisor of a job, which ends this process; returns where that is not possible."""
+    # Late: most commands end in time.
+    sys.path.insert(0, os.fsdecode(paths[0]))
+    from rye.process import job_supervisor
+
+    try:
+        job = job_supervisor.take_over(os.fsdecode(paths[1]), leader)
+    except OSError as err:
+        _report(status, f"job {err.errno or errno.EIO}")
+        return
+    _report(status, "job 0")
+    forget_inherited(*job.descriptors())
+    job.run()
+    os._exit(0)
+
+
 def run() -> None:
     """Run the reaper on the descriptors that the command line names, then end the process at once."""
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))
     # Skips the interpreter's clean-up, which every command would wait for.
     os._exit(0)
