@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:54:31Z:b7a9d8e092cf80b700368647f6571eaa084f21a9cc44e33903f33b8e981ede04:SgbIv8qXXC1FZxgnQwMhxXitQihIJ3EszrzjXa4QhdRjW_w1b5zCHBi7EL_GEEDTvDYu9EA8KNo8BFInhKr5AQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:29Z:747072472d50e414ed50c05a5d3356d9a8bb7741f702f6b4c0fcd02987c25503:4pL0mHeukpucTVGuoEb4jiw6Ml91DWtsuAObNOAPXtt3KbdXqkuorI1L_6RysWXKgu3upeHHEHrHjI93uCpCAA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -60,15 +60,15 @@ __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __agent_description__ = """Run a shell command in the project, sandboxed; after timeout it goes on as a job.
 Requires: command; each is a new shell without a terminal.
-Does not: keep cd or variables; write outside the project where the sandbox holds.
+Does not: keep cd or variables; write outside the project, if the sandbox holds.
 Side effects: the command's.
-Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
+Returns: what it printed, [stderr], [exit code N] if not 0; of long output the ends, and the call for the rest.
 Prefer it to build, test and use git."""
 __agent_parameters__ = {
     "command": "",
-    "timeout": "Seconds, at most 600; 120 if not given",
+    "timeout": "Seconds: 120, at most 600",
     "working_dir": "",
-    "background": "Go on as a job; returns a job_id",
+    "background": "Start as a job",
 }
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T08:46:34Z:f92c9c15773e74e5e87be4fa6132e6838d6830f9cceaf07aa0653d08c5d4cc0b:ngZF3rV5v3PA5_teS1_3ckkO26IPZzFb7i7AXwbnGAHZCqhTBeKbhr1OzisDRfcur0E4sldYnmJwYynpYxecBA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:48Z:165beae32dbbbe0326bf34e524ec342f131401d4a3e6c530eb31e417b77323cb:Na0btoe8WPe31yIOQKgkYtxUFSriyVOttaRtUz1l9dAlo-7T0A5dJj6V6RwXx54ZO95lNTvS_65YMr_D3WidCQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -58,9 +58,9 @@ Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
     "path": "",
-    "include": "File glob, such as *.py",
+    "include": "Such as *.py",
     "ignore_case": "",
-    "literal": "Plain text",
+    "literal": "",
     "context": "",
     "multiline": "",
     "hidden": "",
