@@ -122,8 +122,13 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
     if item_type == "tool":
         tool = parse.read_tool(verified, item_id, candidate.suffix)
         metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
-        title, description, tags, body = "", tool.description, "", "\n".join([tool.docstring, *_parameters(tool.schema)])
-        whole = "\n".join([tool.docstring, *_parameters(tool.schema, kinds=True)])
+        title, description, tags, body = (
+            "",
+            tool.description,
+            "",
+            "\n".join([tool.docstring, *_parameters(tool.schema).values()]),
+        )
+        whole = "\n".join([tool.docstring, *_as_offered(tool)])
     elif item_type == "knowledge":
         entry = parse.read_knowledge(verified, item_id, candidate.suffix)
         metadata, body = entry.header, entry.body
@@ -157,16 +162,27 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}
 
 
-def _parameters(schema: dict[str, Any], *, kinds: bool = False) -> list[str]:
-    """Return a line for each parameter. `kinds`, such as "string", are not searched: they are words of other meanings, too."""
+def _as_offered(tool: parse.Tool) -> list[str]:
+    """Return a line for each parameter, those that a model is offered first, with its default for a model where that differs."""
+    lines = _parameters(tool.schema, tool.agent_defaults)
+    others = [line for name, line in lines.items() if name not in tool.offered]
+    return [*(lines[name] for name in lines if name in tool.offered), *(["Not listed, but taken:"] if others else []), *others]
+
+
+def _parameters(schema: dict[str, Any], for_models: dict[str, Any] | None = None) -> dict[str, str]:
+    """Return a line for each parameter; its kind, such as "string", is not searched: that is a word of other meanings, too."""
     properties = schema.get("properties", {})
     required = schema.get("required", ())
     own = properties if isinstance(properties, dict) else {}
-    lines = []
+    lines = {}
     for name, part in own.items():
         if isinstance(part, dict):
-            kind = f" ({_kind(part)}{', required' if name in required else ''})" if kinds else ""
-            lines.append(f"{name}{kind}: {part.get('description', '')}")
+            kind = ""
+            if for_models is not None:
+                here = {**part, "default": for_models[name]} if name in for_models else part
+                by_id = f"; by its id {json.dumps(part.get('default'))}" if name in for_models else ""
+                kind = f" ({_kind(here)}{by_id}{', required' if name in required else ''})"
+            lines[name] = f"{name}{kind}: {part.get('description', '')}"
     return lines
 
 

@@ -96,5 +96,11 @@ def test_the_name_of_a_tool_finds_its_long_form(project):
     assert text.startswith("tool rye/file-system/grep\nSearch file contents")
     assert "no_ignore (boolean, default false): Search ignored files too" in text
     assert text == tools.call("rye_search", {"query": "rye/file-system/grep"})
+    # What is offered comes first, with the defaults of a model's call.
+    lines = tools.call("rye_search", {"query": "edit_lines"}).splitlines()
+    listed = next(offer for offer in tools.offers if offer.name == "edit_lines").listed_schema["properties"]
+    at = lines.index("Not listed, but taken:")
+    assert [line.partition(" ")[0] for line in lines[at - len(listed) : at]] == list(listed)
+    assert any(line.startswith('line_ids (lid|short|none|all, default "short"; by its id "lid"): ') for line in lines[at:])
     # Control: other words list items.
     assert "1. " in tools.call("rye_search", {"query": "grep files"})
