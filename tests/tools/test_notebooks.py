@@ -111,6 +111,21 @@ def test_the_answer_and_refusals_show_text_too(project):
     assert "\tb = 4" in error
 
 
+def test_grep_shows_what_read_shows_and_an_edit_can_follow(project):
+    put(project, markdown(["# Title\n", "text"]), code(["x = 1\n", "total = 'x'\n", "print(total)"], printed("total 3\n")))
+    for _ in range(2):
+        found = done("grep", project, pattern="total", include="*.ipynb", line_ids="short")["output"]
+        assert [line.partition("\t")[2].strip() for line in found.split("\n")[1:]] == [
+            '"total 3\\n"',
+            "total = 'x'",
+            "print(total)",
+        ]
+    edit(project, f"{at(found, 'print(total)')}|print(2 * total)")
+    assert sources(project)[1] == "x = 1\ntotal = 'x'\nprint(2 * total)"
+    # Control: the JSON of the file, where IDs name its lines.
+    assert '"print(2 * total)"' in done("grep", project, pattern="total", include="*.ipynb")["output"]
+
+
 def test_an_empty_cell_takes_text_and_a_cell_can_lose_all_of_its_own(project):
     put(project, code([]), code(["a = 1\n", "b = 2"]), markdown([]))
     shown = read(project)

@@ -163,7 +163,7 @@ def _small(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_offered(tool: parse.Tool) -> list[str]:
-    """Return a line for each parameter, those that a model is offered first, with its default for a model where that differs."""
+    """Return a line for each parameter, those that a model is offered first, with a model's default where that differs."""
     lines = _parameters(tool.schema, tool.agent_defaults)
     others = [line for name, line in lines.items() if name not in tool.offered]
     return [*(lines[name] for name in lines if name in tool.offered), *(["Not listed, but taken:"] if others else []), *others]

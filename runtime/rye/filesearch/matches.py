@@ -120,6 +120,9 @@ def look(
         return
     try:
         with document.view(ws, shown) as doc:
+            if short:
+                # As read shows a cell's line, and edit_lines takes it.
+                doc.show_as_cells()
             _look(ws, doc, store.stamp_of(info), hits, context, take, short=short)
     except WorkspaceError as err:
         if err.code in _GONE:
