@@ -183,7 +183,9 @@ def test_refusals(project):
     refused("bad_pattern", "grep", project, pattern="\0")
     refused("bad_pattern", "grep", project, pattern="\udc80")
     assert "80 bytes" in refused("binary_file", "grep", project, pattern="needle", path="bin")
-    assert "look-around" in refused("bad_pattern", "grep", project, pattern="(?=a)")
+    for pattern, lacking in (("(?=a)", "look-around"), (r"(a)\1", "backreferences")):
+        error = refused("bad_pattern", "grep", project, pattern=pattern)
+        assert (lacking in error, "`grep -P` in a shell" in error) == (True, True)
     refused("file_not_found", "grep", project, pattern="a", path="nowhere")
     refused("path_outside", "grep", project, pattern="a", path="../..")
     assert call("grep", project, pattern="a", mode="other")["success"] is False

@@ -473,13 +473,8 @@ def _late(limit: Deadline) -> dict[str, Any]:
 
 def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     try:
-        data = run()
-        if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        # Here, in the thread of the tool: what is no JSON is the fault of the tool, and counts against its time.
-        rest = {name: value for name, value in data.items() if not _is_plain(name, value)}
-        if rest:
-            json.dumps(rest, allow_nan=False)
+        # Checked here, in the thread of the tool: it counts against its time.
+        data = run_code.checked(run(), tool.id)
     except RyeError as err:
         return failure(err)
     except MemoryError:
@@ -495,8 +490,3 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
 
         return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)), _LOG)
     return data
-
-
-def _is_plain(name: object, value: object) -> bool:
-    """True for scalars: they are always JSON, so that a long text need not be serialised to check it."""
-    return type(name) is str and (value is None or type(value) in (str, int, bool))

@@ -108,10 +108,6 @@ _sending = threading.Lock()
 def _outcome(call: dict[str, Any], calls: int, answers: int) -> dict[str, Any]:
     try:
         data = _run(call, calls, answers)
-        if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        # Whether the result is JSON is found out here, where the error can name the tool.
-        framed(data)
     except RyeError as err:
         return _sendable({"failure": {"code": err.code, "message": err.message, "hint": err.hint, "details": err.details}})
     except MemoryError as err:
@@ -153,10 +149,13 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
             # Where `import` finds them, in front of what is installed.
             with folder_of(call["files"]) as folder:
                 sys.path.insert(0, folder)
-                return run_code.call(
+                answer = run_code.call(
                     code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"], folder
                 )
-        return run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+        else:
+            answer = run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+        # Here, where the error can name the tool.
+        return run_code.checked(answer, call["item_id"])
 
 
 @contextlib.contextmanager
