@@ -137,7 +137,8 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     for name in _OF_THE_PARENT:
         # The secret of the line index is not in this process, so these functions ask the parent.
         setattr(toolkit, name, partial(_remote, partial(_asked, calls, answers), call["root"], name))
-    with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings()):
+    confined = not call["user_space"]
+    with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings(), confined=confined):
         # From the bytes that the parent verified; the file may have changed since.
         code = run_code.compiled(call["source"], call["item_id"])
         if call["memory"]:
