@@ -69,7 +69,8 @@ def test_copies_show_and_edit_the_cells_of_a_notebook(copies):
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("undo", {}), ("undo", {"list": True}), ("get_patch_change", {"id": "0199aaaa-0000-7000-8000-000000000000"})]
+    ("name", "given"),
+    [("undo", {}), ("undo", {"list": True}), ("get_patch_change", {"id": "0199aaaa-0000-7000-8000-000000000000"})],
 )
 def test_a_copy_that_needs_the_record_says_so(copies, name, given):
     call(copies, "rye/file-system/write", file_path="b.txt", content="new\n")

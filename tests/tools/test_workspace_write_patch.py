@@ -714,3 +714,32 @@ def test_section_11_a_patch_that_changes_nothing_is_said_and_not_written(project
     assert "leave src/app.cs as it is" in answer["warnings"][0]
     assert (answer["result"]["status"], get(project, answer["result"]["batchId"])["result"]["status"]) == ("unchanged",) * 2
     assert (project / "src/App.cs").stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize(
+    ("provider", "place"),
+    [
+        ("openai", ("function", "parameters")),
+        ("anthropic", ("input_schema",)),
+        ("gemini", ("parametersJsonSchema",)),
+        ("mcp", ("inputSchema",)),
+    ],
+)
+def test_section_4_models_are_offered_what_is_required(project, provider, place):
+    for one in rye.toolset(str(project)).schemas(provider):
+        schema = one
+        for name in place:
+            schema = schema[name]
+        files = schema["properties"].get("files")
+        if files is not None:
+            break
+    file, made = files["items"], schema["properties"]["createFiles"]["items"]
+    change = file["properties"]["changes"]["items"]
+    assert set(file["required"]) >= {"docPath", "originalSha256", "changes"}
+    assert set(made["required"]) >= {"path", "content"}
+    assert (change["properties"]["operation"]["enum"], "operation" in change["required"]) == (
+        ["insert", "replace", "delete"],
+        True,
+    )
+    # A call without them is still answered with all that is wrong, in the protocol's words.
+    assert set(refused(project, {"changes": [{"operation": "move"}]})) >= {"missing_field", "unknown_operation"}
