@@ -34,6 +34,14 @@ def _what_is_wrong(err: Exception) -> str:
     return f"at {'.'.join(path)}, {found}" if path else found
 
 
+def is_one_of(schema: Any, value: object) -> bool:
+    """Tell whether a text or an object, which stands where a schema wants a list, is one member of that list."""
+    if not isinstance(schema, dict) or schema.get("type") != "array" or not isinstance(value, str | dict) or value == "":
+        return False
+    items = schema.get("items")
+    return isinstance(items, dict) and ("string" if isinstance(value, str) else "object") in items.get("type", ())
+
+
 class Checker:
     """A compiled schema of one tool's parameters (an object schema; draft 2020-12)."""
 
@@ -103,6 +111,9 @@ class Checker:
         try:
             # First, because the library would report NaN or a Python object in words of its own.
             json.dumps(parameters, allow_nan=False)
+            known = self.schema.get("properties", {})
+            # One member where a list is wanted is a list of one, as callers write it.
+            parameters = {name: [one] if is_one_of(known.get(name), one) else one for name, one in parameters.items()}
             filled = _filled(parameters, self._certain, self._defaults, self.schema)
             unknown = self._unknown(parameters)
             return filled, [*unknown, *self._problems(filled, named=bool(unknown))]

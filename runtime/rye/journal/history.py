@@ -46,7 +46,7 @@ SHORT = 6
 
 
 def refuse_confined() -> None:
-    """Raise UsageError `record_out_of_reach` in a confined tool: an answer about its own user space's record would be untrue."""
+    """Raise UsageError `record_out_of_reach` in a confined tool, whose own user space has a record of nothing."""
     if context.current().confined:
         raise UsageError(
             "record_out_of_reach",
