@@ -105,6 +105,23 @@ def test_section_3_an_active_file_wins_over_the_disk(project):
     assert app(project) == b"one\ntwo\nthree\nfour\nfive\n"
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_section_3_active_files_outlive_the_call_that_stores_a_batch(project, saved):
+    active = "one\nEDITED\nthree\n"
+    asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
+    given = [{"docPath": "myrepo/src/app.cs", "content": active}]
+    stored = write(project, files=[asked], activeFiles=given, apply=False)["result"]["batchId"]
+    if saved:
+        (project / "src/App.cs").write_bytes(b"one\nSAVED\n")
+        # What somebody saved since is not overwritten by what an editor held then.
+        assert [one["code"] for one in apply(project, stored)["errors"]] == ["wrong_digest", "expected_lines_differ"]
+        assert app(project) == b"one\nSAVED\n"
+        assert apply(project, stored, activeFiles=given)["success"]
+    else:
+        assert apply(project, stored)["result"]["files"][0]["source"] == "active"
+    assert app(project) == b"one\ntwo!\nthree\n"
+
+
 def test_section_3_an_active_file_is_written_in_the_encoding_that_the_disk_has(project):
     (project / "u.txt").write_bytes(b"\xff\xfe" + "a\r\nb\r\n".encode("utf-16-le"))
     active = "a\r\nb\r\nc\r\n"
