@@ -208,6 +208,20 @@ def test_who_may_write_edits_through_the_toolkit(project):
     assert (project / "new/a.txt").read_text() == "made\n"
 
 
+def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
+    (project / ".git").mkdir()
+    body = (
+        'import os, pathlib\nseen = sorted(os.listdir(project_path))\npathlib.Path(project_path, ".mcp.json").write_text("{}")\n'
+        'return {"success": True, "seen": seen}'
+    )
+    put_tool(project, "my/tool", body, more=WRITE)
+    response = call(project)
+    assert response["data"]["seen"] == [one for one in sorted(os.listdir(project)) if "set-aside" not in one]
+    if "protected_names" in response["isolation"]["holds"]:
+        assert not (project / ".mcp.json").exists()
+        assert [one["path"] for one in response["isolation"]["set_aside"]] == [".mcp.json"]
+
+
 def test_a_rye_error_keeps_all_it_says(project):
     raised = 'from rye.errors import EditError\nraise EditError("odd_line", "No.", "Do so.", line=3, code_of={"a": [1]})'
     put_tool(project, "my/tool", raised)
