@@ -32,6 +32,8 @@ _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _LIBC = ctypes.CDLL(None)
 _RESET = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGPIPE", "SIGXFSZ", "SIGCHLD", "SIGTTIN", "SIGTTOU", "SIGTSTP")
 _GRACE_SECONDS = 1.0
+# SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
+_MOST_FDS = min(os.sysconf("SC_OPEN_MAX"), 65_536)
 _FDS_AT_ONCE = 250
 # Of the process that forks reapers, which raises its own: what a command starts with.
 _OPEN_FILES: list[tuple[int, int]] = []
@@ -245,8 +247,7 @@ def forget_inherited(*open_fds: int) -> None:
     for fd in sorted(open_fds):
         os.closerange(at, fd)
         at = fd + 1
-    # SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
-    os.closerange(at, min(os.sysconf("SC_OPEN_MAX"), 65_536))
+    os.closerange(at, _MOST_FDS)
 
 
 def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int]]:
@@ -359,6 +360,9 @@ def serve(number: int) -> None:
     # Descriptors are moved above all numbers that the caller has.
     resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
     os.set_inheritable(number, False)
+    # What the caller lets its children inherit is no command's.
+    os.closerange(3, number)
+    os.closerange(number + 1, _MOST_FDS)
     line = socket.socket(fileno=number)
     children: dict[int, bytes] = {}
     while True:

@@ -22,6 +22,8 @@ from rye.sandbox.sandbox import Confined
 from support.commands import NONE, alive, confined, gone, held, run, text
 from support.waiting import PATIENCE
 
+PATHS = [os.path.dirname(os.path.dirname(module.__file__)) for module in (support, rye)]
+
 
 @pytest.fixture
 def number():
@@ -51,6 +53,19 @@ def test_there_is_no_terminal_and_no_descriptor_of_ours(tmp_path):
     assert lines[:4] == ["not", "a", "tty", "none"]
     assert lines[4:-2] == ["0", "1", "2", "3"], "3 is what ls reads"
     assert lines[-1] == lines[-2], "a session of its own"
+
+
+def test_what_this_process_lets_its_children_inherit_is_no_commands(tmp_path):
+    # In a process of its own: who starts reapers is started with the first command.
+    body = """
+import os, sys
+sys.path[:0] = sys.argv[1:3]
+from support.commands import run, text
+for fd in (9, 40): os.dup2(1, fd, inheritable=True)
+print(text(run("ls /proc/self/fd", "/").stdout))
+"""
+    done = subprocess.run([sys.executable, "-c", body, *PATHS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1", "2", "3"]
 
 
 def test_signals_are_as_a_program_expects_them(tmp_path):
@@ -240,9 +255,8 @@ run(sys.argv[1], "/", 60)
 
 @pytest.mark.parametrize("way", ["KILL", "TERM", "INT"])
 def test_when_the_server_is_killed_its_commands_end(number, way):
-    here, runtime = os.path.dirname(os.path.dirname(support.__file__)), os.path.dirname(os.path.dirname(rye.__file__))
     command = f"(setsid sleep {number} &) ; sleep {number}"
-    with subprocess.Popen([sys.executable, "-c", SERVER, command, here, runtime], stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen([sys.executable, "-c", SERVER, command, *PATHS], stderr=subprocess.DEVNULL) as server:
         while len(alive(number)) < 2:
             time.sleep(0.01)
         subprocess.run(["kill", f"-{way}", str(server.pid)], check=True)
