@@ -240,7 +240,8 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
-    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters)
+    offered = ready.tool.offered if call.options.agent_defaults else None
+    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters, offered)
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
     for path in ready.checker.paths(parameters):
         workspace.check(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rye.call import safe_text
@@ -74,12 +74,13 @@ class Checker:
                 "A schema must be self-contained: no file or network $ref, draft 2020-12.",
             ) from None
 
-    def check(self, parameters: object, arguments: object = None) -> dict[str, Any]:
+    def check(self, parameters: object, arguments: object = None, offered: Collection[str] | None = None) -> dict[str, Any]:
         """Return the parameters with defaults filled in.
 
         Args:
             parameters: what is checked.
             arguments: what the caller gave of it, for the error; all of it where None.
+            offered: the parameters that the caller was shown: the error lists no others; None for all.
 
         Raises:
             UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
@@ -88,7 +89,7 @@ class Checker:
             raise UsageError(
                 "invalid_parameters",
                 f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {self.expected()}.",
+                f"Wanted: {self.expected(offered=offered)}.",
             )
         filled, problems = self._filled(parameters)
         if problems:
@@ -97,7 +98,7 @@ class Checker:
             raise UsageError(
                 "invalid_parameters",
                 f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?"),
-                f"Wanted: {self.expected([name for name, _ in problems])}.",
+                f"Wanted: {self.expected([name for name, _ in problems], offered)}.",
                 problems=[text for _, text in problems],
             )
         return filled
@@ -171,16 +172,17 @@ class Checker:
                 out += [path for _, path in workspace_paths(self.schema, {name: value})]
         return out
 
-    def expected(self, names: Sequence[str] = ("",)) -> str:
+    def expected(self, names: Sequence[str] = ("",), offered: Collection[str] | None = None) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
 
         Args:
             names: the parameters that are wrong: only these. An empty name stands for the call as a whole: all of them.
+            offered: the others count only where they are among these; None for all.
         """
         required = self.schema.get("required", ())
         out = []
         for name, below in self.schema.get("properties", {}).items():
-            if "" not in names and name not in names:
+            if name not in names and ("" not in names or (offered is not None and name not in offered)):
                 continue
             part = below if isinstance(below, dict) else {}
             kind = part.get("type", "any")
