@@ -206,7 +206,9 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
             # Of a tool that runs another, such as rye_execute, the one that was refused.
-            data = {**(data or {}), **(data or {}).get("details", {})}
+            data = data or {}
+            inner = data.get("details")
+            data = {**data, **(inner if isinstance(inner, dict) else {})}
             called = printable(str(data.get("item_id", response["item_id"])).rpartition("/")[2])
             # The whole schema in a line is for a model; a person asks for it.
             message = "; ".join(data["problems"]) if "problems" in data else message
