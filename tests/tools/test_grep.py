@@ -68,6 +68,7 @@ def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
     assert data["output"].split("\n")[-1] == (
         '[tool_result: 7 of 25 matches in 5 files; 18 more omitted. Call grep(pattern="needle", limit=7, offset=8) to see more.]'
     )
+    assert "[tool_result: 2 of 5 matches in 1 file; 3" in done("grep", project, pattern="needle", path="f0", limit=2)["output"]
     seen = [(m["file"], m["line"]) for m in data["matches"]]
     while data["truncated"]:
         data = done("grep", project, pattern="needle", limit=7, offset=data["next_offset"])

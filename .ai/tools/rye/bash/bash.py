@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T09:33:03Z:b88a402842b2e9b26af5d345b6ca3b83acb62cc045e6351b5b0d1dafc61759cd:FzuPxCpBp-yXf0lSKUYoCpoH0mndbRmFtOBNAQE-4viwh4tgs5MCchl90MPOy2GRi64mEJYwRm08cGXaqmCZCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:05:04Z:97678fbc23f9a42801879f3ec8194cd28150b18caf5017a14323aabb0ec57a1a:L8XyvqYSLJnI5YChcg2lxvcpTA542HbVLoDDSVc6hcMyE6nX2kldXVkdvfBtFs-egvT2Ju7jMWoUCCnRCqEmCw==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -391,4 +391,4 @@ def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
     last = terminal_text.last("\n".join(printed.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
     message = f"Its last message: {last}" if last else "It printed nothing."
     hint = _HINTS.get(outcome.exit_code or 0)
-    return f"{message} {hint}" if hint else message
+    return f"{message.rstrip('.')}. {hint}" if hint else message
