@@ -115,7 +115,7 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
     if asked:
         return asked
     response = answer(call, _run_tool)
-    if os.environ[command_channel.VARIABLE] == command_channel.NONE and call.item_id.startswith(command_channel.SERVED):
+    if call.item_id.startswith(command_channel.SERVED) and command_channel.is_over(call.project_path):
         response["warnings"] = [*response.get("warnings", ()), _IN_A_JOB]
     return response
 

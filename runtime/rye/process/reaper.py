@@ -5,11 +5,14 @@ no interpreter. Its functions serve the supervisor of a job too. On Linux it is 
 fork or a new session comes back to it. It imports little, `_signal` in place of `signal`, whose enumerations take as long to
 make as everything else here; and it is imported itself, so that it is not compiled each time.
 
-A reaper reads from its socket `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED NUMBER…\n` (two counts,
-0 or 1, the numbers of descriptors), then so many strings, each ended by NUL: the command, variables as `NAME=value`. Before
-`LENGTH` come the descriptors, beside empty lines: the working directory, three streams, and those of the numbers. After the
-order any byte, or the end of the stream, means: end everything.
-It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended).
+A reaper reads from its socket `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED KEPT NUMBER…\n` (two
+counts, 0 or 1, a count, the numbers of descriptors), then so many strings, each ended by NUL: the command, variables as
+`NAME=value`. Before `LENGTH` come the descriptors, beside empty lines: the working directory, three streams, and those of the
+numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of a
+job's order mean: go on as the supervisor of a job, with the descriptors kept. Any other byte, or the end of the stream, means:
+end everything.
+It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
+`job ERRNO`, 0 where it is a supervisor from then on.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import fcntl
 import os
 import resource
 import select
+import sys
 import time
 
 _PR_SET_PDEATHSIG = 1
@@ -250,14 +254,15 @@ def forget_inherited(*open_fds: int) -> None:
     os.closerange(at, _MOST_FDS)
 
 
-def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int]]:
-    """Return what an order holds: argv, environment, whether abstract sockets are closed, the numbers of descriptors."""
+def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int], list[int]]:
+    """Return what an order holds: argv, environment, whether abstract sockets are closed, the command's descriptors, the kept."""
     counts, _, rest = data.partition(b"\n")
-    arguments, _, scoped, *numbers = map(int, counts.split())
+    arguments, _, scoped, kept, *numbers = map(int, counts.split())
     # NUL ends each string, because neither an argument nor a variable can contain one.
     strings = rest.split(b"\0")[:-1]
     pairs = (text.partition(b"=") for text in strings[arguments:])
-    return strings[:arguments], {name: value for name, _, value in pairs}, bool(scoped), numbers
+    env = {name: value for name, _, value in pairs}
+    return strings[:arguments], env, bool(scoped), numbers[: len(numbers) - kept], numbers[len(numbers) - kept :]
 
 
 def send_order(line: socket.socket, order: bytes, fds: list[int]) -> None:
@@ -315,9 +320,11 @@ def _report(control: int, text: str) -> None:
 def main(line: socket.socket) -> None:
     """Start what the order names, report its end, and end its tree when asked to."""
     order, fds = _order(line)
-    argv, env, scoped, numbers = parse_order(order)
+    argv, env, scoped, numbers, kept = parse_order(order)
     os.fchdir(fds[0])
-    control = _place(line.fileno(), fds[1:], [0, 1, 2, *numbers])
+    control = _place(line.fileno(), fds[1:], [0, 1, 2, *numbers, *kept])
+    for fd in kept:
+        os.set_inheritable(fd, False)
     adopt_orphans()
     # Before the start: a command that ends at once must not be missed.
     woken, waker = children_ended()
@@ -327,7 +334,7 @@ def main(line: socket.socket) -> None:
         _report(control, f"failed {err.errno or errno.EIO}")
         return
     # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
-    forget_inherited(control, woken, waker)
+    forget_inherited(control, woken, waker, *kept)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(woken, select.POLLIN)
@@ -335,6 +342,11 @@ def main(line: socket.socket) -> None:
         ready = [fd for fd, _ in poll.poll()]
         terminated = woken in ready and signal.SIGTERM in os.read(woken, 4_096)
         found = reap(leader or 0)
+        if control in ready and not terminated:
+            asked = _asked(control)
+            if asked.startswith(b"j") and leader is not None and found is None:
+                _become_supervisor(asked[1:].split(b"\0"), leader, control)
+                continue
         if control in ready or terminated:
             # A reaped leader's number may be another process already, so it is not passed on.
             late, survivors = end_tree(leader if found is None else None)
@@ -345,6 +357,31 @@ def main(line: socket.socket) -> None:
         if control in ready or terminated:
             _report(control, f"ended {survivors}")
             return
+
+
+def _asked(control: int) -> bytes:
+    try:
+        return os.read(control, 8_192)
+    except OSError:
+        # The caller was killed before it had read all that was reported.
+        return b""
+
+
+def _become_supervisor(paths: list[bytes], leader: int, control: int) -> None:
+    """Go on as the supervisor of a job, which ends this process; returns where that is not possible."""
+    # Late: most commands end in time.
+    sys.path.insert(0, os.fsdecode(paths[0]))
+    from rye.process import job_supervisor
+
+    try:
+        job = job_supervisor.take_over(os.fsdecode(paths[1]), leader)
+    except OSError as err:
+        _report(control, f"job {err.errno or errno.EIO}")
+        return
+    _report(control, "job 0")
+    forget_inherited(*job.descriptors())
+    job.run()
+    os._exit(0)
 
 
 def serve(number: int) -> None:
@@ -389,6 +426,7 @@ def serve(number: int) -> None:
 
 def _wait_for_order(number: int, groups: list[bytes]) -> None:
     try:
+        os.setsid()
         # Before the order comes, for the kernel takes up to 15 ms for this.
         enter(groups, scoped=False)
         main(socket.socket(fileno=number))

@@ -10,14 +10,16 @@ environment are ended.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from rye.call import context
 from rye.errors import RyeError
@@ -80,10 +82,13 @@ RUN_VARIABLE = "RYE_RUN"
 DRAIN = 0.2
 """After the command itself has ended, its output is waited for so long (seconds)."""
 
+_RUNTIME = str(Path(__file__).parents[2])
+_HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
 Streams = tuple[int, int, int]
+HandOn = Callable[["Tree", Sequence[int]], bool]
 
 
 class Outcome(Record):
@@ -92,7 +97,7 @@ class Outcome(Record):
     Attributes:
         exit_code: None when it was ended, or ended by a signal.
         signal: the signal's name, such as `SIGSEGV`, when one that is not ours ended it.
-        why: `exited`; `timed_out`, `cancelled`: it was ended.
+        why: `exited`; `timed_out`, `cancelled`: it was ended; `handed_on`: it goes on as a job.
         seconds: how long it took.
         stdout, stderr: what it printed.
         survivors: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
@@ -133,15 +138,19 @@ class Tree:
         exit_status: the program's wait status, once it ended.
         survivors: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
         ended: nothing more will come.
+        mark: the value of `RUN_VARIABLE` in its environment.
     """
 
-    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams) -> None:
+    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams, kept: Sequence[int] = ()) -> None:
         """Start `confined` in the directory that `cwd_fd` holds, with these descriptors as its standard streams.
+
+        The reaper keeps the descriptors `kept`, for a job (see `hand_on`).
 
         Raises:
             RyeError: `command_failed_to_start`.
         """
-        self._token = os.urandom(8).hex()
+        self.mark = os.urandom(8).hex()
+        self._job: int | None = None
         self.exit_status: int | None = None
         self.survivors: int | None = None
         self.ended = False
@@ -157,8 +166,8 @@ class Tree:
         # A reaper that died already has said why, or nothing.
         with suppress(ConnectionError):
             # The sandbox's descriptors get the numbers that its command line names.
-            fds = [cwd_fd, *streams, *confined.fds]
-            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self._token}), fds)
+            fds = [cwd_fd, *streams, *confined.fds, *kept]
+            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self.mark}, kept), fds)
         self._line.setblocking(False)
         # While the command runs.
         reapers.prepare()
@@ -187,6 +196,8 @@ class Tree:
             self.ended = True
         elif kind == b"failed":
             self._errno = number
+        elif kind == b"job":
+            self._job = number
 
     def failure(self) -> RyeError | None:
         """Return why the program could not be started, if so."""
@@ -199,12 +210,25 @@ class Tree:
         with suppress(OSError):
             self._line.send(b"x")
 
+    def hand_on(self, order: str) -> str:
+        """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno."""
+        with suppress(OSError):
+            self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
+        poll, end = select.poll(), time.monotonic() + _HAND_ON_SECONDS
+        poll.register(self.status, select.POLLIN)
+        while self._job is None and not self.ended and poll.poll(max(0.0, end - time.monotonic()) * 1_000):
+            self.read_status()
+        return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
+
     def close(self) -> None:
-        """End what still runs, without asking; the reaper is gone when this returns."""
+        """End what still runs, without asking; the reaper is gone when this returns, or is a job's supervisor."""
+        if self._job == 0:
+            self._line.close()
+            return
         self._reaper.close()
         # The reaper gave no count, so it was killed: search for survivors by the run's variable.
         if self.survivors is None:
-            end_marked(self._token)
+            end_marked(self.mark)
 
 
 def _not_started(number: int) -> RyeError:
@@ -215,10 +239,11 @@ def _not_started(number: int) -> RyeError:
     )
 
 
-def order(confined: Confined, env: dict[str, str]) -> bytes:
-    """Return the order that starts a program with this environment; see `rye.process.reaper`."""
+def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = ()) -> bytes:
+    """Return the order that starts a program with this environment; see `rye.process.reaper`, which keeps `kept`."""
     strings = [os.fsencode(one) for one in (*confined.argv, *(f"{name}={value}" for name, value in env.items()))]
-    counts = " ".join(map(str, (len(confined.argv), len(env), int(confined.scoped), *confined.fds))).encode() + b"\n"
+    numbers = len(confined.argv), len(env), int(confined.scoped), len(kept), *confined.fds, *kept
+    counts = " ".join(map(str, numbers)).encode() + b"\n"
     body = counts + b"".join(text + b"\0" for text in strings)
     return f"{len(body)}\n".encode() + body
 
@@ -283,8 +308,13 @@ def run(
     stdin: bytes = b"",
     stdout: Capture | None = None,
     stderr: Capture | None = None,
+    held: int = -1,
+    hand_on: HandOn | None = None,
 ) -> Outcome:
     """Run a command to its end, at most for `seconds`, or until the call is given up; its whole tree is ended then.
+
+    After `seconds` it goes on as a job where `hand_on` returns true, which is called with the tree and the descriptors of its
+    output; `held` is the descriptor by which the running command is known (`rye.workspace.running_commands`).
 
     What it prints goes into the captures, and in pieces to the caller (`output.report`). Once the command itself has ended,
     what it left behind has 0.2 s to let go of the output, and is ended.
@@ -300,7 +330,8 @@ def run(
         close_all((out_read, out_write, err_read, err_write))
         raise
     try:
-        tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write))
+        kept = () if hand_on is None else (out_read, err_read, held)
+        tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write), kept)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -310,14 +341,16 @@ def run(
         for fd in (input_fd, out_write, err_write):
             os.close(fd)
     try:
-        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True)
+        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True, hand_on=hand_on)
     finally:
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
 
 
-def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False) -> Outcome:
+def watch(
+    tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False, hand_on: HandOn | None = None
+) -> Outcome:
     """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
 
     The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, nothing is waited
@@ -326,7 +359,7 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bo
     # After the tree: without one there is nothing to wake.
     wake = Wake()
     try:
-        return _Watch(tree, wake.fd, pipes, seconds, keep_all=keep_all).outcome(*pipes.values())
+        return _Watch(tree, wake.fd, pipes, seconds, keep_all, hand_on).outcome(*pipes.values())
     finally:
         wake.close()
         for capture in pipes.values():
@@ -336,8 +369,10 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bo
 class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
-    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, *, keep_all: bool) -> None:
-        self._keep_all = keep_all
+    def __init__(
+        self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, keep_all: bool, hand_on: HandOn | None
+    ) -> None:
+        self._keep_all, self._hand_on = keep_all, hand_on
         self._tree, self._wake, self._pipes = tree, wake, pipes
         self._started = time.monotonic()
         self._end = self._started + seconds
@@ -416,6 +451,10 @@ class _Watch:
             if not self._open or now >= self._drained_at:
                 self._give_up("exited")
         elif now >= self._end:
+            # Its output is the job's from now on.
+            if self._hand_on is not None and self._hand_on(self._tree, self._open):
+                self.why, self._open = "handed_on", []
+                return True
             self._give_up("timed_out")
         return False
 

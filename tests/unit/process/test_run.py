@@ -283,5 +283,5 @@ def test_a_program_is_started_by_its_order_alone():
     from rye.process import reaper
 
     argv, env = ["/bin/x", "", "a b\n", "\udcff"], {"A": "", "B": "c=d"}
-    body = process_run.order(Confined(argv, {}, (7, 9), {}, scoped=True), env).partition(b"\n")[2]
-    assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True, [7, 9])
+    body = process_run.order(Confined(argv, {}, (7, 9), {}, scoped=True), env, [8]).partition(b"\n")[2]
+    assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True, [7, 9], [8])
