@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:05:04Z:97678fbc23f9a42801879f3ec8194cd28150b18caf5017a14323aabb0ec57a1a:L8XyvqYSLJnI5YChcg2lxvcpTA542HbVLoDDSVc6hcMyE6nX2kldXVkdvfBtFs-egvT2Ju7jMWoUCCnRCqEmCw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:53Z:3c78dea9fff752260a26412e32a0518f155d365b1401856f0dd9a4c4d86b34dc:Y8zbeUKQKacajmxMXXxJ-2hft1pgvHzo8t8nTXYsnTUV692ZOtRCXEIvMpy7_FST_nIkyIIoJsE_nnMa19jkDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
