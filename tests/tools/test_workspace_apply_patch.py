@@ -58,16 +58,6 @@ def test_one_file_that_changed_since_holds_all_back(project, batch, path, data, 
     assert get(project, batch)["result"]["status"] == "stored"
 
 
-def test_an_active_content_is_given_again(project):
-    (project / "a.txt").write_bytes(b"one\n")
-    active = [{"docPath": "a.txt", "content": "one\nunsaved\n"}]
-    asked = {"docPath": "a.txt", "originalSha256": sha(b"one\nunsaved\n"), "changes": [insert(2, "new")]}
-    batch = write(project, files=[asked], activeFiles=active, apply=False)["result"]["batchId"]
-    assert apply(project, batch)["code"] == "invalid_batch"
-    assert apply(project, batch, activeFiles=active)["success"]
-    assert (project / "a.txt").read_bytes() == b"one\nunsaved\nnew\n"
-
-
 @pytest.mark.parametrize("name", ["", "x", "../../etc/passwd", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])
 def test_unknown_batches(project, name):
     assert apply(project, name)["code"] == "unknown_batch"
