@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.calling import call
-from support.workspace_calls import apply, get, insert, patch, sha, write
+from support.workspace_calls import apply, get, insert, patch, write
 
 
 @pytest.fixture
