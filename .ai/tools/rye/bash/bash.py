@@ -60,15 +60,15 @@ __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __agent_description__ = """Run a shell command in the project, sandboxed; after timeout it goes on as a job.
 Requires: command; each is a new shell without a terminal.
-Does not: keep cd or variables; write outside the project where the sandbox holds.
+Does not: keep cd or variables; write outside the project, if the sandbox holds.
 Side effects: the command's.
-Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
+Returns: what it printed, [stderr], [exit code N] if not 0; of long output the ends, and the call for the rest.
 Prefer it to build, test and use git."""
 __agent_parameters__ = {
     "command": "",
-    "timeout": "Seconds, at most 600; 120 if not given",
+    "timeout": "Seconds: 120, at most 600",
     "working_dir": "",
-    "background": "Go on as a job; returns a job_id",
+    "background": "Start as a job",
 }
 
 CONFIG_SCHEMA = {

@@ -58,9 +58,9 @@ Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
     "path": "",
-    "include": "File glob, such as *.py",
+    "include": "Such as *.py",
     "ignore_case": "",
-    "literal": "Plain text",
+    "literal": "",
     "context": "",
     "multiline": "",
     "hidden": "",
