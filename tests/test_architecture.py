@@ -203,7 +203,7 @@ def test_tools_import_the_standard_library_the_library_packages_and_what_they_de
 # What one tool alone uses of the library, and why it does not stand in the tool's file.
 ENTRY_POINTS = {
     "edits.patch_store": "the format of stored patches stays in one module; the other patch tools write them",
-    "journal.tree_changes": "how changes of a folder become entries of the journal stays with the journal; jobs and undo use the rest",
+    "journal.recorded_command": "how a command is begun and becomes a job stays with the record of its changes, which a job ends",
     "lsp.queries": "what is asked of a language server; edits are checked through the same session",
     "lsp.workspace_edit": "a server's edits become splices; the positions are the library's",
     "process.autorun.git_settings": "which settings of git run programs; what a command changed is judged by the same list",

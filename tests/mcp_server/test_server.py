@@ -210,7 +210,11 @@ def test_an_ended_command_is_a_result_with_its_exit_code(server):
     fields = result["structuredContent"]
     assert (fields["success"], fields["exit_code"], fields["code"]) == (False, 3, "command_failed")
     # Control: what the tool could not do is an error.
-    assert server.call("bash", {"command": "sleep 60", "timeout": 0.2})["isError"]
+    assert server.call("bash", {"command": "sleep 60", "working_dir": "nowhere"})["isError"]
+    # A command that takes longer than it was given goes on as a job.
+    left = server.call("bash", {"command": "sleep 60", "timeout": 0.2})
+    assert not left["isError"]
+    assert "ended on request" in server.text("job", action="end", job_id=left["structuredContent"]["job_id"])
 
 
 def test_an_answer_is_one_text_and_nothing_twice(project):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import rye
+from rye.call.context import CallOptions
 
 
 def call(tool, project, /, **parameters):
@@ -28,6 +29,13 @@ def started(project, command, /, **parameters):
     data = bash(project, command, background=True, **parameters)
     assert data["success"], data
     return data["job_id"]
+
+
+def handed_on(project, command, seconds, cancellation=None):
+    """The answer to a model's call, which is not waited for longer than `seconds`, and the job that the command became."""
+    options = CallOptions(agent_defaults=True, cancellation=cancellation)
+    answer = rye.execute("rye/bash/bash", {"command": command, "timeout": seconds}, project_path=project, options=options)
+    return answer, answer["data"].get("job_id")
 
 
 def set_sandbox(user_space, mode):

@@ -254,3 +254,30 @@ def protected(project: Path, step: Step) -> set[str]:
 def test_random_scripts_are_recorded_undone_and_redone(tmp_path: Path, shape: str) -> None:
     project, _ = prepared(tmp_path, shape=shape)
     assert run(project, times(8), seed=1)["effects"] > 0
+
+
+UNSEEN = {
+    "removed": "ln src/a.txt src/b && echo x >> src/b && rm src/b",
+    "moved and removed": "ln src/a.txt t && echo x >> t && mv t src/u && rm src/u",
+    "replaced": "ln src/a.txt t && echo x >> t && echo y > u && mv u t",
+    "in a folder of its own": "mkdir d && ln src/a.txt d/t && echo x >> d/t && rm -r d",
+    "moved out of what is recorded": "ln src/a.txt t && echo x >> t && mv t node_modules/t && rm node_modules/t",
+}
+
+
+@pytest.mark.parametrize("command", [*UNSEEN.values(), "ln src/a.txt node_modules/t && echo x >> node_modules/t"])
+def test_a_file_that_was_written_by_another_name_is_taken_back(tmp_path: Path, command: str) -> None:
+    for folder in ("src", "node_modules"):
+        (tmp_path / folder).mkdir()
+    file = tmp_path / "src/a.txt"
+    file.write_text("a\n")
+    for _ in range(2):
+        bash(tmp_path, "true")
+    done = bash(tmp_path, f"{command}; rm -f node_modules/t")
+    assert file.read_text() == "a\nx\n"
+    if command in UNSEEN.values():
+        assert "src/a.txt" in done["changed"]
+    # Of a name in a folder that is not looked into nothing is told: the next look at the record finds what it wrote.
+    assert call("file-system/undo", tmp_path)["success"]
+    assert file.read_text() == "a\n"
+    assert call("file-system/undo", tmp_path, list=True)["entries"][-1]["tool"] == "rye/bash/bash"

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 import rye
+from rye.call.context import Cancellation
+from rye.process import jobs
 from support.machine import needs_bubblewrap
-from support.shell_calls import bash, call, job, record, set_sandbox, sleepers, started
+from support.shell_calls import bash, call, handed_on, job, record, set_sandbox, sleepers, started
 from support.waiting import PATIENCE, until
 
 
@@ -143,6 +147,74 @@ def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode
     assert job(project, "wait", job_id, timeout=PATIENCE)["status"] == "lost"
     assert job(project, "end", job_id)["success"]
     assert until(lambda: not sleepers(number))
+
+
+def test_a_models_command_goes_on_as_a_job_after_its_timeout(project, mode):
+    (project / "old.txt").write_text("old\n")
+    bash(project, "true")
+    command = """
+        echo before; echo warned >&2; until [ -e go ]; do sleep 0.02; done
+        echo new > new.txt; rm old.txt; echo after; echo late >&2; exit 5"""
+    answer, job_id = handed_on(project, command, 0.5)
+    data = answer["data"]
+    assert (answer["status"], data["status"], data["timed_out"], data["exit_code"]) == ("success", "running", True, None)
+    waits, ends = (f'job(action="{action}", job_id="{job_id}")' for action in ("wait", "end"))
+    told = f"still running after 0.5 s; it goes on as a job (1 h at most): {waits} shows what it prints now, {ends} ends it"
+    assert (data["stderr"], data["output"]) == ("warned\n", f"before\n[{told}]")
+    assert job(project, "list")["jobs"][0]["command"] == command
+    assert job(project, "write", job_id, data="x")["code"] == "stdin_closed"
+    (project / "go").touch()
+    data = job(project, "wait", job_id, timeout=PATIENCE)
+    assert (data["status"], data["why"], data["exit_code"]) == ("ended", "exited", 5)
+    assert sorted(data["output"].split()) == ["after", "late"]
+    assert {"new.txt", "old.txt"} <= {*data["changed"]}
+    assert rye.execute("rye/file-system/undo", {"entry_id": data["change_id"]}, project_path=project)["status"] == "success"
+    assert sorted(path.name for path in project.glob("*.txt")) == ["old.txt"]
+
+
+def test_such_a_job_lives_on_without_who_ran_it_and_ends_whole(project, mode, number):
+    script = """if 1:
+        import sys, rye
+        answer = rye.toolset(sys.argv[1]).call("bash", {"command": sys.argv[2], "timeout": 0.3})
+        print(answer, flush=True)
+        sys.stdin.read()"""
+    words = [sys.executable, "-c", script, project, f"echo up; (setsid sleep {number} &); sleep {number}"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        first, told = starter.stdout.readline(), starter.stdout.readline()
+        starter.kill()
+    job_id = re.search("[0-9a-f]{16}", told)[0]
+    assert (first, len(sleepers(number)), job(project, "read", job_id)["status"]) == ("up\n", 2, "running")
+    assert (job(project, "end", job_id)["why"], sleepers(number)) == ("ended", [])
+
+
+def test_a_cancelled_call_ends_and_what_cannot_become_a_job_does(project, monkeypatch, number):
+    cancellation = Cancellation()
+    threading.Timer(0.5, cancellation.cancel).start()
+    assert handed_on(project, f"sleep {number}", 60, cancellation)[0]["code"] == "cancelled"
+    monkeypatch.setattr(jobs, "MAX_RUNNING", 0)
+    answer, job_id = handed_on(project, f"echo up; sleep {number}", 0.5)
+    assert (answer["data"]["code"], job_id, sleepers(number)) == ("timed_out", None, [])
+    assert answer["data"]["output"].startswith("up\n[timed out after")
+    assert job(project, "list")["jobs"] == []
+
+
+@needs_bubblewrap
+def test_such_a_job_is_as_confined_as_one(project):
+    """A protected name that was not there, and a covered file that the user's git exchanged before the job began."""
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    command = """until [ -e go ]; do sleep 0.02; done; mkdir .vscode; echo x > .vscode/tasks.json
+        echo '[core] fsmonitor = evil' >> .git/config; echo tried; until [ -e end ]; do sleep 0.02; done"""
+    git = ["git", "config", "user.name", "someone"]
+    threading.Timer(0.4, subprocess.run, [git], {"cwd": project, "check": True}).start()
+    _, job_id = handed_on(project, command, 1.5)
+    (project / "go").touch()
+    assert until(lambda: "tried" in job(project, "read", job_id)["output"])
+    assert until(lambda: not (project / ".vscode").exists()), "while it runs"
+    assert "evil" not in (project / ".git/config").read_text()
+    (project / "end").touch()
+    data = job(project, "wait", job_id, timeout=PATIENCE)
+    assert [one["path"] for one in data["set_aside"]] == [".vscode"]
+    assert "someone" in (project / ".git/config").read_text()
 
 
 @needs_bubblewrap

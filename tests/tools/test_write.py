@@ -71,8 +71,14 @@ def test_the_same_content_again_is_no_change(project):
 def test_the_mode_is_kept(project, mode):
     (project / "f.sh").write_bytes(b"a\n")
     (project / "f.sh").chmod(mode)
-    done("write", project, file_path="f.sh", content="b\n")
+    answers = [
+        done("write", project, file_path="f.sh", content="b\n")["output"],
+        done("edit_lines", project, file_path="f.sh", changes=[{"line_id": ids(project, "f.sh")[0], "new_content": "c"}])[
+            "output"
+        ],
+    ]
     assert (project / "f.sh").stat().st_mode & 0o7777 == mode
+    assert ["f.sh has no write permission" in one for one in answers] == [mode == 0o444] * 2
 
 
 def test_a_link_inside_the_project_stays_a_link(project):

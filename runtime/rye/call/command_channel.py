@@ -175,6 +175,14 @@ def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> d
     return answer
 
 
+def is_over(project_path: str) -> bool:
+    """Tell whether nobody serves this command, which is a background job then, or has become one."""
+    variable = os.environ[VARIABLE]
+    fd = _inherited(variable, project_path)
+    # Of no event: that the other end was closed is told all the same.
+    return variable == NONE or (fd is not None and ready(fd, 0, 0.0))
+
+
 def _inherited(variable: str, project_path: str) -> int | None:
     """Return the channel's descriptor, if this process has it: a program between may have closed it."""
     number, _, rest = variable.partition(":")

@@ -115,7 +115,7 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
     if asked:
         return asked
     response = answer(call, _run_tool)
-    if os.environ[command_channel.VARIABLE] == command_channel.NONE and call.item_id.startswith(command_channel.SERVED):
+    if call.item_id.startswith(command_channel.SERVED) and command_channel.is_over(call.project_path):
         response["warnings"] = [*response.get("warnings", ()), _IN_A_JOB]
     return response
 
@@ -240,7 +240,8 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
-    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters)
+    offered = ready.tool.offered if call.options.agent_defaults else None
+    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters, offered)
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
     for path in ready.checker.paths(parameters):
         workspace.check(path)
@@ -473,13 +474,8 @@ def _late(limit: Deadline) -> dict[str, Any]:
 
 def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     try:
-        data = run()
-        if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        # Here, in the thread of the tool: what is no JSON is the fault of the tool, and counts against its time.
-        rest = {name: value for name, value in data.items() if not _is_plain(name, value)}
-        if rest:
-            json.dumps(rest, allow_nan=False)
+        # Checked here, in the thread of the tool: it counts against its time.
+        data = run_code.checked(run(), tool.id)
     except RyeError as err:
         return failure(err)
     except MemoryError:
@@ -495,8 +491,3 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
 
         return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)), _LOG)
     return data
-
-
-def _is_plain(name: object, value: object) -> bool:
-    """True for scalars: they are always JSON, so that a long text need not be serialised to check it."""
-    return type(name) is str and (value is None or type(value) in (str, int, bool))

@@ -5,6 +5,7 @@ This is the only module that compiles or executes code.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -80,6 +81,31 @@ def _module(code: CodeType, item_id: str, digest: str, folder: str) -> ModuleTyp
     sys.modules[module.__name__] = module
     exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
     return module
+
+
+def checked(answer: Any, item_id: str) -> dict[str, Any]:
+    """Return what a tool returned, if it is a result.
+
+    Raises:
+        ItemError: `bad_tool_result`: it is no dict, says neither `success` nor `error`, or is no JSON.
+    """
+    if not isinstance(answer, dict):
+        wrong = f"{type(answer).__name__}, not a dict"
+    elif not answer.keys() & {"success", "error"}:
+        wrong = "a dict without success"
+    else:
+        try:
+            # A long text need not be serialised to be checked.
+            json.dumps({name: value for name, value in answer.items() if not _is_plain(name, value)}, allow_nan=False)
+            return answer
+        except (TypeError, ValueError, RecursionError) as err:
+            wrong = f"a dict that is no JSON ({type(err).__name__}: {err})"
+    hint = 'Let it return {"success": True, "output": text}, or {"success": False, "error": text}, and sign it again.'
+    raise ItemError("bad_tool_result", f"The function of {item_id} returned {wrong}.", hint)
+
+
+def _is_plain(name: object, value: object) -> bool:
+    return type(name) is str and (value is None or type(value) in (str, int, bool))
 
 
 class Crashed(Exception):  # noqa: N818 - it says what happened to the tool

@@ -91,7 +91,7 @@ def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> 
             raise _refusal(problems)
         if order.dry_run:
             return _result(batch, works, problems, "dry_run")
-        record = _record(batch, works)
+        record = _record(batch, works, order.active)
         # Stored before it is applied, so that `get_patch_change` can answer for a call that never returned.
         patch_store.keep(ws, record)
         if not order.apply:
@@ -128,7 +128,7 @@ def _refusal(problems: Problems) -> EditError:
     )
 
 
-def _record(batch: Batch, works: Sequence[Worked]) -> dict[str, Any]:
+def _record(batch: Batch, works: Sequence[Worked], active: Active) -> dict[str, Any]:
     return {
         "batchId": batch.id,
         "time": time.time(),
@@ -136,6 +136,8 @@ def _record(batch: Batch, works: Sequence[Worked]) -> dict[str, Any]:
         "ids": batch.ids,
         "request": batch.request,
         "files": [{**described(work), "diff": work.diff} for work in works],
+        "active": active,
+        "disk": {work.path: work.before for work in works if work.source == "active"},
     }
 
 

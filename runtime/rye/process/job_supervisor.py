@@ -3,6 +3,7 @@
 Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `confined`, `folder`, `seconds`, `input`,
 `root`, `look`, `after`, `held`, `facts`), it detaches itself and answers `ok`, or an errno. It has inherited the descriptor in
 `held` and runs that command: the job lives as long as it does.
+A reaper whose command has reached its timeout becomes one, too (`take_over`): then `running` of the order says what runs.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
@@ -25,6 +26,7 @@ from rye.fs import atomic
 from rye.process import reaper
 from rye.process.mount_watch import MountWatch
 from rye.process.output_files import OutputFile
+from rye.sandbox import project_mounts
 from rye.sandbox.policy import Confined
 from rye.workspace import running_commands
 
@@ -80,13 +82,14 @@ class Supervisor:
         # Held open: the project may be renamed while the job runs, and another folder take its path.
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # Before the program starts: what is exchanged from now on counts.
-        self._mounts = MountWatch(self._confined.covered)
+        self._mounts = MountWatch(self._confined.covered, self._look[4] if self._look else {})
         # Before the program starts, so that none of its descendants can leave the tree.
         reaper.adopt_orphans()
         self._woken, self._waker = reaper.children_ended()
         self._listener = listening(self._dir)
         self._waiting_input = bytearray(order["input"], "latin-1")
-        self._input_open, self._close_input, self._output_open = True, False, True
+        self._input, self._input_open, self._close_input = -1, False, False
+        self._outputs: list[int] = []
         self._requests: dict[int, tuple[socket.socket, bytearray]] = {}
         self._waiting_clients: list[socket.socket] = []
         self._leader: int | None = None
@@ -105,14 +108,22 @@ class Supervisor:
         # Before the program starts: whenever this process is killed, what it started can be found by the record's mark.
         write_record(self._dir, self.record)
         try:
-            self._spawn()
+            if order["running"]:
+                self._leader, *self._outputs = order["running"]
+            else:
+                self._spawn()
+            self.record["leader"] = self._leader
+            with suppress(OSError):
+                write_record(self._dir, self.record)
         except OSError:
             self._withdraw()
             raise
 
     def _spawn(self) -> None:
         their_input, self._input = os.pipe()
-        self._output, their_output = os.pipe()
+        self._input_open = True
+        output, their_output = os.pipe()
+        self._outputs = [output]
         argv = [os.fsencode(word) for word in self._confined.argv]
         env = {os.fsencode(name): os.fsencode(value) for name, value in self._confined.env.items()}
         self._leader = reaper.spawn(
@@ -125,12 +136,9 @@ class Supervisor:
         # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
         os.close(their_input)
         os.close(their_output)
-        for fd in (self._input, self._output):
+        for fd in (self._input, output):
             # One loop serves everyone: neither a full input pipe nor an empty output pipe may block it.
             os.set_blocking(fd, False)
-        self.record["leader"] = self._leader
-        with suppress(OSError):
-            write_record(self._dir, self.record)
 
     def _withdraw(self) -> None:
         """Remove the record of a program that could not be started; its starter may be gone and cannot."""
@@ -147,8 +155,8 @@ class Supervisor:
             self._root,
             self._woken,
             self._waker,
-            self._input,
-            self._output,
+            *((self._input,) if self._input_open else ()),
+            *self._outputs,
             self._listener.fileno(),
             stored,
             self._held,
@@ -163,10 +171,12 @@ class Supervisor:
             # Before all else: from this moment the job can write the uncovered file.
             if (lost := self._mounts.lost()) and not self._cover_again():
                 return self._end_unprotected(lost)
+            # Names that nothing covers. A command has none of them for longer than that.
+            self._set_aside += project_mounts.set_aside(self._root, self._confined.absent)
             if self._leader is None:
                 exited_at = exited_at or time.monotonic()
                 # A program that has left others behind still is a job, as long as they live.
-                drained = not self._output_open or time.monotonic() - exited_at >= _DRAIN
+                drained = not self._outputs or time.monotonic() - exited_at >= _DRAIN
                 if drained and not reaper.descendants(os.getpid()):
                     return self._finish("exited", 0)
             if self._end is not None and time.monotonic() >= self._end:
@@ -176,11 +186,10 @@ class Supervisor:
         if exited_at is not None:
             # Orphans of the program report nothing when they end, so they are looked for at intervals.
             return _DRAIN / 2 if time.monotonic() - exited_at < 2 * _DRAIN else _LOOK
-        if self._end is None:
-            return self._mounts.seconds
-        seconds_left: float = max(0.0, self._end - time.monotonic())
         # Without inotify the names are compared at intervals, so no wait may be longer than one.
-        return seconds_left if self._mounts.seconds is None else min(seconds_left, self._mounts.seconds)
+        waits = [self._mounts.seconds, _LOOK if self._confined.absent else None]
+        waits += [None if self._end is None else max(0.0, self._end - time.monotonic())]
+        return min((one for one in waits if one is not None), default=None)
 
     def _cover_again(self) -> bool:
         """Cover the files that have taken covered names, and look at them; tell whether that was done."""
@@ -225,13 +234,13 @@ class Supervisor:
         for fd in (self._listener.fileno(), self._woken, *self._requests):
             poll.register(fd, select.POLLIN)
         self._mounts.register(poll)
-        if self._output_open:
-            poll.register(self._output, select.POLLIN)
+        for fd in self._outputs:
+            poll.register(fd, select.POLLIN)
         if self._input_open and self._waiting_input:
             poll.register(self._input, select.POLLOUT)
         for fd, _ in poll.poll(None if seconds is None else seconds * 1_000):
-            if fd == self._output:
-                self._read()
+            if fd in self._outputs:
+                self._read(fd)
             elif fd == self._input:
                 self._feed()
             elif fd == self._woken:
@@ -255,13 +264,15 @@ class Supervisor:
             self.end("ended")
             sys.exit(0)
 
-    def _read(self) -> None:
+    def _read(self, fd: int) -> None:
         try:
-            block = os.read(self._output, _BLOCK)
+            block = os.read(fd, _BLOCK)
         except BlockingIOError:
             return
         # An empty read: every writer has closed the pipe.
-        self._output_open = bool(block)
+        if not block:
+            self._outputs.remove(fd)
+            os.close(fd)
         try:
             if self._stored is not None:
                 self._stored.write(block)
@@ -361,10 +372,11 @@ class Supervisor:
 
     def _finish(self, why: str, survivors: int) -> None:
         end = time.monotonic() + _DRAIN
-        poll = select.poll()
-        poll.register(self._output, select.POLLIN)
-        while self._output_open and poll.poll(0) and time.monotonic() < end:
-            self._read()
+        for fd in list(self._outputs):
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            while fd in self._outputs and poll.poll(0) and time.monotonic() < end:
+                self._read(fd)
         # Before the record says that it is over: who reads that must not find the names that were made for the sandbox.
         with suppress(OSError):
             self.record["set_aside"] = [*self._set_aside, *_end(self._confined, self._look, self._root)]
@@ -415,6 +427,25 @@ def _answer(client: socket.socket, answer: dict[str, Any]) -> None:
     with suppress(OSError):
         client.sendall(json.dumps(answer).encode() + b"\n")
     client.close()
+
+
+def take_over(order: str, leader: int) -> Supervisor:
+    """Return the supervisor of a command that this process runs already, to be run. Raises OSError: it cannot be one.
+
+    Args:
+        order: the path of the file with the order, which goes.
+        leader: the process that was started.
+    """
+    with open(order, "rb") as file:
+        found = json.load(file)
+    os.unlink(order)
+    os.environ["USER_SPACE"] = found["user_space"]
+    job = Supervisor({**found, "running": [leader, *found["running"]]})
+    import signal
+
+    # What has ended before the supervisor listened is looked for as well.
+    os.kill(os.getpid(), signal.SIGCHLD)
+    return job
 
 
 def main() -> None:

@@ -22,8 +22,9 @@ from typing import Any
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
+from rye.fs import atomic
 from rye.plain_class import as_dict, changed
-from rye.process import job_supervisor, output_files, run
+from rye.process import job_supervisor, output_files, reapers, run
 from rye.process.autorun.command_check import Look
 from rye.process.child import name_of_fd
 from rye.sandbox.sandbox import Confined
@@ -57,6 +58,7 @@ def start(
     look: Look | None = None,
     after: Sequence[str] = (),
     token: str = "",
+    running: tuple[run.Tree, Sequence[int]] | None = None,
 ) -> str:
     """Start a job and return its ID; the running command, and what was made for its sandbox, is its supervisor's from then on.
 
@@ -70,6 +72,8 @@ def start(
         look: the look at repositories that its supervisor makes when it is over.
         after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
         token: names the running command; where there is none, one is begun. It is over where the job could not be started.
+        running: a command that runs already, with the descriptors of its output: it becomes the job, and lives on as it was
+            where that fails.
 
     Raises:
         RyeError: `too_many_jobs`, `job_not_started`.
@@ -78,39 +82,45 @@ def start(
     # Before the count: old jobs would otherwise use up the bound on output of the new one.
     _prune(root)
     found = records(root)
-    running = sum(one["status"] == "running" for one in found)
-    if running >= MAX_RUNNING:
-        raise RyeError("too_many_jobs", f"{running} jobs are running already.", 'End some: job(action="list") shows them.')
-    job_id, mark = output_files.new_id(), os.urandom(8).hex()
+    count = sum(one["status"] == "running" for one in found)
+    if count >= MAX_RUNNING:
+        raise RyeError("too_many_jobs", f"{count} jobs are running already.", 'End some: job(action="list") shows them.')
+    job_id, mark = output_files.new_id(), running[0].mark if running else os.urandom(8).hex()
     output = _output_limit(root, found)
     home = folder / job_id
     try:
         token = token or running_commands.begin(root)
         held = running_commands.handle(token)
+        reapers.drop(confined.groups)
         # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
         home.mkdir(mode=0o700)
-        answered = _launch(
-            (*confined.fds, held[1]),
-            cwd_fd,
-            {
-                "confined": as_dict(changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1)),
-                "folder": str(home),
-                "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
-                "seconds": seconds,
-                "look": look,
-                "after": list(after),
-                "held": held,
-                # JSON holds no bytes; latin-1 maps each byte to one character and back.
-                "input": first_input.decode("latin-1"),
-                "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
-            },
-        )
+        order = {
+            "confined": as_dict(changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1)),
+            "folder": str(home),
+            "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
+            "seconds": seconds,
+            "look": look,
+            "after": list(after),
+            "held": held,
+            # JSON holds no bytes; latin-1 maps each byte to one character and back.
+            "input": first_input.decode("latin-1"),
+            "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
+            "running": list(running[1]) if running else [],
+            "user_space": str(user_dirs.user_space()),
+        }
+        if running:
+            # In a file: the reaper of a command that hinders it would not read a long order.
+            atomic.write(home / "order", json.dumps(order).encode(), 0o600, durably=False)
+            answered = running[0].hand_on(str(home / "order"))
+        else:
+            answered = _launch((*confined.fds, held[1]), cwd_fd, order)
     except OSError as err:
         answered = str(err.errno)
     if answered == "ok":
         running_commands.pass_on(token)
         return job_id
-    running_commands.end(token)
+    if running is None:
+        running_commands.end(token)
     shutil.rmtree(home, ignore_errors=True)
     why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
     raise RyeError(
@@ -119,7 +129,7 @@ def start(
 
 
 def _launch(fds: Sequence[int], cwd_fd: int, order: Record) -> str:
-    env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
+    env = {**reapers.environment(), "USER_SPACE": str(user_dirs.user_space())}
     result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
         input=json.dumps(order).encode(),

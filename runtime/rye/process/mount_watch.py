@@ -14,7 +14,7 @@ import os
 import select
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -46,10 +46,10 @@ class MountWatch:
         fd: readable when one of the folders changed; -1 where the kernel cannot tell: then `seconds` says how often to look.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        """Watch the folders of these absolute paths."""
+    def __init__(self, paths: Sequence[str], before: Mapping[str, Sequence[int]]) -> None:
+        """Watch the folders of these absolute paths; `before` has the device and inode of some when they were covered."""
         self.fd = _watch({os.path.dirname(path) for path in paths}) if paths else -1
-        self._known = {path: _identity(path) for path in paths}
+        self._known = {path: (before[path][0], before[path][1]) if path in before else _identity(path) for path in paths}
         # Held: a freed inode's number could be the next file's.
         self._held = [fd for path in paths if (fd := _held(path)) >= 0]
         self.seconds = _SECONDS if paths and self.fd < 0 else None

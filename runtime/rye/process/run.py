@@ -10,23 +10,21 @@ environment are ended.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from rye.call import context
 from rye.errors import RyeError
 from rye.plain_class import Record
-from rye.process import reaper, terminal_text
-from rye.process.child import name_of_fd
+from rye.process import reaper, reapers, terminal_text
 from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
 
@@ -84,14 +82,13 @@ RUN_VARIABLE = "RYE_RUN"
 DRAIN = 0.2
 """After the command itself has ended, its output is waited for so long (seconds)."""
 
-# Behind the standard library on the path, so that no module beside it stands in for one of its own.
-_REAPER = "import sys; sys.path.append(sys.argv.pop(1)); import reaper; reaper.run()"
-_REAPER_FOLDER = str(Path(__file__).parent)
+_RUNTIME = str(Path(__file__).parents[2])
+_HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
-_REAPER_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 Streams = tuple[int, int, int]
+HandOn = Callable[["Tree", Sequence[int]], bool]
 
 
 class Outcome(Record):
@@ -100,7 +97,7 @@ class Outcome(Record):
     Attributes:
         exit_code: None when it was ended, or ended by a signal.
         signal: the signal's name, such as `SIGSEGV`, when one that is not ours ended it.
-        why: `exited`; `timed_out`, `cancelled`: it was ended.
+        why: `exited`; `timed_out`, `cancelled`: it was ended; `handed_on`: it goes on as a job.
         seconds: how long it took.
         stdout, stderr: what it printed.
         survivors: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
@@ -141,52 +138,39 @@ class Tree:
         exit_status: the program's wait status, once it ended.
         survivors: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
         ended: nothing more will come.
+        mark: the value of `RUN_VARIABLE` in its environment.
     """
 
-    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams) -> None:
+    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams, kept: Sequence[int] = ()) -> None:
         """Start `confined` in the directory that `cwd_fd` holds, with these descriptors as its standard streams.
+
+        The reaper keeps the descriptors `kept`, for a job (see `hand_on`).
 
         Raises:
             RyeError: `command_failed_to_start`.
         """
-        self._token = os.urandom(8).hex()
+        self.mark = os.urandom(8).hex()
+        self._job: int | None = None
         self.exit_status: int | None = None
         self.survivors: int | None = None
         self.ended = False
         self._errno = 0
         self._partial_line = b""
-        # Two pipes: closing the control end is an order too, so the tree ends even when this process is killed.
-        (reading, self._control), (self.status, writing) = pipes(2)
-        os.set_blocking(self.status, False)
         try:
-            self._reaper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _REAPER, _REAPER_FOLDER, str(reading), str(writing)],
-                cwd=name_of_fd(cwd_fd),
-                env=reaper_environment(),
-                # The sandbox's descriptors pass through the reaper, under the numbers that its command line names.
-                pass_fds=(reading, writing, *confined.fds),
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(self._control)
-            os.close(self.status)
-            raise
-        finally:
-            os.close(reading)
-            os.close(writing)
-        try:
-            # The kernel takes up to 15 ms for this, in which the reaper starts: it waits for its order.
-            for group in confined.groups:
-                reaper.join(os.fsencode(group), self._reaper.pid)
+            self._reaper = reapers.take(confined.groups)
         except OSError as err:
-            self.close()
             raise _not_started(err.errno or 0) from None
-        # A reaper that died already has said why on its status pipe, or by closing it.
-        with suppress(BrokenPipeError):
-            _write_all(self._control, order(confined, {**confined.env, RUN_VARIABLE: self._token}))
+        # Closing it is an order too, so the tree ends even when this process is killed.
+        self._line = self._reaper.line
+        self.status = self._line.fileno()
+        # A reaper that died already has said why, or nothing.
+        with suppress(ConnectionError):
+            # The sandbox's descriptors get the numbers that its command line names.
+            fds = [cwd_fd, *streams, *confined.fds, *kept]
+            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self.mark}, kept), fds)
+        self._line.setblocking(False)
+        # While the command runs.
+        reapers.prepare()
 
     def read_status(self) -> None:
         """Take in what the reaper reported; never waits."""
@@ -195,6 +179,8 @@ class Tree:
                 block = os.read(self.status, 4_096)
             except BlockingIOError:
                 return
+            except ConnectionError:
+                block = b""
             self.ended = not block
             # A read may end inside a line; the rest comes with the next block.
             *lines, self._partial_line = (self._partial_line + block).split(b"\n")
@@ -210,6 +196,8 @@ class Tree:
             self.ended = True
         elif kind == b"failed":
             self._errno = number
+        elif kind == b"job":
+            self._job = number
 
     def failure(self) -> RyeError | None:
         """Return why the program could not be started, if so."""
@@ -220,21 +208,27 @@ class Tree:
     def end(self) -> None:
         """Have the whole tree ended; `read_status` notes when that is done."""
         with suppress(OSError):
-            os.write(self._control, b"x")
+            self._line.send(b"x")
+
+    def hand_on(self, order: str) -> str:
+        """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno."""
+        with suppress(OSError):
+            self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
+        poll, end = select.poll(), time.monotonic() + _HAND_ON_SECONDS
+        poll.register(self.status, select.POLLIN)
+        while self._job is None and not self.ended and poll.poll(max(0.0, end - time.monotonic()) * 1_000):
+            self.read_status()
+        return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
     def close(self) -> None:
-        """End what still runs, without asking; the reaper is gone when this returns."""
-        os.close(self._control)
-        with suppress(subprocess.TimeoutExpired):
-            # The closed control pipe is the order to end; killed, the reaper could no longer end what left the tree.
-            self._reaper.wait(0.3)
-        if self._reaper.returncode is None:
-            self._reaper.kill()
-            self._reaper.wait()
+        """End what still runs, without asking; the reaper is gone when this returns, or is a job's supervisor."""
+        if self._job == 0:
+            self._line.close()
+            return
+        self._reaper.close()
         # The reaper gave no count, so it was killed: search for survivors by the run's variable.
         if self.survivors is None:
-            end_marked(self._token)
-        os.close(self.status)
+            end_marked(self.mark)
 
 
 def _not_started(number: int) -> RyeError:
@@ -245,24 +239,13 @@ def _not_started(number: int) -> RyeError:
     )
 
 
-def order(confined: Confined, env: dict[str, str]) -> bytes:
-    """Return the order that starts a program with this environment; see `rye.process.reaper`."""
+def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = ()) -> bytes:
+    """Return the order that starts a program with this environment; see `rye.process.reaper`, which keeps `kept`."""
     strings = [os.fsencode(one) for one in (*confined.argv, *(f"{name}={value}" for name, value in env.items()))]
-    counts = f"{len(confined.argv)} {len(env)} {int(confined.scoped)}\n".encode()
+    numbers = len(confined.argv), len(env), int(confined.scoped), len(kept), *confined.fds, *kept
+    counts = " ".join(map(str, numbers)).encode() + b"\n"
     body = counts + b"".join(text + b"\0" for text in strings)
     return f"{len(body)}\n".encode() + body
-
-
-def reaper_environment() -> dict[str, str]:
-    """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
-    return {"PATH": os.defpath, **{name: os.environ[name] for name in _REAPER_VARIABLES if name in os.environ}}
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        # A pipe holds 64 KB, an environment may be larger: a write may take only a part.
-        view = view[os.write(fd, view) :]
 
 
 def end_marked(token: str) -> int:
@@ -325,8 +308,13 @@ def run(
     stdin: bytes = b"",
     stdout: Capture | None = None,
     stderr: Capture | None = None,
+    held: int = -1,
+    hand_on: HandOn | None = None,
 ) -> Outcome:
     """Run a command to its end, at most for `seconds`, or until the call is given up; its whole tree is ended then.
+
+    After `seconds` it goes on as a job where `hand_on` returns true, which is called with the tree and the descriptors of its
+    output; `held` is the descriptor by which the running command is known (`rye.workspace.running_commands`).
 
     What it prints goes into the captures, and in pieces to the caller (`output.report`). Once the command itself has ended,
     what it left behind has 0.2 s to let go of the output, and is ended.
@@ -342,7 +330,8 @@ def run(
         close_all((out_read, out_write, err_read, err_write))
         raise
     try:
-        tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write))
+        kept = () if hand_on is None else (out_read, err_read, held)
+        tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write), kept)
     except BaseException:
         os.close(out_read)
         os.close(err_read)
@@ -352,14 +341,16 @@ def run(
         for fd in (input_fd, out_write, err_write):
             os.close(fd)
     try:
-        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True)
+        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True, hand_on=hand_on)
     finally:
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
 
 
-def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False) -> Outcome:
+def watch(
+    tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False, hand_on: HandOn | None = None
+) -> Outcome:
     """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
 
     The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, nothing is waited
@@ -368,7 +359,7 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bo
     # After the tree: without one there is nothing to wake.
     wake = Wake()
     try:
-        return _Watch(tree, wake.fd, pipes, seconds, keep_all=keep_all).outcome(*pipes.values())
+        return _Watch(tree, wake.fd, pipes, seconds, keep_all, hand_on).outcome(*pipes.values())
     finally:
         wake.close()
         for capture in pipes.values():
@@ -378,8 +369,10 @@ def watch(tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bo
 class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
-    def __init__(self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, *, keep_all: bool) -> None:
-        self._keep_all = keep_all
+    def __init__(
+        self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, keep_all: bool, hand_on: HandOn | None
+    ) -> None:
+        self._keep_all, self._hand_on = keep_all, hand_on
         self._tree, self._wake, self._pipes = tree, wake, pipes
         self._started = time.monotonic()
         self._end = self._started + seconds
@@ -458,6 +451,10 @@ class _Watch:
             if not self._open or now >= self._drained_at:
                 self._give_up("exited")
         elif now >= self._end:
+            # Its output is the job's from now on.
+            if self._hand_on is not None and self._hand_on(self._tree, self._open):
+                self.why, self._open = "handed_on", []
+                return True
             self._give_up("timed_out")
         return False
 

@@ -17,7 +17,7 @@ import rye
 from rye.call.command_channel import VARIABLE, CommandChannel
 from support.calling import call, done, rows
 from support.machine import WHY_NO_BUBBLEWRAP
-from support.shell_calls import job, started
+from support.shell_calls import handed_on, job, started
 
 RT = f"env PYTHONPATH={shlex.quote(str(Path(rye.__file__).parents[1]))} {shlex.quote(sys.executable)} -m rye.cli.rt.main"
 
@@ -174,8 +174,10 @@ def test_only_pipes_are_written_to(tmp_path):
     assert victim.read_bytes() == b"mine"
 
 
-def test_in_a_background_job_nobody_serves_it_and_it_says_so(file):
-    job_id = started(file, f"{RT} open a.txt; echo new | {RT} insert a.txt 1")
+@pytest.mark.parametrize("begun", ["as one", "as a model's command"])
+def test_in_a_background_job_nobody_serves_it_and_it_says_so(file, begun):
+    command = f"{RT} open a.txt; echo new | {RT} insert a.txt 1"
+    job_id = started(file, command) if begun == "as one" else handed_on(file, f"sleep 1; {command}", 0.2)[1]
     data = job(file, "wait", job_id, timeout=120)
     assert data["output"].count("This runs in a background job") == 2, data
     assert "edits are recorded as changes of the job" in data["output"]

@@ -22,6 +22,8 @@ from rye.sandbox.sandbox import Confined
 from support.commands import NONE, alive, confined, gone, held, run, text
 from support.waiting import PATIENCE
 
+PATHS = [os.path.dirname(os.path.dirname(module.__file__)) for module in (support, rye)]
+
 
 @pytest.fixture
 def number():
@@ -51,6 +53,19 @@ def test_there_is_no_terminal_and_no_descriptor_of_ours(tmp_path):
     assert lines[:4] == ["not", "a", "tty", "none"]
     assert lines[4:-2] == ["0", "1", "2", "3"], "3 is what ls reads"
     assert lines[-1] == lines[-2], "a session of its own"
+
+
+def test_what_this_process_lets_its_children_inherit_is_no_commands(tmp_path):
+    # In a process of its own: who starts reapers is started with the first command.
+    body = """
+import os, sys
+sys.path[:0] = sys.argv[1:3]
+from support.commands import run, text
+for fd in (9, 40): os.dup2(1, fd, inheritable=True)
+print(text(run("ls /proc/self/fd", "/").stdout))
+"""
+    done = subprocess.run([sys.executable, "-c", body, *PATHS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "1", "2", "3"]
 
 
 def test_signals_are_as_a_program_expects_them(tmp_path):
@@ -201,12 +216,13 @@ def test_a_watcher_that_fails_leaves_nothing(tmp_path, number):
 
 def test_no_descriptor_is_left(tmp_path):
     run("true", tmp_path)
-    before = sorted(os.listdir("/proc/self/fd"))
+    # With that of the reaper that waits for the next command.
+    before = len(os.listdir("/proc/self/fd"))
     for command in ("true", "sleep 9", "kill -9 $PPID", "seq 100000"):
         run(command, tmp_path, 0.3)
     with held(tmp_path) as fd, pytest.raises(RyeError):
         process_run.run(Confined(["/no/such"], {}, (), NONE), fd, 1)
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_children_of_this_process_are_none_of_its_business(tmp_path):
@@ -239,9 +255,8 @@ run(sys.argv[1], "/", 60)
 
 @pytest.mark.parametrize("way", ["KILL", "TERM", "INT"])
 def test_when_the_server_is_killed_its_commands_end(number, way):
-    here, runtime = os.path.dirname(os.path.dirname(support.__file__)), os.path.dirname(os.path.dirname(rye.__file__))
     command = f"(setsid sleep {number} &) ; sleep {number}"
-    with subprocess.Popen([sys.executable, "-c", SERVER, command, here, runtime], stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen([sys.executable, "-c", SERVER, command, *PATHS], stderr=subprocess.DEVNULL) as server:
         while len(alive(number)) < 2:
             time.sleep(0.01)
         subprocess.run(["kill", f"-{way}", str(server.pid)], check=True)
@@ -268,5 +283,5 @@ def test_a_program_is_started_by_its_order_alone():
     from rye.process import reaper
 
     argv, env = ["/bin/x", "", "a b\n", "\udcff"], {"A": "", "B": "c=d"}
-    body = process_run.order(Confined(argv, {}, (), {}, scoped=True), env).partition(b"\n")[2]
-    assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True)
+    body = process_run.order(Confined(argv, {}, (7, 9), {}, scoped=True), env, [8]).partition(b"\n")[2]
+    assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True, [7, 9], [8])

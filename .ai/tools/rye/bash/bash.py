@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T09:33:03Z:b88a402842b2e9b26af5d345b6ca3b83acb62cc045e6351b5b0d1dafc61759cd:FzuPxCpBp-yXf0lSKUYoCpoH0mndbRmFtOBNAQE-4viwh4tgs5MCchl90MPOy2GRi64mEJYwRm08cGXaqmCZCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:53Z:3c78dea9fff752260a26412e32a0518f155d365b1401856f0dd9a4c4d86b34dc:Y8zbeUKQKacajmxMXXxJ-2hft1pgvHzo8t8nTXYsnTUV692ZOtRCXEIvMpy7_FST_nIkyIIoJsE_nnMa19jkDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -6,7 +6,7 @@ stdin. timeout in seconds (default 120, at most 600). background=true returns a 
 Does not: keep a directory or variables from call to call; leave anything running (background=true does); write outside the
 project where the sandbox holds.
 Side effects: those of the command; what it changes in the project is recorded, so that undo takes it back. On timeout or
-cancellation it ends with all that it started; what it printed is returned.
+cancellation it ends with all that it started; what it printed is returned. For a model it goes on as a job after its timeout.
 Returns: output (stdout), stderr, exit_code, truncated, duration_ms, timed_out, sandbox (what holds and what does not). success
 means exit code 0; else error says what happened. Escape codes are removed. Over 50 KB the beginning and the end are shown, and
 a [tool_result: …] line names the job call that reads the rest.
@@ -22,16 +22,16 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rye.call import profile
+from rye.call import context, profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import command_budget, deadline
 from rye.call.host import ask
 from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import file_history, tree_changes
+from rye.journal import recorded_command, tree_changes
 from rye.plain_class import changed
-from rye.process import guarded_run, job_report, jobs, output_files, run, terminal_text
+from rye.process import job_report, output_files, run, terminal_text
 from rye.process.autorun import git_settings
 from rye.process.output_files import Capture
 from rye.process.sandbox_hints import LeftFiles, explained
@@ -41,9 +41,12 @@ from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from rye.journal.recorded_command import Command
 
     _Confined = sandbox.Confined
-    _Start = Callable[[_Confined], dict[str, Any]]
+    _Start = Callable[[Command], dict[str, Any]]
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -55,7 +58,7 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 615
 __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
-__agent_description__ = """Run a shell command in the project, sandboxed; nothing of it outlives the call.
+__agent_description__ = """Run a shell command in the project, sandboxed; after timeout it goes on as a job.
 Requires: command; each is a new shell without a terminal.
 Does not: keep cd or variables; write outside the project where the sandbox holds.
 Side effects: the command's.
@@ -109,6 +112,8 @@ CONFIG_SCHEMA = {
 }
 
 _DEFAULT_SECONDS, _MAX_SECONDS = 120.0, 600.0
+# So much of the call's own time must be left to make a job of the command.
+_TO_HAND_ON = 8.0
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -162,7 +167,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         with LeftFiles(_shell(), params["command"], ws.real) as left_files:
             for _ in range(_TRIES):
                 with _channel(ws.real) as channel:
-                    start = functools.partial(_run, ws.fd, left_files.fds, channel, cwd_fd, seconds, input_bytes)
+                    start = functools.partial(_run, left_files.fds, channel, cwd_fd, seconds, input_bytes)
                     env = policy.env if channel is None else {**channel.environment, **policy.env}
                     result = _recorded(ws, changed(policy, env=env), settings.mode, left_files, params["command"], start)
                 # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
@@ -175,16 +180,14 @@ def _recorded(
     ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left_files: LeftFiles, command: str, start: _Start
 ) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
-    with running_commands.running(ws.fd) as token:
-        recording, guarded = _begun(ws, token, left_files.argv, policy, mode, command)
+    with _begun(ws, left_files.argv, policy, mode, command) as begun:
         try:
-            result = start(guarded.confined)
+            result = start(begun)
         finally:
-            guarded.confined.close()
-            set_aside, moved = guarded.end(ws.fd)
-            recorded = tree_changes.end(ws, recording)
+            # A job's supervisor does this at its end.
+            recorded, set_aside, moved = (tree_changes.Recorded(), [], []) if begun.job_ids else begun.end()
     result |= tree_changes.fields(recorded)
-    return explained(result, ws.real, set_aside, moved, left_files.hint(guarded.confined.report))
+    return explained(result, ws.real, set_aside, moved, left_files.hint(begun.confined.report))
 
 
 def _as_job(
@@ -193,41 +196,28 @@ def _as_job(
     """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
-    # Once the job is started, its supervisor runs the command.
-    with running_commands.running(ws.fd) as token:
-        recording, guarded = _begun(ws, token, [_shell(), "-c", params["command"]], policy, mode, params["command"])
-        confined, after = guarded.confined, tree_changes.after_job(recording)
-        facts = {"command": params["command"], "working_dir": policy.cwd[len(ws.real) + 1 :] or ".", "sandbox": confined.report}
+    with _begun(ws, [_shell(), "-c", params["command"]], policy, mode, params["command"]) as begun:
         try:
-            seconds = params.get("timeout")
-            job_id = jobs.start(ws.fd, confined, cwd_fd, facts, seconds, input_bytes, guarded.look, after, token)
+            job_id = begun.become_job(cwd_fd, params.get("timeout"), input_bytes)
         except BaseException:
-            tree_changes.drop(ws, recording)
-            guarded.end(ws.fd)
+            begun.drop()
             raise
-        finally:
-            confined.close()
     waits = call_text("job", action="wait", job_id=job_id)
     return ok(
-        f"Started as job {job_id}. {waits} waits for its end and shows its output.", job_id=job_id, sandbox=confined.report
+        f"Started as job {job_id}. {waits} waits for its end and shows its output.",
+        job_id=job_id,
+        sandbox=begun.confined.report,
     )
 
 
 def _begun(
-    ws: Workspace, token: str, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
-) -> tuple[tree_changes.Recording, guarded_run.Guarded]:
-    """Begin the record of changes, then what guards the command."""
-    recording = tree_changes.begin(ws, token, __item_id__, command)
-
+    ws: Workspace, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
+) -> AbstractContextManager[Command]:
     def confine(token: str) -> _Confined:
         return sandbox.confine(argv, changed(policy, token=token), mode)
 
-    try:
-        ours = functools.partial(file_history.by_our_tools, ws)
-        return recording, guarded_run.begin(ws, token, confine, ours, mode, policy.required)
-    except BaseException:
-        tree_changes.drop(ws, recording)
-        raise
+    folder = policy.cwd[len(ws.real) + 1 :]
+    return recorded_command.begun(ws, __item_id__, command, folder, confine, mode, policy.required)
 
 
 @contextmanager
@@ -302,19 +292,19 @@ def _shell() -> str:
 
 
 def _run(
-    root: int,
-    fds: Sequence[int],
-    channel: CommandChannel | None,
-    cwd_fd: int,
-    seconds: float,
-    stdin: bytes,
-    confined: _Confined,
+    fds: Sequence[int], channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: bytes, command: Command
 ) -> dict[str, Any]:
+    confined = command.confined
     confined = changed(confined, fds=(*confined.fds, *fds, *(() if channel is None else (channel.fd,))))
-    stored = output_files.StoredOutputs(root)
+    stored = output_files.StoredOutputs(command.ws.fd)
+    goes_on = context.current().options.agent_defaults and command.token and seconds < deadline().remaining() - _TO_HAND_ON
+    job: dict[str, Any] = {}
+    if goes_on:
+        held = running_commands.handle(command.token)[1]
+        job = {"held": held, "hand_on": functools.partial(command.hand_on, cwd_fd)}
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
     try:
-        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr)
+        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr, **job)
     finally:
         # What a call of the command wrote later would come after the look.
         if channel is not None:
@@ -329,17 +319,28 @@ def _run(
         "exit_code": outcome.exit_code,
         "truncated": text_cut or errors_cut,
         "duration_ms": round(outcome.seconds * 1_000),
-        "timed_out": outcome.why == "timed_out",
+        "timed_out": outcome.why in ("timed_out", "handed_on"),
         "sandbox": confined.report,
         "total_bytes": stdout.total,
         "total_stderr_bytes": stderr.total,
     }
     result |= {"output_id": stored.id} if stdout.stored or stderr.stored else {}
     result |= {"signal": outcome.signal} if outcome.signal else {}
+    if command.job_ids:
+        result["output"] = job_report.with_line(text, _goes_on(command.job_ids[0], seconds))
+        return {"success": True, **result, "job_id": command.job_ids[0], "status": "running"}
     # None counts as well: the reaper was killed, so nobody knows.
     if outcome.survivors != 0:
         result["survivors"] = outcome.survivors
     return _judged(result, outcome, seconds, made=outcome.exit_code != 1 or confined.was_made())
+
+
+def _goes_on(job_id: str, seconds: float) -> str:
+    waits, ends = (call_text("job", action=action, job_id=job_id) for action in ("wait", "end"))
+    most = f"{recorded_command.JOB_SECONDS / 3600:g} h at most"
+    return (
+        f"[still running after {seconds:g} s; it goes on as a job ({most}): {waits} shows what it prints now, {ends} ends it]"
+    )
 
 
 def _paging(output_id: str, stream: str) -> Callable[[int], str]:
@@ -391,4 +392,4 @@ def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
     last = terminal_text.last("\n".join(printed.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
     message = f"Its last message: {last}" if last else "It printed nothing."
     hint = _HINTS.get(outcome.exit_code or 0)
-    return f"{message} {hint}" if hint else message
+    return f"{message.rstrip('.')}. {hint}" if hint else message

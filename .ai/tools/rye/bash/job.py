@@ -1,5 +1,5 @@
-# rye:signed:2026-11-23T09:32:28Z:f071b57f6324f755a9abfda8e33d41edd8dd311f82771b13926af3b5f12c7718:mqJ4S7THwnJjDtwtw7bHoAfoWENF5OD2eW1pZbol2UETSwL30d9qBFAjW88bOE-vEDTPe8GWDWRTXLZ4wjs1AQ==:b63173adc9f5699f
-"""Work with background jobs that bash started (background=true), and read on in output that bash cut.
+# rye:signed:2026-11-23T13:02:08Z:1546ee342d3a18cc2c39d2e1ef4ecbe3ba647cb6ee427a22c341e5fbbc8d67bc:C-f7f07sWdLarv7K5sbxd6x838FhFdQQi_YIGZy9T5BVMFHGbS4AMmntMxLQdCJ0aSgA9z0o1_qCJ97coH15AA==:b63173adc9f5699f
+"""Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
 Does not: start jobs; keep more of an output than its first and last 32 MB.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T08:46:34Z:f92c9c15773e74e5e87be4fa6132e6838d6830f9cceaf07aa0653d08c5d4cc0b:ngZF3rV5v3PA5_teS1_3ckkO26IPZzFb7i7AXwbnGAHZCqhTBeKbhr1OzisDRfcur0E4sldYnmJwYynpYxecBA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:06:35Z:a38202fb633abdc52893e613c5fac0f3e12903840f7db0ea82e712a1e355c04c:tXpcTII0bDS435uVgKC91aXGyLqXPx_iP6kmcTF0n7TsAcJBIe78zhSuXXbGfiqcH00nYK1DnDmSzIFHdMcvDA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -169,7 +169,14 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
         _Printer(search.page, context, form, one_file=search.tree.is_file),
         line_ids=form if form == "short" else form != "none",
     )
-    return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
+    return _answer(
+        search,
+        params,
+        search.matches,
+        end,
+        search.total,
+        f"matches in {search.file_count} file{'s' * (search.file_count != 1)}",
+    )
 
 
 class _Printer:

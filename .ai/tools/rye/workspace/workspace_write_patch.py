@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:37:08Z:d43c3dedc1caf47729a0b70af1ad97337f51ad8d21eadc74e22c50cee5ea2a50:wgOc1Ugs2gf7E83C1w_xWF7melOF9ePvFyuRzSuSPdsytNJmv_NdW_B4USHC6_LgtkQTBN7xs1NSIF1RtqycDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T12:26:48Z:7982708ca7441d5b4faaccfabce2bcac3f46359b5b16cc61ee665de7780cfd87:SlQHGIctIrmBHmisNCov4J_c1EFLUYcL7hw64BGRT4yqOubHxe_l7GixnUYwCI-92xEQr-VA4_DT8yxreWX_Cg==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -35,7 +35,8 @@ __envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
-# Only JSON types are fixed here: the tool reports all other problems in one answer.
+# Only JSON types are fixed here: the tool reports all other problems in one answer. What must be there stands beside `{}`, which
+# takes anything: models are offered it as required.
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -49,6 +50,7 @@ CONFIG_SCHEMA = {
             "description": "Required: one patch a file; each docPath at most once",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["docPath", "originalSha256", "changes"]}, {}],
                 "properties": {
                     "docPath": {
                         "type": "string",
@@ -72,8 +74,13 @@ CONFIG_SCHEMA = {
                         "description": "Required: changes by line of the original text, top to bottom, not overlapping",
                         "items": {
                             "type": "object",
+                            "anyOf": [{"required": ["operation"]}, {}],
                             "properties": {
-                                "operation": {"type": "string", "description": "Required: insert, replace or delete"},
+                                "operation": {
+                                    "type": "string",
+                                    "anyOf": [{"enum": ["insert", "replace", "delete"]}, {}],
+                                    "description": "Required: insert, replace or delete",
+                                },
                                 "changeKey": {"type": "string", "description": "Your short name for the change, echoed"},
                                 "changeId": {"type": "string", "description": "Assigned here; ignored in a request"},
                                 "description": {"type": "string", "description": "Why, in a short sentence; echoed"},
@@ -114,6 +121,7 @@ CONFIG_SCHEMA = {
             "description": "Files to create with the batch; folders are made",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["path", "content"]}, {}],
                 "properties": {
                     "path": {
                         "type": "string",
@@ -133,6 +141,7 @@ CONFIG_SCHEMA = {
             "description": "Files to delete with the batch",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["docPath", "originalSha256"]}, {}],
                 "properties": {
                     "docPath": {"type": "string", "description": "Required: the file, as above"},
                     "originalSha256": {"type": "string", "description": "Required: sha256 of its content"},
