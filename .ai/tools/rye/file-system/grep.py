@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:12:48Z:45fec33f909f7a3ec78d5981abac44738133634c227a83325c687eea57be11ca:k09cmRs-LnDAWGzoBRoPToIWnOagGzB1zYpeRuJ5-iQoq8tcpgEMdJkcNon87-DXCEXG2J5WSHBH9HM__WjLAA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:24:30Z:bb6af9daf51010b9a9c696cefdd66240d7d20c44057f93d6f35711cd4b5d9e9c:bA8qs17OeHD8F_kYsWQRTAthA3-ixd7niRlDRa0binloxSHEDWuBqxqrWsobGM4OJMHfBqg6oDHb38rdJWe1DA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
