@@ -2,7 +2,7 @@
 
     python benchmarks/speed.py [--rounds 9] [--only PART …] [--node-server PATH] [--json]
 
-Parts: `calls` (in this process), `mcp` (over stdio), `commands` (from the shell), `large` (a file of a million lines), `finding`
+Parts: `calls` (in this process), `mcp` (over stdio), `bash` (its price beside bubblewrap's), `commands` (from the shell), `large` (a file of a million lines), `finding`
 (a tree of 20,000 files), `folders` (new ones), `servers` (16 on one project).
 
 Each row has ours and what stands beside it: milliseconds elapsed and of processor, medians of the rounds, the two taking turns.
@@ -75,6 +75,7 @@ def nothing() -> str:
 
 server.run("stdio")
 """
+ALONE = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent"]
 Cost = tuple[float, float]
 
 
@@ -142,15 +143,33 @@ class Client:
         self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         self.ask("tools/list", {})
 
-    def ask(self, method, params):
-        """Send a request; return the line that answers it."""
+    def send(self, method, params):
+        """Send a request; return its number."""
         self.number += 1
         request = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
         self.process.stdin.write(json.dumps(request).encode() + b"\n")
         self.process.stdin.flush()
+        return self.number
+
+    def answer(self):
+        """Return the next line that answers a request."""
         while b'"id":' not in (line := self.process.stdout.readline()):
             assert line, "the server ended"
         return line
+
+    def ask(self, method, params):
+        """Send a request; return the line that answers it."""
+        number = self.send(method, params)
+        while json.loads(line := self.answer())["id"] != number:
+            pass
+        return line
+
+    def ask_all(self, count):
+        """Call the tool so many times at once."""
+        for _ in range(count):
+            self.send("tools/call", self.params)
+        for _ in range(count):
+            self.answer()
 
     def call(self):
         """Call the tool; return the line that answers it."""
@@ -237,6 +256,50 @@ def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     if "node" in found:
         yield Row(name, found["ours"], "server-filesystem (Node.js)", found["node"], "1.1 times")
     for client in clients.values():
+        client.close()
+
+
+def bash(root: Path, args: argparse.Namespace) -> Iterator[Row]:
+    """Compare `bash true` over MCP with bubblewrap alone: warm, the first call of a server, ten at once, beside another."""
+    env, costs = dict(os.environ), {}
+    projects = {name: root / name for name in ("one file", f"{args.files:,} files", f"{3 * args.files:,} ignored files")}
+    for number, (name, project) in enumerate(projects.items()):
+        tree(project / ".venv" if number == 2 else project, (1, args.files, 3 * args.files)[number])
+        shell(["git", "init", "-q"], project, env)[0]()
+        bwrap = shell([*ALONE, "--bind", str(project), str(project), "bash", "-c", "true"], project, env)
+        bare = shell([sys.executable, "-I", "-S", "-c", "pass"], project, env)
+        find = shell(["find", str(project), "-name", ".venv", "-prune", "-o", "-printf", "%i %C@ %p\\n"], project, env)
+        started: list[Client] = []
+        times = []
+        for _ in range(1 if number else 5):
+            for client in started:
+                client.close()
+            started = [Client(command(project), "bash", {"command": "true"})]
+            began = time.perf_counter()
+            started[0].call()
+            times.append((time.perf_counter() - began) * 1000)
+        client = started[0]
+        for _ in range(5):
+            client.call()
+        ways = {"ours": (client.call, of_server(client.process.pid)), "bwrap": bwrap, "bare": bare, "find": find}
+        found = turns(ways, args.rounds)
+        yield Row(
+            f"`bash true` over MCP, {name}", found["ours"], "`bwrap`", found["bwrap"], "5 times" if number else "3.5 times"
+        )
+        costs[number] = statistics.median(times)
+        if number < 2:
+            beside = ("bwrap", "bare") if not number else ("find",)
+            plain = sum(found[one][0] for one in beside) + (costs[0] if number else 0.0)
+            words = "`find` and the small project's" if number else "`bwrap` and a bare interpreter"
+            yield Row(
+                f"a server's first, {name}", (costs[number], 0.0), words, (plain, 0.0), "2 times" if number else "8 times"
+            )
+        if not number:
+            ten = turns({"ten": (lambda: client.ask_all(10), own), "one": (client.call, own)}, args.rounds)
+            yield Row("ten at once", ten["ten"], "one", ten["one"], "4 times")
+            client.send("tools/call", {"name": "bash", "arguments": {"command": f"sleep {args.rounds}; :"}})
+            late = turns({"ours": (client.call, own), "bwrap": bwrap}, args.rounds)
+            yield Row("beside one that runs", late["ours"], "alone", found["ours"], "1.5 times")
         client.close()
 
 
@@ -386,7 +449,7 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"… after {args.calls:,} calls of each", later, "16 idle interpreters", bare, "700 MB")
 
 
-PARTS = (calls, mcp, commands, large, finding, folders, servers)
+PARTS = (calls, mcp, bash, commands, large, finding, folders, servers)
 
 
 def shown(rows: list[Row]) -> Iterator[str]:

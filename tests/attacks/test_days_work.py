@@ -1,6 +1,6 @@
 """A day's work with git is not disturbed: what tools write by `bash` stays, but for what starts programs, and a person goes on with it.
 
-Each row names all that is set aside. The whole list, with the one command for each: `python tests/attacks/test_days_work.py`.
+Each row names all that is set aside.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -139,15 +137,3 @@ def test_a_persons_own_work_while_a_job_runs(project):
     assert person(project, "git st", "n").returncode == 0
     for row in rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]:
         rye.execute("rye/bash/job", {"action": "end", "job_id": row["job_id"]}, project_path=project)
-
-
-if __name__ == "__main__":
-    for row, (program, *_) in ROWS.items():
-        with tempfile.TemporaryDirectory(prefix="rye-day-") as base:
-            os.environ["USER_SPACE"] = f"{base}/user"
-            (Path(base) / "project").mkdir()
-            began = time.monotonic()
-            missing = shutil.which(program) is None
-            aside = [f"skipped: needs {program}"] if missing else done(Path(base) / "project", row)
-            words = [one if ":" in one else f"rye trust settings {one}" for one in aside]
-            print(f"{row:34} {time.monotonic() - began:5.1f} s  {'; '.join(words) or 'nothing'}", flush=True)

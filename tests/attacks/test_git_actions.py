@@ -1,7 +1,6 @@
 """What a command leaves for the user's own git: under the sandbox no program of it runs, without one each does.
 
 The ways stand in `support/git_actions.py`; they are tried as root and as an ordinary user.
-All of them, with a line for each: `python tests/attacks/test_git_actions.py`.
 """
 
 from __future__ import annotations
@@ -68,10 +67,3 @@ def test_no_program_of_the_command_runs_where_landlock_is_alone(user):
 @pytest.mark.parametrize("user", USERS)
 def test_control_without_the_sandbox_each_runs(user):
     assert [way["name"] for way in tried(user, "off") if not way["ran"]] == []
-
-
-if __name__ == "__main__":
-    for one in USERS:
-        for wanted in ("require", "off"):
-            for result in tried(one, wanted):
-                print(f"{one:>6} {wanted:<8} {'RAN' if result['ran'] else 'held':<5} {result['name']}: {result['said']}")

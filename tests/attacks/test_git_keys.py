@@ -1,7 +1,6 @@
 """Git's own keys with hostile values, in repositories that calls of ours left: the user's git starts nothing by them, and asks no host.
 
-A canary decides, not our verdict. The control is each key alone where nothing looks. All keys, writers and places:
-`python tests/attacks/test_git_keys.py`.
+A canary decides, not our verdict. The control is each key alone where nothing looks.
 """
 
 from __future__ import annotations
@@ -51,13 +50,3 @@ def test_no_key_does_anything(user):
 def test_control_without_a_look_many_do():
     fired = [one["key"] for one in tried(USERS[-1], "off", 1) if one["fired"]]
     assert len(fired) >= 25, fired
-
-
-if __name__ == "__main__":
-    chosen_seed = random.SystemRandom().randrange(1 << 30)
-    for wanted in ("off", "require"):
-        results = tried(USERS[-1], wanted, 1, chosen_seed)
-        hits = [one for one in results if one["fired"]]
-        print(wanted, "seed", chosen_seed, "tries", len(results), "fired", len(hits))
-        for one in hits:
-            print("  ", json.dumps(one))

@@ -1,19 +1,16 @@
 """Random scripts of commands, jobs, writes, patches, undos and uploads build repositories: the user's git runs no program by them.
 
-The control is the same scripts where nothing looks. Full size: `python tests/attacks/test_random_repositories.py --n 1000 --seed S`.
+The control is the same scripts where nothing looks.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
 from pathlib import Path
 
 import pytest
@@ -52,25 +49,3 @@ def test_no_program_runs(user):
 def test_control_where_nothing_looks_programs_run():
     figures = tried(USERS[-1], "off", 60, 1)[-1]
     assert figures["fired"] / figures["scripts"] >= 0.05, figures
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=100, help="scripts, shared by the users")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
-    parser.add_argument("--first", type=int, default=0, help="the number of the first script")
-    parser.add_argument("--modes", nargs="+", default=["require", "off"], choices=["require", "off"])
-    options = parser.parse_args()
-    starts = range(options.first, options.first + options.n, SHARE)
-    with ThreadPoolExecutor(2) as pool:
-        for wanted in options.modes:
-            users = [USERS[at % len(USERS)] for at in range(len(starts))]
-            counts = [min(SHARE, options.first + options.n - start) for start in starts]
-            total = 0
-            for user, lines in zip(
-                users, pool.map(tried, users, repeat(wanted), counts, repeat(options.seed), starts), strict=True
-            ):
-                total += lines[-1]["fired"]
-                for line in lines:
-                    print(user, wanted, options.seed, json.dumps(line), flush=True)
-            print(wanted, "seed", options.seed, "scripts", options.n, "fired", total, flush=True)

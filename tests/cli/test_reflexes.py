@@ -43,6 +43,11 @@ REFLEXES = {
         2,
         b"rye: unknown parameter 'nofoo', did you mean 'notebook'? `rye help read` exp",
     ),
+    "a tool that runs another": (
+        "execute rye/primary-tools/rye_execute item_id=rye/file-system/read parameters:={}",
+        2,
+        b'rye: "file_path" is a required property. `rye help read` explains them.',
+    ),
     "a value that is none": ("read a.txt --limit x", 2, b'rye: limit: "x" is not of type "integer". `rye help read` explains'),
     "- for a file": ("read -", 2, b"Write ./- for it."),
     "- for a text": ("write b.txt -", 2, b"Write content=@- for standard input."),

@@ -22,6 +22,7 @@ from rye import ragix_tools
 from rye.cli import main as cli_main
 from rye.cli.rt.main import main
 from rye.mcp_server import prompts
+from support import signed_tools
 from support.calling import call
 
 RUNTIME = Path(rye.__file__).parents[1]
@@ -397,7 +398,10 @@ def test_json_is_the_corridors_response(project):
 def test_the_switches_hold_at_the_door(project):
     done = rt("edit", "src/app.py", "1", "1", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only")
     assert (done.returncode, b"-def total(prices):\n+x\n" in done.stdout) == (1, True)
-    assert b"not applied: the profile is safe-read-only" in done.stderr
+    assert b"safe-read-only lets no tool change a file here" in done.stderr
+    for name, words in (("edit_file", ("src/app.py", "def total", "x")), ("edit_range", ("src/app.py", "1", "1", "x"))):
+        done = signed_tools.rye(name, *words, cwd=project, env={"RAGIX_PROFILE": "safe-read-only"})
+        assert (done.returncode, b"-def total(prices):\n+x" in done.stdout) == (1, True), (name, done)
     assert (project / "src/app.py").read_text().startswith("def total")
     assert (
         rt("edit", "src/app.py", "1", "1", "--dry-run", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only").returncode

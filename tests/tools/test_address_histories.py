@@ -1,25 +1,20 @@
 """Addresses never wander: random histories of files with many equal lines, through the tools and by other programs.
 
-    PYTHONPATH=. python tests/tools/test_address_histories.py --n 20000 --seed 1 [--form short]
-
 The oracle is a list of labelled lines for each file. It knows our own edits exactly: every line that a change leaves, moves or
 takes back keeps its address; a line that a change writes has a new one, or that of an equal line (white space aside) among
 those that the same change replaces. Of changes by others an address may stay with its line, or go where `git diff --patience`
-says that the line is; otherwise it must be unknown. Printed are the addresses that name another line, which must be none, and
-the edits that were refused though the lines that they name stand as they were shown.
+says that the line is; otherwise it must be unknown. Counted are the addresses that name another line, which must be none, and
+the edits that were refused though the lines that they name stand as they were shown. `RYE_TEST_TIMES=40` tries 40 times as many.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +27,7 @@ import rye
 from rye.line_ids import index as line_ids_index
 from rye.line_ids import reconcile
 from rye.toolkit import view_lines
+from support.harness import times
 
 POOL = [
     "",
@@ -580,7 +576,7 @@ def own_state(monkeypatch):
 @pytest.mark.parametrize("form", ["lid", "short"])
 @pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
 def test_no_address_ever_names_another_line(own_state, form, count):
-    problems, tally = run(10**6, count, form)
+    problems, tally = run(10**6, times(count), form)
     assert problems == []
     # Which edits are refused differs from seed to seed; of many it is about one in 150.
     assert tally["edits refused"] <= 0.02 * tally["edits"]
@@ -620,32 +616,3 @@ def test_the_oracle_sees_addresses_that_wander(own_state, monkeypatch, place, va
     monkeypatch.setattr(f"rye.line_ids.reconcile.{place}", value)
     problems, _ = run(2 * 10**6, 60, "short")
     assert any(blame in problem for problem in problems)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--n", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--form", choices=["lid", "short"])
-    args = parser.parse_args()
-    forms = [args.form] if args.form else ["short", "lid"]
-    wrong, total = dict.fromkeys(forms, 0), {form: Counter() for form in forms}
-    started = time.monotonic()
-    for at, form in itertools.product(range(0, args.n, 500), forms):
-        problems, tally = run(args.seed * 10**6 + at, min(500, args.n - at), form, args.steps)
-        wrong[form] += len(problems)
-        total[form] += tally
-        for problem in problems[:10]:
-            print(problem)
-        edits, refused = total[form]["edits"], total[form]["edits refused"]
-        share = f"{refused} of {edits} edits refused though possible ({100 * refused / max(1, edits):.2f}%)"
-        told = f"{min(at + 500, args.n)} histories, {wrong[form]} addresses that name another line, {share}"
-        print(f"{form}: {told}, {time.monotonic() - started:.0f} s", flush=True)
-    for form, name in ((form, name) for form in forms for name in sorted(total[form])):
-        print(f"  {form}, {name}: {total[form][name]}")
-    return any(wrong.values())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -302,3 +302,12 @@ def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project
         assert len(found) == lines == len(set(found)), (seed, tool, given, found)
         shutil.rmtree(project / folder)
     assert followed > cases, "control: most answers were cut"
+
+
+def test_a_wrong_parameter_is_answered_with_those_that_the_model_was_shown(project):
+    tools = Toolset(str(project))
+    for one in tools.schemas("mcp"):
+        said = tools.call(one["name"], {"nofoo": 1})
+        wanted = re.findall(r"(\w+) \(", said.partition("Wanted: ")[2])
+        assert wanted, said
+        assert {*wanted} <= {*one["inputSchema"]["properties"]}, one["name"]

@@ -50,7 +50,7 @@ def test_the_fields_of_a_result(project, mode):
     ("command", "code", "words"),
     [
         ("echo 'a\nb\nmissing semicolon' >&2; exit 2", 2, ["exit code 2", "missing semicolon"]),
-        ("no_such_program", 127, ["127", "command -v", "no_such_program"]),
+        ("no_such_program", 127, ["127", "command not found. A program", "command -v", "no_such_program"]),
         ("touch x; ./x", 126, ["126", "executable"]),
         ("false", 1, ["It printed nothing"]),
         ("kill -SEGV $$; sleep 1", None, ["SIGSEGV"]),
@@ -199,6 +199,7 @@ def test_long_output_shows_both_ends_and_the_rest_is_read_by_the_call_it_names(p
     notice, _, tail = rest.partition("]\n")
     assert everything.startswith(head)
     assert everything.endswith(tail)
+    assert min(len(head), len(tail)) > 10_000
     shown, total = len(head) + len(tail), len(everything)
     assert notice.startswith(f"{shown} of {total} bytes; {total - shown} more omitted. Call job(")
     wanted = f'job(action="read", job_id="{data["output_id"]}", offset={len(head)})'

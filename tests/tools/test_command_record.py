@@ -16,6 +16,7 @@ import rye
 from rye.errors import WorkspaceError
 from rye.journal import journal, tree_changes
 from rye.journal.history import History
+from rye.snapshots import tree
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 from support.change_scripts import script
@@ -254,3 +255,58 @@ def protected(project: Path, step: Step) -> set[str]:
 def test_random_scripts_are_recorded_undone_and_redone(tmp_path: Path, shape: str) -> None:
     project, _ = prepared(tmp_path, shape=shape)
     assert run(project, times(8), seed=1)["effects"] > 0
+
+
+UNSEEN = {
+    "removed": "ln src/a.txt src/b && echo x >> src/b && rm src/b",
+    "moved and removed": "ln src/a.txt t && echo x >> t && mv t src/u && rm src/u",
+    "replaced": "ln src/a.txt t && echo x >> t && echo y > u && mv u t",
+    "in a folder of its own": "mkdir d && ln src/a.txt d/t && echo x >> d/t && rm -r d",
+    "moved out of what is recorded": "ln src/a.txt t && echo x >> t && mv t node_modules/t && rm node_modules/t",
+}
+
+
+@pytest.mark.parametrize("command", [*UNSEEN.values(), "ln src/a.txt node_modules/t && echo x >> node_modules/t"])
+def test_a_file_that_was_written_by_another_name_is_taken_back(tmp_path: Path, command: str) -> None:
+    for folder in ("src", "node_modules"):
+        (tmp_path / folder).mkdir()
+    file = tmp_path / "src/a.txt"
+    file.write_text("a\n")
+    for _ in range(2):
+        bash(tmp_path, "true")
+    done = bash(tmp_path, f"{command}; rm -f node_modules/t")
+    assert file.read_text() == "a\nx\n"
+    if command in UNSEEN.values():
+        assert "src/a.txt" in done["changed"]
+    # Of a name in a folder that is not looked into nothing is told: the next look at the record finds what it wrote.
+    assert call("file-system/undo", tmp_path)["success"]
+    assert file.read_text() == "a\n"
+    assert call("file-system/undo", tmp_path, list=True)["entries"][-1]["tool"] == "rye/bash/bash"
+
+
+def test_after_an_edit_of_ours_a_command_is_looked_at_by_what_changed_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("a\n")
+    whole: list[bool] = []
+    run = tree.Walk.run
+
+    def watched(self: tree.Walk, root_fd: int) -> None:
+        run(self, root_fd)
+        whole.append(self.is_whole)
+
+    monkeypatch.setattr(tree.Walk, "run", watched)
+    for _ in range(2):
+        bash(tmp_path, "true")
+    if whole[-1]:
+        pytest.skip("the kernel tells of no changes here")
+    shown = call("file-system/read", tmp_path, file_path="a.txt", line_ids="short")["output"]
+    assert call("file-system/edit_lines", tmp_path, file_path="a.txt", changes=[{"line_id": shown[0], "new_content": "b"}])[
+        "success"
+    ]
+    whole.clear()
+    bash(tmp_path, "sed -i s/b/c/ a.txt")
+    assert whole == [False, False]
+    # Control: a name that came and went.
+    bash(tmp_path, "touch b; rm b")
+    assert whole == [False, False, False, True]

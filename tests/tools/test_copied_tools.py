@@ -11,7 +11,7 @@ import rye
 from rye.items import spaces
 from support.signed_tools import put, signed, trust_key
 
-NAMES = ("read", "edit_lines", "write")
+NAMES = ("file-system/read", "file-system/edit_lines", "file-system/write", "file-system/undo", "workspace/get_patch_change")
 
 
 @pytest.fixture
@@ -19,10 +19,11 @@ def copies(project):
     """Copy the file tools to `my/fs/…` as a user would: another category and id, permissions, another signature."""
     trust_key()
     for name in NAMES:
-        raw = Path(spaces.system_folder(), f"tools/rye/file-system/{name}.py").read_bytes().partition(b"\n")[2]
-        text = raw.replace(b'"rye/file-system', b'"my/fs').replace(b'__item_id__ = "rye/file-system', b'__item_id__ = "my/fs')
+        folder, _, last = name.partition("/")
+        raw = Path(spaces.system_folder(), f"tools/rye/{name}.py").read_bytes().partition(b"\n")[2]
+        text = raw.replace(f'"rye/{folder}'.encode(), b'"my/fs')
         text = text.replace(b"\n__effects__", b'\n__permissions__ = ["read", "write"]\n__effects__', 1)
-        put(project, f"tools/my/fs/{name}.py", signed(text))
+        put(project, f"tools/my/fs/{last}.py", signed(text))
     return project
 
 
@@ -65,3 +66,14 @@ def test_copies_show_and_edit_the_cells_of_a_notebook(copies):
     assert "\tb = 2\n" in shown
     call(copies, "my/fs/edit_lines", file_path="n.ipynb", changes=["10|c = 3"])
     assert json.loads((copies / "n.ipynb").read_text())["cells"][0]["source"] == ["a = 1\n", "c = 3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("undo", {}), ("undo", {"list": True}), ("get_patch_change", {"id": "0199aaaa-0000-7000-8000-000000000000"})],
+)
+def test_a_copy_that_needs_the_record_says_so(copies, name, given):
+    call(copies, "rye/file-system/write", file_path="b.txt", content="new\n")
+    answer = rye.execute(f"my/fs/{name}", given, project_path=copies)
+    assert (answer["code"], "a service for tools of the system's key" in answer["error"]) == ("record_out_of_reach", True)
+    call(copies, "rye/file-system/undo")

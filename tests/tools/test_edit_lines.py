@@ -53,6 +53,12 @@ def test_the_fields_of_a_result(project, file, names):
     assert file.read_bytes() == b"a\nB\nc\nd\nE\nF\n"
 
 
+@pytest.mark.parametrize("change", [lambda n: f"{n[1]}|x", lambda n: {"line_id": n[1], "new_content": "x"}])
+def test_one_change_stands_for_a_list_of_one(project, file, names, change):
+    done("edit_lines", project, file_path="f.txt", changes=change(names))
+    assert file.read_bytes() == b"a\nx\nc\nd\ne\n"
+
+
 FORMS = {
     "replace": (lambda n: {"line_id": n[1], "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
     "replace by more": (lambda n: {"line_id": n[1], "new_content": "x\ny\n"}, b"a\nx\ny\nc\nd\ne\n"),

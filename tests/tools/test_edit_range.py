@@ -164,10 +164,9 @@ def test_safe_read_only_shows_the_patch_and_applies_nothing(project, user_space,
         where.parent.mkdir(parents=True, exist_ok=True)
         where.write_text(config)
         monkeypatch.setenv("RAGIX_PROFILE", "unsafe")
-    data = edit(project, 2, 2, "x")
-    assert data["output"].startswith(
-        "Not applied: the profile safe-read-only lets no edit through. Nothing was written. The patch:\n"
-    )
+    data = call(EDIT, project, path="f.txt", start_line=2, end_line=2, new_text="x")
+    assert (data["success"], data["code"]) == (False, "read_only_profile")
+    assert data["output"].startswith("--- a/f.txt")
     assert data["output"].endswith("-b\n+x")
     assert (data["applied"], data["profile"], file.read_bytes()) == (False, "safe-read-only", b"a\nb\n")
     assert call("rye/swe/open_file_chunk", project, path="f.txt")["success"]

@@ -68,6 +68,7 @@ def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
     assert data["output"].split("\n")[-1] == (
         '[tool_result: 7 of 25 matches in 5 files; 18 more omitted. Call grep(pattern="needle", limit=7, offset=8) to see more.]'
     )
+    assert "[tool_result: 2 of 5 matches in 1 file; 3" in done("grep", project, pattern="needle", path="f0", limit=2)["output"]
     seen = [(m["file"], m["line"]) for m in data["matches"]]
     while data["truncated"]:
         data = done("grep", project, pattern="needle", limit=7, offset=data["next_offset"])
@@ -183,7 +184,9 @@ def test_refusals(project):
     refused("bad_pattern", "grep", project, pattern="\0")
     refused("bad_pattern", "grep", project, pattern="\udc80")
     assert "80 bytes" in refused("binary_file", "grep", project, pattern="needle", path="bin")
-    assert "look-around" in refused("bad_pattern", "grep", project, pattern="(?=a)")
+    for pattern, lacking in (("(?=a)", "look-around"), (r"(a)\1", "backreferences")):
+        error = refused("bad_pattern", "grep", project, pattern=pattern)
+        assert (lacking in error, "`grep -P` in a shell" in error) == (True, True)
     refused("file_not_found", "grep", project, pattern="a", path="nowhere")
     refused("path_outside", "grep", project, pattern="a", path="../..")
     assert call("grep", project, pattern="a", mode="other")["success"] is False

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.calling import call, done, refused
+from support.harness import times
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -359,15 +360,6 @@ def run_model(project, seed):
         assert [part for one in content["cells"] for part in one["source"][:-1] if not part.endswith("\n")] == [], seed
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(times(30)))
 def test_random_edits_of_cells(project, seed):
     run_model(project, seed)
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    for one in range(int(sys.argv[1]), int(sys.argv[2])):
-        with tempfile.TemporaryDirectory() as folder:
-            run_model(Path(folder), one)
-    print("ok")

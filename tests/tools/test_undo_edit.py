@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from support.calling import done, refused
+from support.calling import call, done, refused
 
 UNDO = "rye/swe/undo_edit"
 
@@ -32,8 +32,8 @@ def test_a_dry_run_and_safe_read_only_write_nothing(project, monkeypatch):
     done("rye/swe/edit_range", project, path="f", start_line=1, end_line=1, new_text="x")
     assert done(UNDO, project, dry_run=True)["applied"] is False
     monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
-    data = done(UNDO, project)
-    assert data["output"].startswith("Not applied: the profile safe-read-only")
+    data = call(UNDO, project)
+    assert (data["code"], data["output"].startswith("--- a/f")) == ("read_only_profile", True)
     assert (data["applied"], (project / "f").read_bytes()) == (False, b"x\n")
     assert done(UNDO, project, list=True)["count"] == 1
 

@@ -1,18 +1,10 @@
-"""Single hunks of a change are taken back and redone, in any order, exactly or not at all.
-
-`python tests/tools/test_undo_hunks.py --n 100 --seed 1` runs more histories than the tests do; `--repository PATH` real ones.
-"""
+"""Single hunks of a change are taken back and redone, in any order, exactly or not at all."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import shlex
 import sys
-import tempfile
-from collections.abc import Sequence
-from difflib import SequenceMatcher
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +17,7 @@ from rye.journal import journal
 from rye.line_ids import document
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused
-from support.real_histories import histories
+from support.harness import times
 
 LINES = [f"line {number}" for number in range(1, 21)]
 
@@ -437,27 +429,13 @@ class Model:
         return lines
 
 
-def lines_between(model: Model, content: str) -> list[tuple[int, int, list[Line]]]:
-    """Return the splices that make a given content of the model's, as a person's diff has them."""
-    old, new = [line.text for line in model.lines], content.split("\n")[:-1]
-    opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return [
-        (low, high, [Line(text, next(model.ids)) for text in new[first:last]])
-        for kind, low, high, first, last in opcodes
-        if kind != "equal"
-    ]
-
-
-def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str, int]:
-    """Make random changes in every way, or those of real versions, then take hunks of them back in random order.
+def history(project: Path, seed: int) -> dict[str, int]:
+    """Make random changes in every way, then take hunks of them back in random order.
 
     Raises:
         AssertionError: something came back otherwise than the model says.
     """
     model = Model(seed)
-    following = iter(versions[1:])
-    if versions:
-        model.lines = [Line(text, next(model.ids)) for text in versions[0].split("\n")[:-1]]
     random_ = model.random
     file = project / "f.txt"
     file.write_text(model.text())
@@ -474,16 +452,13 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         return found
 
     def change() -> None:
-        version = next(following, None)
-        edits = model.edits() if version is None else lines_between(model, version)
+        edits = model.edits()
         lines = model.changed(edits)
         content = "".join(f"{line.text}\n" for line in lines)
         if content == model.text() or not content:
             return
         names = ids(project)
-        # A long file is not read whole.
-        ways = ["edit_lines", "write", "bash"] if len(names) == len(model.lines) else ["write", "bash"]
-        way = random_.choice(ways if versions else ["edit_lines", "write", "bash", "outside"])
+        way = random_.choice(["edit_lines", "write", "bash", "outside"])
         counted["edits"] += way != "outside"
         if way == "outside":
             file.write_text(content)
@@ -554,9 +529,9 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
         assert known.keys() <= {line.who for line in model.lines}
         entries.append((str(data["entry_id"]), back))
 
-    for _ in versions[1:] or range(random_.randint(2, 6)):
+    for _ in range(random_.randint(2, 6)):
         change()
-    for _ in range(random_.randint(4, 10) + 3 * len(versions)):
+    for _ in range(random_.randint(4, 10)):
         random_.choice([change, revert, revert, revert])()
     return counted
 
@@ -565,32 +540,8 @@ def history(project: Path, seed: int, versions: Sequence[str] = ()) -> dict[str,
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_histories(tmp_path: Path, seed: int) -> None:
     total = 0
-    for number in range(4):
+    for number in range(times(4)):
         project = tmp_path / f"project{number}"
         project.mkdir()
         total += history(project, seed * 1000 + number)["exact"]
     assert total > 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--repository", type=Path, action="append", default=[], help="take the changes of its files' histories")
-    given = parser.parse_args()
-    rng = random.Random(given.seed)
-    each = -(-given.n // max(len(given.repository), 1))
-    real = [texts for one in given.repository for _, texts in histories(one, rng, each)]
-    total: dict[str, int] = {}
-    for number in range(len(real) if given.repository else given.n):
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["USER_SPACE"] = f"{folder}/user"
-            project = Path(folder, "project")
-            project.mkdir()
-            for key, value in history(project, given.seed + number, real[number] if real else ()).items():
-                total[key] = total.get(key, 0) + value
-    print(total)
-
-
-if __name__ == "__main__":
-    main()

@@ -285,6 +285,7 @@ def test_the_library_without_a_key_fails_with_its_reason_where_nothing_is_reache
     path.write_text("web: {proxy: 'http://127.0.0.1:9'}\n")
     data = search(project, provider="ddgs", timeout=5)
     assert data["code"] == "provider_failed"
+    assert re.search(r"failed: .*[^ ,;:.]\. Try again later", data["error"], re.DOTALL)
 
 
 @pytest.mark.parametrize(

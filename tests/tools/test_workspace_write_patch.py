@@ -105,6 +105,23 @@ def test_section_3_an_active_file_wins_over_the_disk(project):
     assert app(project) == b"one\ntwo\nthree\nfour\nfive\n"
 
 
+@pytest.mark.parametrize("saved", [False, True])
+def test_section_3_active_files_outlive_the_call_that_stores_a_batch(project, saved):
+    active = "one\nEDITED\nthree\n"
+    asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
+    given = [{"docPath": "myrepo/src/app.cs", "content": active}]
+    stored = write(project, files=[asked], activeFiles=given, apply=False)["result"]["batchId"]
+    if saved:
+        (project / "src/App.cs").write_bytes(b"one\nSAVED\n")
+        # What somebody saved since is not overwritten by what an editor held then.
+        assert [one["code"] for one in apply(project, stored)["errors"]] == ["wrong_digest", "expected_lines_differ"]
+        assert app(project) == b"one\nSAVED\n"
+        assert apply(project, stored, activeFiles=given)["success"]
+    else:
+        assert apply(project, stored)["result"]["files"][0]["source"] == "active"
+    assert app(project) == b"one\ntwo!\nthree\n"
+
+
 def test_section_3_an_active_file_is_written_in_the_encoding_that_the_disk_has(project):
     (project / "u.txt").write_bytes(b"\xff\xfe" + "a\r\nb\r\n".encode("utf-16-le"))
     active = "a\r\nb\r\nc\r\n"
@@ -457,7 +474,7 @@ def test_section_9_unexpected_failures_are_logged_and_answered_in_general(projec
     assert answer["log"] in answer["error"]
     assert "ZeroDivisionError: division by zero" in Path(answer["log"]).read_text()
     if recorded:
-        logged = log(project)[-2]
+        logged = log(project)[-1]
         assert (logged["event"], logged["code"]) == ("error", "tool_crashed")
     assert answer["error_id"] in [getattr(record, "error_id", "") for record in caplog.records]
 
@@ -531,12 +548,10 @@ def test_section_9_start_success_and_error_are_events(project, user_space):
     events(user_space)
     result = done(project, patch(project, "src/App.cs", insert(0, "secret line")))
     told = [row for row in log(project) if row["item"] == "rye/workspace/workspace_write_patch"]
-    # The corridor's own events stand around the tool's.
-    assert [row["event"] for row in told] == ["start", "start", "success", "success"]
-    assert told[1]["files"] == 1
-    assert (told[2]["batchId"], told[2]["fileCount"], told[2]["changeCount"]) == (result["batchId"], 1, 1)
+    assert [row["event"] for row in told] == ["start", "success"]
+    assert (told[1]["batchId"], told[1]["fileCount"], told[1]["changeCount"]) == (result["batchId"], 1, 1)
     refused(project, patch(project, "src/App.cs", insert(99, "secret line")))
-    row = log(project)[-2]
+    row = log(project)[-1]
     assert (row["event"], row["code"]) == ("error", "invalid_batch")
     assert row["problems"] == [{"code": "bad_range", "docPath": "src/app.cs", "change": 1}]
     assert "secret" not in json.dumps(log(project))
@@ -714,3 +729,32 @@ def test_section_11_a_patch_that_changes_nothing_is_said_and_not_written(project
     assert "leave src/app.cs as it is" in answer["warnings"][0]
     assert (answer["result"]["status"], get(project, answer["result"]["batchId"])["result"]["status"]) == ("unchanged",) * 2
     assert (project / "src/App.cs").stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize(
+    ("provider", "place"),
+    [
+        ("openai", ("function", "parameters")),
+        ("anthropic", ("input_schema",)),
+        ("gemini", ("parametersJsonSchema",)),
+        ("mcp", ("inputSchema",)),
+    ],
+)
+def test_section_4_models_are_offered_what_is_required(project, provider, place):
+    for one in rye.toolset(str(project)).schemas(provider):
+        schema = one
+        for name in place:
+            schema = schema[name]
+        files = schema["properties"].get("files")
+        if files is not None:
+            break
+    file, made = files["items"], schema["properties"]["createFiles"]["items"]
+    change = file["properties"]["changes"]["items"]
+    assert set(file["required"]) >= {"docPath", "originalSha256", "changes"}
+    assert set(made["required"]) >= {"path", "content"}
+    assert (change["properties"]["operation"]["enum"], "operation" in change["required"]) == (
+        ["insert", "replace", "delete"],
+        True,
+    )
+    # A call without them is still answered with all that is wrong, in the protocol's words.
+    assert set(refused(project, {"changes": [{"operation": "move"}]})) >= {"missing_field", "unknown_operation"}

@@ -71,8 +71,14 @@ def test_the_same_content_again_is_no_change(project):
 def test_the_mode_is_kept(project, mode):
     (project / "f.sh").write_bytes(b"a\n")
     (project / "f.sh").chmod(mode)
-    done("write", project, file_path="f.sh", content="b\n")
+    answers = [
+        done("write", project, file_path="f.sh", content="b\n")["output"],
+        done("edit_lines", project, file_path="f.sh", changes=[{"line_id": ids(project, "f.sh")[0], "new_content": "c"}])[
+            "output"
+        ],
+    ]
     assert (project / "f.sh").stat().st_mode & 0o7777 == mode
+    assert ["f.sh has no write permission" in one for one in answers] == [mode == 0o444] * 2
 
 
 def test_a_link_inside_the_project_stays_a_link(project):
@@ -133,10 +139,17 @@ def test_what_cannot_be_encoded_is_refused(project, content, encoding, code):
         ".git/hooks/pre-commit",
         "sub/.git/config",
         ".AI/Trusted_Keys/x",
+        "link/config",
+        "ai/keys/k",
+        "a/../.git/config",
     ],
 )
 def test_protected_places(project, path):
     """Defect 16: the trust store could be written."""
+    (project / "a").mkdir()
+    for name, target in (("link", ".git"), ("ai", ".ai")):
+        (project / target).mkdir()
+        (project / name).symlink_to(target)
     refused("protected_path", "write", project, file_path=path, content="x")
     assert not (project / path).exists()
 
@@ -150,10 +163,18 @@ def test_protected_places(project, path):
         ("../x", "path_outside"),
         ("/tmp/x/y", "path_outside"),
         ("out/x", "path_outside"),
+        ("out/made/x", "path_outside"),
+        ("dangle/x", "path_outside"),
+        ("folder/../../outside/made/x", "path_outside"),
+        ("fifo", "not_regular_file"),
+        ("to fifo", "not_regular_file"),
     ],
 )
 def test_where_nothing_is_written(project, path, code):
     (project / "folder").mkdir()
+    os.mkfifo(project / "fifo")
+    (project / "to fifo").symlink_to("fifo")
+    (project / "dangle").symlink_to("../outside/none")
     (project.parent / "outside").mkdir()
     (project / "out").symlink_to(project.parent / "outside")
     refused(code, "write", project, file_path=path, content="x")

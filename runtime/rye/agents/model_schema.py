@@ -161,6 +161,9 @@ class _Inlining:
         if own.get("format") == WORKSPACE_PATH and not self._keep_paths:
             del own["format"]
         own = {name: self._below(name, value, depth + 1) for name, value in own.items()}
+        if {} in own.get("anyOf", ()):
+            # Anything is taken, so that the tool can refuse it in its own words; the first form is what is asked for.
+            own = {**own["anyOf"][0], **{name: value for name, value in own.items() if name != "anyOf"}}
         if "$ref" not in part:
             return own
         aim = self.part(self._aim(str(part["$ref"])), depth + 1)

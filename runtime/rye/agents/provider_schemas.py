@@ -20,7 +20,7 @@ from rye.agents.model_schema import alone, hold_names, plain
 from rye.agents.offers import Offer
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
-from rye.items.schema import WORKSPACE_PATH
+from rye.items.schema import WORKSPACE_PATH, is_one_of
 
 _OPENAI_DESCRIPTION: Final = 1_024
 _GEMINI_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -160,7 +160,7 @@ def wanted_of(schema: Any, value: Any) -> Any:
     elif isinstance(value, str) and isinstance(kind, list) and "object" in kind and value.lstrip().startswith("{"):
         # Listed as texts alone, since many clients read no unions: an object comes as its JSON text then.
         value = _from_json(value, (dict,))
-    if kind == "array" and value != "" and _is_one_of(schema.get("items"), value):
+    if is_one_of(schema, value):
         value = [value]
     if isinstance(value, list):
         return [wanted_of(schema.get("items"), one) for one in value]
@@ -172,12 +172,6 @@ def wanted_of(schema: Any, value: Any) -> Any:
         for name, one in value.items()
         if name not in known or name in required or not _is_absence(known[name], one)
     }
-
-
-def _is_one_of(items: Any, value: object) -> bool:
-    """Tell whether a value that stands where a list is wanted is one member of it."""
-    kinds = items.get("type", ()) if isinstance(items, dict) else ()
-    return (isinstance(value, str) and "string" in kinds) or (isinstance(value, dict) and "object" in kinds)
 
 
 _FROM_TEXT: Final[dict[str, tuple[type, ...]]] = {

@@ -165,6 +165,7 @@ class CallContext(Record, frozen=False):
         printed: where text goes that the tool prints; None outside a tool.
         parameters: those that the caller was offered of the running tool; None where that is not known.
         secrets: the user's secrets that this call sends; its answer is to hold none of them.
+        confined: whether this is another signer's tool, which has a user space of its own, without the record of changes.
     """
 
     options: CallOptions = CallOptions()
@@ -177,6 +178,7 @@ class CallContext(Record, frozen=False):
     printed: list[str] | None = None
     parameters: frozenset[str] | None = None
     secrets: list[Secrets] | None = None
+    confined: bool = False
 
 
 _OUTSIDE = CallContext()

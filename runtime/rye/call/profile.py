@@ -55,12 +55,17 @@ def read_only(root: str) -> bool:
 def refuse_changes(root: str) -> None:
     """Raise UsageError `read_only_profile` where no tool may change a file of a project. Errors as `profile`."""
     if read_only(root):
-        raise UsageError(
-            "read_only_profile",
-            f"The profile {READ_ONLY} lets no tool change a file here. Nothing was written.",
-            "Propose the change to your user (dry_run shows the patch, where a tool has it). Only the user can lift this: "
-            "RAGIX_PROFILE in the environment of this process, or swe.profile in a rye.yaml.",
-        )
+        raise refusal()
+
+
+def refusal() -> UsageError:
+    """Return the refusal of a change under the profile that lets none through."""
+    return UsageError(
+        "read_only_profile",
+        f"The profile {READ_ONLY} lets no tool change a file here. Nothing was written.",
+        "Propose the change to your user (dry_run shows the patch, where a tool has it). Only the user can lift this: "
+        "RAGIX_PROFILE in the environment of this process, or swe.profile in a rye.yaml.",
+    )
 
 
 def _known(name: Any, source: str) -> str:

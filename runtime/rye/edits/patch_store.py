@@ -20,6 +20,7 @@ from rye.config import user_dirs
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic
 from rye.journal import entries
+from rye.journal.history import refuse_confined
 from rye.workspace.workspace import Workspace
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -93,6 +94,7 @@ def find(ws: Workspace, any_id: str) -> dict[str, Any]:
         for record in _stored(ws, any_id):
             if any_id in record["ids"]:
                 return record
+    refuse_confined()
     raise EditError(
         "unknown_patch_id",
         f"No batch, file patch or change of this project has the ID {any_id[:80]!r}.",

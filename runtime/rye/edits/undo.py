@@ -21,7 +21,7 @@ from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
-from rye.journal.history import History, Row
+from rye.journal.history import History, Row, refuse_confined
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
 from rye.snapshots import tree as snapshots_tree
@@ -82,6 +82,7 @@ def undo(
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
         recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
         tree_changes.catch_up(ws, lost_only=not list)
+        refuse_confined()
         history = History(ws)
         path = None if file_path is None else _recorded_path(ws, file_path)
         if entry_id is not None:

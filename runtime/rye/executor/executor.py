@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -173,7 +173,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
         # Where the user's configuration is broken, the response says so already.
         with contextlib.suppress(RyeError):
-            _log(call, settings, response["status"], **facts)
+            _log(call, settings, response["status"], response, **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
     if not _is_ascii(call):
         try:
@@ -197,12 +197,13 @@ def _is_ascii(call: Call) -> bool:
     return all(one.__class__ is str and one.isascii() for one in sent)
 
 
-def _log(call: Call, settings: Settings, event: str, **facts: Any) -> None:
+def _log(call: Call, settings: Settings, event: str, response: Mapping[str, Any] | None = None, **facts: Any) -> None:
     logging = sys.modules.get("logging")
     # Mostly nobody listens; 20 is the level of what `tell` says.
     if (logging is not None and logging.getLogger(_LOG).isEnabledFor(20)) or settings.get("log.events"):
         from rye.call import event_log
 
+        facts |= event_log.of_answer(response or {})
         event_log.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
 
 
@@ -240,7 +241,8 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
-    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters)
+    offered = ready.tool.offered if call.options.agent_defaults else None
+    parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters, offered)
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
     for path in ready.checker.paths(parameters):
         workspace.check(path)
@@ -473,13 +475,8 @@ def _late(limit: Deadline) -> dict[str, Any]:
 
 def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     try:
-        data = run()
-        if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        # Here, in the thread of the tool: what is no JSON is the fault of the tool, and counts against its time.
-        rest = {name: value for name, value in data.items() if not _is_plain(name, value)}
-        if rest:
-            json.dumps(rest, allow_nan=False)
+        # Checked here, in the thread of the tool: it counts against its time.
+        data = run_code.checked(run(), tool.id)
     except RyeError as err:
         return failure(err)
     except MemoryError:
@@ -495,8 +492,3 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
 
         return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)), _LOG)
     return data
-
-
-def _is_plain(name: object, value: object) -> bool:
-    """True for scalars: they are always JSON, so that a long text need not be serialised to check it."""
-    return type(name) is str and (value is None or type(value) in (str, int, bool))

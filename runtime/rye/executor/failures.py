@@ -53,13 +53,15 @@ def crash(tool: Tool, kind: str, trace: str, log: str) -> dict[str, Any]:
     error_id = os.urandom(4).hex()
     event_log.fail(log, "tool_crashed", item=tool.id, error_id=error_id, trace=trace)
     path = _kept(tool, error_id, trace)
+    missing = re.search(r"No module named '([\w.]+)'\s*\Z", trace) if kind == "ModuleNotFoundError" else None
+    what = f"{kind}: {missing[1]}" if missing else kind
     where = f"Its traceback is in {path}" if path else f"The log has the details under {error_id}"
     return {
         "success": False,
         "code": "tool_crashed",
         "error_id": error_id,
         **({"log": path} if path else {}),
-        "error": f"The tool {tool.id} failed unexpectedly ({kind}). {where}.",
+        "error": f"The tool {tool.id} failed unexpectedly ({what}). {where}.",
     }
 
 

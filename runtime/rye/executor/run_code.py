@@ -1,12 +1,11 @@
 """Compile and run a tool's verified text, in a thread of its own, with its printed text separated from its result.
 
-This is the only module that compiles or executes code. A thread takes the next call's work when its own has returned, because
-starting a thread costs more than a small tool; a thread whose tool outlives its call is not shared. Work carries its own
-context, so nothing of a call remains in a thread.
+This is the only module that compiles or executes code.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -82,6 +81,31 @@ def _module(code: CodeType, item_id: str, digest: str, folder: str) -> ModuleTyp
     sys.modules[module.__name__] = module
     exec(code, module.__dict__)  # noqa: S102 - verified bytes, compiled above
     return module
+
+
+def checked(answer: Any, item_id: str) -> dict[str, Any]:
+    """Return what a tool returned, if it is a result.
+
+    Raises:
+        ItemError: `bad_tool_result`: it is no dict, says neither `success` nor `error`, or is no JSON.
+    """
+    if not isinstance(answer, dict):
+        wrong = f"{type(answer).__name__}, not a dict"
+    elif not answer.keys() & {"success", "error"}:
+        wrong = "a dict without success"
+    else:
+        try:
+            # A long text need not be serialised to be checked.
+            json.dumps({name: value for name, value in answer.items() if not _is_plain(name, value)}, allow_nan=False)
+            return answer
+        except (TypeError, ValueError, RecursionError) as err:
+            wrong = f"a dict that is no JSON ({type(err).__name__}: {err})"
+    hint = 'Let it return {"success": True, "output": text}, or {"success": False, "error": text}, and sign it again.'
+    raise ItemError("bad_tool_result", f"The function of {item_id} returned {wrong}.", hint)
+
+
+def _is_plain(name: object, value: object) -> bool:
+    return type(name) is str and (value is None or type(value) in (str, int, bool))
 
 
 class Crashed(Exception):  # noqa: N818 - it says what happened to the tool
@@ -161,51 +185,13 @@ class _Bytes:
         """Do nothing: there is no buffer."""
 
 
-_MOST_FREE = 8
-
-_free: list[_Worker] = []
-
-
 def start(work: Callable[[], object]) -> None:
     """Run `work`, which handles its own failures, in a thread beside the caller's."""
-    try:
-        # `pop` and `append` of a list are atomic in CPython; no lock is needed here.
-        worker = _free.pop()
-    except IndexError:
-        worker = _Worker()
-    worker.take(work)
-
-
-class _Worker:
-    """A thread that waits for its next work, which one caller at a time gives it."""
-
-    def __init__(self) -> None:
-        self._work: Callable[[], object] | None = None
-        self._given = threading.Lock()
-        self._given.acquire()
-        threading.Thread(target=self._serve, name="rye-tool", daemon=True).start()
-
-    def take(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self._given.release()
-
-    def _serve(self) -> None:
-        while True:
-            self._given.acquire()
-            # Cleared before it runs: the thread is in `_free` only afterwards, so no other work can come between.
-            work, self._work = self._work, None
-            if work is not None:
-                work()
-            # Otherwise the objects of the call would live until the next one.
-            del work
-            if len(_free) >= _MOST_FREE:
-                return
-            _free.append(self)
+    threading.Thread(target=work, name="rye-tool", daemon=True).start()
 
 
 def _forget() -> None:
-    """Reset in a forked child: only the forking thread exists there, and another may have locked the router."""
-    _free.clear()
+    """Free the router in a forked child: a thread that is not there may have locked it."""
     _router_lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as the standard library's modules do
 
 

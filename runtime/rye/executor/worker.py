@@ -108,10 +108,6 @@ _sending = threading.Lock()
 def _outcome(call: dict[str, Any], calls: int, answers: int) -> dict[str, Any]:
     try:
         data = _run(call, calls, answers)
-        if not isinstance(data, dict):
-            raise TypeError(f"execute() returned {type(data).__name__}, not a dict")
-        # Whether the result is JSON is found out here, where the error can name the tool.
-        framed(data)
     except RyeError as err:
         return _sendable({"failure": {"code": err.code, "message": err.message, "hint": err.hint, "details": err.details}})
     except MemoryError as err:
@@ -141,7 +137,8 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     for name in _OF_THE_PARENT:
         # The secret of the line index is not in this process, so these functions ask the parent.
         setattr(toolkit, name, partial(_remote, partial(_asked, calls, answers), call["root"], name))
-    with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings()):
+    confined = not call["user_space"]
+    with context.using(options=options, deadline=context.Deadline(call["seconds"]), settings=Settings(), confined=confined):
         # From the bytes that the parent verified; the file may have changed since.
         code = run_code.compiled(call["source"], call["item_id"])
         if call["memory"]:
@@ -153,10 +150,13 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
             # Where `import` finds them, in front of what is installed.
             with folder_of(call["files"]) as folder:
                 sys.path.insert(0, folder)
-                return run_code.call(
+                answer = run_code.call(
                     code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"], folder
                 )
-        return run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+        else:
+            answer = run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+        # Here, where the error can name the tool.
+        return run_code.checked(answer, call["item_id"])
 
 
 @contextlib.contextmanager

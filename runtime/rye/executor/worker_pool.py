@@ -1,7 +1,7 @@
 """Workers: child processes under a sandbox, each waiting on a pipe for the one call that it will answer.
 
 To start one takes far longer than to use it, so after each call another of the same policy is started, for the next; but for
-tools that may write, where protected names must be made in the project while the worker lives. A worker ends with its call,
+tools that may write, where names of `.git` must be made while the worker lives. A worker ends with its call,
 unused after `_IDLE` seconds, at this process's exit, and with this process however that ends.
 """
 
@@ -74,6 +74,8 @@ class WorkerPolicy(Record):
             run="run" in self.permissions or self.serves == "program",
             extra_read=(*_packages(), *self.extra_read),
             identity=self.identity,
+            # Stand-ins would be seen by the tool, and by every other program of the user.
+            cover_absent=False,
             token=token,
         )
         if limits.read_project or not _runs_from(self.root):

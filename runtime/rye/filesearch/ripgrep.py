@@ -156,6 +156,8 @@ def bad_pattern(text: str, why: str) -> UsageError:
     if '"\\n" is not allowed' in why:
         why = "the pattern contains a newline, and lines are searched one at a time"
         hint = advice("multiline", "Give multiline=true to match across lines.", "A search matches within one line.")
+    elif re.search("look-around|backreferences", why):
+        hint = "Search for a wider pattern, or use `grep -P` in a shell, which has them."
     return UsageError("bad_pattern", f"Bad pattern {text[:200]!r}: {why}.", hint)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rye.call import safe_text
@@ -32,6 +32,14 @@ def _what_is_wrong(err: Exception) -> str:
     if path[-1:] == ["type"] and "anyOf" in found:
         found = f"{getattr(err, 'instance', None)!r} is no type; there are {_KINDS_OF_VALUES}"
     return f"at {'.'.join(path)}, {found}" if path else found
+
+
+def is_one_of(schema: Any, value: object) -> bool:
+    """Tell whether a text or an object, which stands where a schema wants a list, is one member of that list."""
+    if not isinstance(schema, dict) or schema.get("type") != "array" or not isinstance(value, str | dict) or value == "":
+        return False
+    items = schema.get("items")
+    return isinstance(items, dict) and ("string" if isinstance(value, str) else "object") in items.get("type", ())
 
 
 class Checker:
@@ -66,12 +74,13 @@ class Checker:
                 "A schema must be self-contained: no file or network $ref, draft 2020-12.",
             ) from None
 
-    def check(self, parameters: object, arguments: object = None) -> dict[str, Any]:
+    def check(self, parameters: object, arguments: object = None, offered: Collection[str] | None = None) -> dict[str, Any]:
         """Return the parameters with defaults filled in.
 
         Args:
             parameters: what is checked.
             arguments: what the caller gave of it, for the error; all of it where None.
+            offered: the parameters that the caller was shown: the error lists no others; None for all.
 
         Raises:
             UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
@@ -80,7 +89,7 @@ class Checker:
             raise UsageError(
                 "invalid_parameters",
                 f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {self.expected()}.",
+                f"Wanted: {self.expected(offered=offered)}.",
             )
         filled, problems = self._filled(parameters)
         if problems:
@@ -89,7 +98,7 @@ class Checker:
             raise UsageError(
                 "invalid_parameters",
                 f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?"),
-                f"Wanted: {self.expected([name for name, _ in problems])}.",
+                f"Wanted: {self.expected([name for name, _ in problems], offered)}.",
                 problems=[text for _, text in problems],
             )
         return filled
@@ -103,6 +112,9 @@ class Checker:
         try:
             # First, because the library would report NaN or a Python object in words of its own.
             json.dumps(parameters, allow_nan=False)
+            known = self.schema.get("properties", {})
+            # One member where a list is wanted is a list of one, as callers write it.
+            parameters = {name: [one] if is_one_of(known.get(name), one) else one for name, one in parameters.items()}
             filled = _filled(parameters, self._certain, self._defaults, self.schema)
             unknown = self._unknown(parameters)
             return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
@@ -160,16 +172,17 @@ class Checker:
                 out += [path for _, path in workspace_paths(self.schema, {name: value})]
         return out
 
-    def expected(self, names: Sequence[str] = ("",)) -> str:
+    def expected(self, names: Sequence[str] = ("",), offered: Collection[str] | None = None) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
 
         Args:
             names: the parameters that are wrong: only these. An empty name stands for the call as a whole: all of them.
+            offered: the others count only where they are among these; None for all.
         """
         required = self.schema.get("required", ())
         out = []
         for name, below in self.schema.get("properties", {}).items():
-            if "" not in names and name not in names:
+            if name not in names and ("" not in names or (offered is not None and name not in offered)):
                 continue
             part = below if isinstance(below, dict) else {}
             kind = part.get("type", "any")

@@ -264,7 +264,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
         with contextlib.suppress(OSError):
             # The commit is made; a record that stays is finished by the next call.
             _finish(ws, record, steps)
-    return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.hard_links(step.place)])
+    return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.notes(step.place)])
 
 
 def _apart(made: list[Entry]) -> list[Entry]:

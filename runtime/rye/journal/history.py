@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from rye.call import context
 from rye.config import stored_state, user_dirs
+from rye.errors import UsageError
 from rye.fs import atomic
 from rye.journal import entries
 from rye.journal.entries import Entry
@@ -42,6 +43,16 @@ _LARGEST = 64 * 1024 * 1024
 _ID_DIGITS = 15
 SHORT = 6
 """So many last digits of an entry's ID, or of a batch's, are told to a model in its place."""
+
+
+def refuse_confined() -> None:
+    """Raise UsageError `record_out_of_reach` in a confined tool, whose own user space has a record of nothing."""
+    if context.current().confined:
+        raise UsageError(
+            "record_out_of_reach",
+            "The record of changes is a service for tools of the system's key: a copy signed by another key does not see it.",
+            "Use the tool of the bundle, such as `undo`.",
+        )
 
 
 class Row(NamedTuple):

@@ -178,10 +178,12 @@ def link_count(place: Place) -> int:
     return place.stat.st_nlink if place.stat is not None and place.stat.st_nlink > 1 else 0
 
 
-def hard_links(place: Place) -> list[str]:
-    """Return the warning of a change that parts a file from its other hard links, if it has any."""
+def notes(place: Place) -> list[str]:
+    """Return the warnings of a change that parts a file from its other hard links, or replaces one that nobody may write."""
     count = link_count(place)
-    return [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
+    linked = [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
+    read_only = place.stat is not None and not place.stat.st_mode & 0o222
+    return [*linked, *([f"{place.shown} has no write permission; it was changed all the same."] if read_only else [])]
 
 
 @contextlib.contextmanager
@@ -223,7 +225,7 @@ def apply_own(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> 
 
 
 def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
-    warnings = hard_links(place)
+    warnings = notes(place)
     entry = changed(entry, hard_links=link_count(place))
     temporary = temporary_name()
     pending = _begin(ws, entry, temporary.decode())

@@ -141,7 +141,7 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
         return Recorded(why_not=recording.why_not)
     git = ""
     try:
-        with look_at(ws, ending=recording.token, at_end=True) as look:
+        with look_at(ws, quick=True, ending=recording.token, at_end=True) as look:
             git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
@@ -196,18 +196,22 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
     """Record what was changed since the last look, before the record is shown or used.
 
     Not while a command runs, whose changes would become several; nor where none was recorded yet: the first look takes long.
-    With `lost_only` a look is made only where a command was killed without one: what changed until now is put down to it.
+    With `lost_only` a look is made only where a command was killed without one, or one may have written something unseen (see
+    `rye.snapshots.watch`): what changed until now is put down to it.
     """
     if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
     with suppress(OSError, TooLargeError, WorkspaceError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        if any(_is_alive(ws, one) for one in running) or (lost_only and not running):
+        is_owed = watch.is_owed(ws.fd)
+        if any(_is_alive(ws, one) for one in running) or (lost_only and not running and not is_owed):
             return
-        with look_at(ws, quick=True) as look:
-            if not any(_is_alive(ws, one) for one in look.running):
-                look.attribute()
+        # First what the kernel tells of, which nobody did unseen.
+        for quick in (True, False) if is_owed else (True,):
+            with look_at(ws, quick=quick) as look:
+                if not any(_is_alive(ws, one) for one in look.running):
+                    look.attribute(owed=not quick)
 
 
 def _is_alive(ws: Workspace, command: Running) -> bool:
@@ -258,7 +262,7 @@ class Look:
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
-        self._passed, self._gone, self._turned = walk.passed, walk.gone, walk.turned
+        self._is_whole, self._gone, self._turned = walk.is_whole, walk.gone, walk.turned
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
@@ -282,9 +286,10 @@ class Look:
             frozenset(skipped),
             partial(project_mounts.made_names, self._ws.real),
         )
-        # What a command changed is looked for in every file. Between two commands there is nobody who would hide something.
         beside = any(one.token != self._ending for one in self.running)
-        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not self.running, beside=beside)
+        # Between two commands there is nobody who would hide something, and our own edits make names that go again.
+        wary = bool(self._ending)
+        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not beside, beside=beside, wary=wary)
         walk.run(self._ws.fd)
         return walk
 
@@ -319,28 +324,30 @@ class Look:
                 said.setdefault(one.path, "what it held before was not recorded")
         said |= self._turned
         own = (".git", ".ragix")
-        passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (self._passed, self._gone))
+        there = [path for path, marks in self._folders.items() if snapshots_tree.is_passed(marks)]
+        passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (there, self._gone))
         more = passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {}
         return said | {path: why for path, why in more.items() if path not in said}
 
-    def attribute(self, token: str = "", git: str = "") -> Entry | None:
+    def attribute(self, token: str = "", git: str = "", *, owed: bool = False) -> Entry | None:
         """Record what was found but for what our own tools recorded, and store the tree.
 
         Args:
             token: the command that ends; empty: none does.
             git: how that command moved the repository, in words.
+            owed: where no command runs, the latest one made it, unseen; else someone else.
 
         Returns:
             The entry that was made, None where nothing changed.
         """
         if self._is_same and self.known is not None and self.known.newest == newest_entry(self._ws):
             known_tree.remember(self.where, self.known)
-            self._watch.settle(self.known.folders)
+            self._settle(self.known.folders)
             return None
         # The first look has nothing to compare with.
         own = None if self.known is None else OwnEdits(self._ws, self.known.newest)
         rest = [] if own is None else own.without(self.changes, self._folders, self.contents)
-        entry = changed(self._entry(rest, token), git=git) if rest else None
+        entry = changed(self._entry(rest, token, owed=owed), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
         now = Known(self._folders, made or newest_entry(self._ws))
@@ -348,16 +355,22 @@ class Look:
         if entry is not None:
             append(self._ws, entry)
         known_tree.finish(self.where, now)
-        self._watch.settle(now.folders)
+        self._settle(now.folders)
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
             self._bound([self._folders], 0)
         return entry
 
-    def _entry(self, changes: list[Change], token: str) -> Entry:
+    def _settle(self, folders: Folders) -> None:
+        self._watch.settle(folders)
+        ended = next((one for one in self.running if one.token == self._ending), None)
+        self._watch.owed = None if self._is_whole else ended or self._watch.owed
+
+    def _entry(self, changes: list[Change], token: str, *, owed: bool) -> Entry:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
         from rye.journal import journal
 
-        commands = sorted(self.running, key=lambda one: (one.token != token, one.started))
+        latest = [self._watch.owed] if owed and self._watch.owed is not None else []
+        commands = sorted(self.running or latest, key=lambda one: (one.token != token, one.started))
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
@@ -409,8 +422,8 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
 
     Errors else, and `at_end`, as `known_tree.locked`.
 
-    A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`). `ending` is a command
-    that is over: only others write on.
+    A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
+    runs. `ending` is one that is over: only others write on.
     """
     from rye.journal import commit, tree_undo_steps
 

@@ -24,7 +24,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
 from rye.plain_class import as_dict, changed
-from rye.process import job_supervisor, output_files, run
+from rye.process import job_supervisor, output_files, reapers, run
 from rye.process.autorun.command_check import Look
 from rye.process.child import name_of_fd
 from rye.sandbox.sandbox import Confined
@@ -91,6 +91,7 @@ def start(
     try:
         token = token or running_commands.begin(root)
         held = running_commands.handle(token)
+        reapers.drop(confined.groups)
         # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
         home.mkdir(mode=0o700)
         order = {
@@ -128,7 +129,7 @@ def start(
 
 
 def _launch(fds: Sequence[int], cwd_fd: int, order: Record) -> str:
-    env = {**run.reaper_environment(), "USER_SPACE": str(user_dirs.user_space())}
+    env = {**reapers.environment(), "USER_SPACE": str(user_dirs.user_space())}
     result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
         input=json.dumps(order).encode(),

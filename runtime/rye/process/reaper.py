@@ -1,23 +1,28 @@
 r"""The parent of a command: a small process that ends the whole tree when it is asked to, or when its own parent is gone.
 
-Run by `process` (`python -I -S -c … CONTROL STATUS KEPT…`), with the command's own standard streams; its functions serve
-`job_supervisor` too. On Linux it is a subreaper: whoever leaves the tree by a double fork or a new session comes back to it.
-Every command waits for it to start. So it imports little, `_signal` in place of `signal`, whose enumerations take as long
-to make as everything else here; and it is imported itself, so that it is not compiled each time.
+Forked before it is needed by a small process of one thread (`serve`, started as `python -I -S -c … LINE`): a command waits for
+no interpreter. Its functions serve the supervisor of a job too. On Linux it is a subreaper: whoever leaves the tree by a double
+fork or a new session comes back to it. It imports little, `_signal` in place of `signal`, whose enumerations take as long to
+make as everything else here; and it is imported itself, so that it is not compiled each time.
 
-CONTROL, read: `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED\n` (two counts, 0 or 1), then so many
-strings, each ended by NUL: the command, variables as `NAME=value`. After the order `j`, the path of our packages, NUL and the
-path of a job's order mean: go on as the supervisor of a job, with the descriptors KEPT. Any other byte, or the end of the
-stream, means: end everything.
-STATUS, written: the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be
-ended); `job ERRNO`, 0 where it is a supervisor from then on.
+A reaper reads from its socket `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED KEPT NUMBER…\n` (two
+counts, 0 or 1, a count, the numbers of descriptors), then so many strings, each ended by NUL: the command, variables as
+`NAME=value`. Before `LENGTH` come the descriptors, beside empty lines: the working directory, three streams, and those of the
+numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of a
+job's order mean: go on as the supervisor of a job, with the descriptors kept. Any other byte, or the end of the stream, means:
+end everything.
+It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
+`job ERRNO`, 0 where it is a supervisor from then on.
 """
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found] # see below; it has no stubs
+import _signal as signal  # type: ignore[import-not-found] # see above; it has no stubs
+import _socket as socket  # likewise
+import array
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import select
@@ -31,6 +36,11 @@ _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _LIBC = ctypes.CDLL(None)
 _RESET = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGPIPE", "SIGXFSZ", "SIGCHLD", "SIGTTIN", "SIGTTOU", "SIGTSTP")
 _GRACE_SECONDS = 1.0
+# SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
+_MOST_FDS = min(os.sysconf("SC_OPEN_MAX"), 65_536)
+_FDS_AT_ONCE = 250
+# Of the process that forks reapers, which raises its own: what a command starts with.
+_OPEN_FILES: list[tuple[int, int]] = []
 
 Variables = dict[bytes, bytes]
 
@@ -123,6 +133,8 @@ def _become(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) ->
     for target, fd in enumerate([os.dup(fd) for fd in streams]):
         os.dup2(fd, target)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    for limits in _OPEN_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     # Python ignores SIGPIPE and a caller may block signals; both survive execve and would break shells and pipes.
     for name in _RESET:
         signal.signal(getattr(signal, name), signal.SIG_DFL)
@@ -190,6 +202,13 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
     status = None
     end = time.monotonic() + _GRACE_SECONDS
     while True:
+        found = reap(leader or 0)
+        status = found if found is not None else status
+        # Orphans come back to this process: without a child it has no descendant, and need not look through all processes.
+        if _is_childless():
+            return status, 0
+        if time.monotonic() > end:
+            return status, len(descendants(os.getpid()))
         stopped: set[int] = set()
         # Stopped first: what is stopped starts nothing, so that a fork bomb is not chased for ever.
         for _ in range(50):
@@ -199,14 +218,15 @@ def end_tree(leader: int | None) -> tuple[int | None, int]:
             _signal(fresh, signal.SIGSTOP)
             stopped.update(fresh)
         _signal(sorted(stopped), signal.SIGKILL)
-        found = reap(leader or 0)
-        status = found if found is not None else status
-        survivors = len(descendants(os.getpid()))
-        if not survivors and (leader is None or status is not None):
-            return status, 0
-        if time.monotonic() > end:
-            return status, survivors
         time.sleep(0.001)
+
+
+def _is_childless() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
 
 
 def children_ended() -> tuple[int, int]:
@@ -231,58 +251,90 @@ def forget_inherited(*open_fds: int) -> None:
     for fd in sorted(open_fds):
         os.closerange(at, fd)
         at = fd + 1
-    # SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
-    os.closerange(at, min(os.sysconf("SC_OPEN_MAX"), 65_536))
+    os.closerange(at, _MOST_FDS)
 
 
-def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool]:
-    """Return what an order holds: argv, environment, and whether abstract sockets are closed."""
+def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int], list[int]]:
+    """Return an order: argv, environment, whether abstract sockets are closed, the command's descriptors, and the kept."""
     counts, _, rest = data.partition(b"\n")
-    arguments, _, scoped = map(int, counts.split())
+    arguments, _, scoped, kept, *numbers = map(int, counts.split())
     # NUL ends each string, because neither an argument nor a variable can contain one.
     strings = rest.split(b"\0")[:-1]
     pairs = (text.partition(b"=") for text in strings[arguments:])
-    return strings[:arguments], {name: value for name, _, value in pairs}, bool(scoped)
+    env = {name: value for name, _, value in pairs}
+    return strings[:arguments], env, bool(scoped), numbers[: len(numbers) - kept], numbers[len(numbers) - kept :]
 
 
-def _order(control: int) -> bytes:
-    data = b""
+def send_order(line: socket.socket, order: bytes, fds: list[int]) -> None:
+    """Send an order with its descriptors; see the top. Raises OSError."""
+    # The kernel takes 253 descriptors beside one message.
+    for at in range(0, len(fds), _FDS_AT_ONCE):
+        rights = array.array("i", fds[at : at + _FDS_AT_ONCE]).tobytes()
+        line.sendmsg([b"\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    line.sendall(order)
+
+
+def _received(line: socket.socket) -> tuple[bytes, list[int]]:
+    """Return the next block and the descriptors that came with it."""
+    data, extra, _, _ = line.recvmsg(1 << 16, socket.CMSG_LEN(4 * _FDS_AT_ONCE), socket.MSG_CMSG_CLOEXEC)
+    fds = array.array("i")
+    for level, kind, content in extra:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content)
+    return data, list(fds)
+
+
+def _order(line: socket.socket) -> tuple[bytes, list[int]]:
+    data, fds = b"", list[int]()
     while True:
-        length, line, rest = data.partition(b"\n")
-        if line and len(rest) >= int(length):
+        length, end, rest = data.lstrip(b"\n").partition(b"\n")
+        if end and len(rest) >= int(length):
             if len(rest) > int(length):
                 # A byte after the order: the call was cancelled before the command started.
-                sys.exit(0)
-            return rest
-        block = os.read(control, 1 << 16)
+                os._exit(0)
+            return rest, fds
+        block, more = _received(line)
         if not block:
-            sys.exit(1)
+            os._exit(1)
         data += block
+        fds += more
 
 
-def _report(status: int, text: str) -> None:
+def _place(line: int, fds: list[int], numbers: list[int]) -> int:
+    """Move descriptors to these numbers, for a program that is started; return the number that the socket has now."""
+    # First above all numbers: each may be the number of another that is still to be moved.
+    line, *high = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, max(2, *numbers) + 1) for fd in (line, *fds))
+    for fd, number in zip(high, numbers, strict=True):
+        os.dup2(fd, number)
+    return line
+
+
+def _report(control: int, text: str) -> None:
     try:
-        os.write(status, text.encode() + b"\n")
+        os.write(control, text.encode() + b"\n")
     except OSError:
         # The reader is gone; the tree is ended all the same.
         return
 
 
-def main(control: int, status: int, *kept: int) -> None:
+def main(line: socket.socket) -> None:
     """Start what the order names, report its end, and end its tree when asked to."""
-    for fd in (control, status, *kept):
+    order, fds = _order(line)
+    argv, env, scoped, numbers, kept = parse_order(order)
+    os.fchdir(fds[0])
+    control = _place(line.fileno(), fds[1:], [0, 1, 2, *numbers, *kept])
+    for fd in kept:
         os.set_inheritable(fd, False)
-    argv, env, scoped = parse_order(_order(control))
     adopt_orphans()
     # Before the start: a command that ends at once must not be missed.
     woken, waker = children_ended()
     try:
         leader: int | None = spawn(argv, env, scoped=scoped)
     except OSError as err:
-        _report(status, f"failed {err.errno or errno.EIO}")
+        _report(control, f"failed {err.errno or errno.EIO}")
         return
     # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
-    forget_inherited(control, status, woken, waker, *kept)
+    forget_inherited(control, woken, waker, *kept)
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(woken, select.POLLIN)
@@ -291,9 +343,9 @@ def main(control: int, status: int, *kept: int) -> None:
         terminated = woken in ready and signal.SIGTERM in os.read(woken, 4_096)
         found = reap(leader or 0)
         if control in ready and not terminated:
-            asked = os.read(control, 8_192)
+            asked = _asked(control)
             if asked.startswith(b"j") and leader is not None and found is None:
-                _become_supervisor(asked[1:].split(b"\0"), leader, status)
+                _become_supervisor(asked[1:].split(b"\0"), leader, control)
                 continue
         if control in ready or terminated:
             # A reaped leader's number may be another process already, so it is not passed on.
@@ -301,13 +353,21 @@ def main(control: int, status: int, *kept: int) -> None:
             found = late if found is None else found
         if found is not None:
             leader = None
-            _report(status, f"exited {found}")
+            _report(control, f"exited {found}")
         if control in ready or terminated:
-            _report(status, f"ended {survivors}")
+            _report(control, f"ended {survivors}")
             return
 
 
-def _become_supervisor(paths: list[bytes], leader: int, status: int) -> None:
+def _asked(control: int) -> bytes:
+    try:
+        return os.read(control, 8_192)
+    except OSError:
+        # The caller was killed before it had read all that was reported.
+        return b""
+
+
+def _become_supervisor(paths: list[bytes], leader: int, control: int) -> None:
     """Go on as the supervisor of a job, which ends this process; returns where that is not possible."""
     # Late: most commands end in time.
     sys.path.insert(0, os.fsdecode(paths[0]))
@@ -316,16 +376,62 @@ def _become_supervisor(paths: list[bytes], leader: int, status: int) -> None:
     try:
         job = job_supervisor.take_over(os.fsdecode(paths[1]), leader)
     except OSError as err:
-        _report(status, f"job {err.errno or errno.EIO}")
+        _report(control, f"job {err.errno or errno.EIO}")
         return
-    _report(status, "job 0")
+    _report(control, "job 0")
     forget_inherited(*job.descriptors())
     job.run()
     os._exit(0)
 
 
-def run() -> None:
-    """Run the reaper on the descriptors that the command line names, then end the process at once."""
-    main(*map(int, sys.argv[1:]))
-    # Skips the interpreter's clean-up, which every command would wait for.
-    os._exit(0)
+def serve(number: int) -> None:
+    """Fork a reaper for each request on a socket of packets, until its other end is closed.
+
+    Requests: `new`, a number and the control groups that the reaper joins, each behind a NUL, and beside them the reaper's own
+    socket. `kill`, a NUL and such a number: kill that one, if it has not ended.
+    """
+    os.setsid()
+    os.chdir("/")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _OPEN_FILES.append(limits)
+    # Descriptors are moved above all numbers that the caller has.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
+    os.set_inheritable(number, False)
+    # What the caller lets its children inherit is no command's.
+    os.closerange(3, number)
+    os.closerange(number + 1, _MOST_FDS)
+    line = socket.socket(fileno=number)
+    children: dict[int, bytes] = {}
+    while True:
+        request, fds = _received(line)
+        if not request:
+            os._exit(0)
+        verb, number_of, *groups = request.split(b"\0")
+        while children and (ended := os.waitpid(-1, os.WNOHANG)[0]):
+            del children[ended]
+        if verb == b"kill":
+            _signal([pid for pid, name in children.items() if name == number_of], signal.SIGKILL)
+            continue
+        try:
+            pid = os.fork()
+        except OSError as err:
+            _report(fds[0], f"failed {err.errno or errno.EAGAIN}")
+        else:
+            if pid == 0:
+                os.close(number)
+                _wait_for_order(fds[0], groups)
+            children[pid] = number_of
+        os.close(fds[0])
+
+
+def _wait_for_order(number: int, groups: list[bytes]) -> None:
+    try:
+        os.setsid()
+        # Before the order comes, for the kernel takes up to 15 ms for this.
+        enter(groups, scoped=False)
+        main(socket.socket(fileno=number))
+    except OSError as err:
+        _report(number, f"failed {err.errno or errno.EIO}")
+    finally:
+        # Skips the interpreter's clean-up, which every command would wait for.
+        os._exit(0)

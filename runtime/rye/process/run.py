@@ -14,8 +14,6 @@ import errno
 import os
 import select
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -26,8 +24,7 @@ from pathlib import Path
 from rye.call import context
 from rye.errors import RyeError
 from rye.plain_class import Record
-from rye.process import reaper, terminal_text
-from rye.process.child import name_of_fd
+from rye.process import reaper, reapers, terminal_text
 from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
 
@@ -85,15 +82,11 @@ RUN_VARIABLE = "RYE_RUN"
 DRAIN = 0.2
 """After the command itself has ended, its output is waited for so long (seconds)."""
 
-# Behind the standard library on the path, so that no module beside it stands in for one of its own.
-_REAPER = "import sys; sys.path.append(sys.argv.pop(1)); import reaper; reaper.run()"
-_REAPER_FOLDER = str(Path(__file__).parent)
 _RUNTIME = str(Path(__file__).parents[2])
 _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
-_REAPER_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 Streams = tuple[int, int, int]
 HandOn = Callable[["Tree", Sequence[int]], bool]
 
@@ -163,38 +156,21 @@ class Tree:
         self.ended = False
         self._errno = 0
         self._partial_line = b""
-        # Two pipes: closing the control end is an order too, so the tree ends even when this process is killed.
-        (reading, self._control), (self.status, writing) = pipes(2)
-        os.set_blocking(self.status, False)
         try:
-            self._reaper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _REAPER, _REAPER_FOLDER, *map(str, (reading, writing, *kept))],
-                cwd=name_of_fd(cwd_fd),
-                env=reaper_environment(),
-                # The sandbox's descriptors pass through the reaper, under the numbers that its command line names.
-                pass_fds=(reading, writing, *kept, *confined.fds),
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(self._control)
-            os.close(self.status)
-            raise
-        finally:
-            os.close(reading)
-            os.close(writing)
-        try:
-            # The kernel takes up to 15 ms for this, in which the reaper starts: it waits for its order.
-            for group in confined.groups:
-                reaper.join(os.fsencode(group), self._reaper.pid)
+            self._reaper = reapers.take(confined.groups)
         except OSError as err:
-            self.close()
             raise _not_started(err.errno or 0) from None
-        # A reaper that died already has said why on its status pipe, or by closing it.
-        with suppress(BrokenPipeError):
-            _write_all(self._control, order(confined, {**confined.env, RUN_VARIABLE: self.mark}))
+        # Closing it is an order too, so the tree ends even when this process is killed.
+        self._line = self._reaper.line
+        self.status = self._line.fileno()
+        # A reaper that died already has said why, or nothing.
+        with suppress(ConnectionError):
+            # The sandbox's descriptors get the numbers that its command line names.
+            fds = [cwd_fd, *streams, *confined.fds, *kept]
+            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self.mark}, kept), fds)
+        self._line.setblocking(False)
+        # While the command runs.
+        reapers.prepare()
 
     def read_status(self) -> None:
         """Take in what the reaper reported; never waits."""
@@ -203,6 +179,8 @@ class Tree:
                 block = os.read(self.status, 4_096)
             except BlockingIOError:
                 return
+            except ConnectionError:
+                block = b""
             self.ended = not block
             # A read may end inside a line; the rest comes with the next block.
             *lines, self._partial_line = (self._partial_line + block).split(b"\n")
@@ -230,12 +208,12 @@ class Tree:
     def end(self) -> None:
         """Have the whole tree ended; `read_status` notes when that is done."""
         with suppress(OSError):
-            os.write(self._control, b"x")
+            self._line.send(b"x")
 
     def hand_on(self, order: str) -> str:
         """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno."""
         with suppress(OSError):
-            os.write(self._control, b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
+            self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
         poll, end = select.poll(), time.monotonic() + _HAND_ON_SECONDS
         poll.register(self.status, select.POLLIN)
         while self._job is None and not self.ended and poll.poll(max(0.0, end - time.monotonic()) * 1_000):
@@ -244,22 +222,13 @@ class Tree:
 
     def close(self) -> None:
         """End what still runs, without asking; the reaper is gone when this returns, or is a job's supervisor."""
-        os.close(self._control)
         if self._job == 0:
-            os.close(self.status)
-            # It stays our child: somebody must take note of its end.
-            threading.Thread(target=self._reaper.wait, name="rye-job", daemon=True).start()
+            self._line.close()
             return
-        with suppress(subprocess.TimeoutExpired):
-            # The closed control pipe is the order to end; killed, the reaper could no longer end what left the tree.
-            self._reaper.wait(0.3)
-        if self._reaper.returncode is None:
-            self._reaper.kill()
-            self._reaper.wait()
+        self._reaper.close()
         # The reaper gave no count, so it was killed: search for survivors by the run's variable.
         if self.survivors is None:
             end_marked(self.mark)
-        os.close(self.status)
 
 
 def _not_started(number: int) -> RyeError:
@@ -270,24 +239,13 @@ def _not_started(number: int) -> RyeError:
     )
 
 
-def order(confined: Confined, env: dict[str, str]) -> bytes:
-    """Return the order that starts a program with this environment; see `rye.process.reaper`."""
+def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = ()) -> bytes:
+    """Return the order that starts a program with this environment; see `rye.process.reaper`, which keeps `kept`."""
     strings = [os.fsencode(one) for one in (*confined.argv, *(f"{name}={value}" for name, value in env.items()))]
-    counts = f"{len(confined.argv)} {len(env)} {int(confined.scoped)}\n".encode()
+    numbers = len(confined.argv), len(env), int(confined.scoped), len(kept), *confined.fds, *kept
+    counts = " ".join(map(str, numbers)).encode() + b"\n"
     body = counts + b"".join(text + b"\0" for text in strings)
     return f"{len(body)}\n".encode() + body
-
-
-def reaper_environment() -> dict[str, str]:
-    """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
-    return {"PATH": os.defpath, **{name: os.environ[name] for name in _REAPER_VARIABLES if name in os.environ}}
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        # A pipe holds 64 KB, an environment may be larger: a write may take only a part.
-        view = view[os.write(fd, view) :]
 
 
 def end_marked(token: str) -> int:

@@ -103,6 +103,12 @@ class Timeline(NamedTuple):
         """Return a call by its ID, or by that of one of its entries. Raises LookupError."""
         return self.calls[self.places[call_id]]
 
+    def newer(self, entry_id: str) -> int | None:
+        """Return how many calls came after an entry, which the record may have dropped by now; None for no entry."""
+        if not entry_id or entry_id in self.places:
+            return self.places.get(entry_id)
+        return sum(call.first.id > entry_id for call in self.calls)
+
     def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
         """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
         hunks, parts = self.undone_hunks.get(entry_id, {}), self.undone_parts.get(entry_id, {})
@@ -160,7 +166,7 @@ class Calls:
         """Return the calls that a query asks for."""
         found: Sequence[Call] = now.calls
         if query.show == "new":
-            found = found[: now.places.get(marks.looked, len(found))]
+            found = found[: now.newer(marks.looked)]
         elif query.show == "open":
             found = [call for call in found if call.id not in marks]
         elif query.show == "undone":

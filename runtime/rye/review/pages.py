@@ -55,7 +55,7 @@ class View(NamedTuple):
 def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks) -> Values:
     """Return the list of calls, and what it can be searched by."""
     count, following = len(view.found.calls), view.first + PER_PAGE
-    today, looked = time.time(), now.places.get(marks.looked)
+    today, looked = time.time(), now.newer(marks.looked)
     # Each session of a client is a caller of its own: of many the newest.
     actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.calls))[:_MOST_ACTORS])
     tools = sorted({call.first.tool for call in now.calls})
@@ -185,8 +185,7 @@ def _where(hunk: diffs.Hunk) -> str:
 
 def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Values:
     """Return what changed since the user looked last, file by file, whoever changed it."""
-    place = now.places.get(marks.looked, len(now.calls))
-    last = {row.id for call in now.calls[:place] for row in call.rows}
+    last = {row.id for call in now.calls[: now.newer(marks.looked)] for row in call.rows}
     rows = [row for row in now.rows.values() if row.id in last]
     if not rows or len(rows) > _MOST_CHANGES:
         return {"changes": len(rows), "files": None}

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import cache
 
 from rye.config import user_dirs
 from rye.plain_class import Record
@@ -190,12 +191,18 @@ class View(Record):
 
 
 def home_folders() -> list[str]:
-    """Return the home folders of this user: by the environment, by the password file, and root's."""
-    found = [os.path.expanduser("~")]
-    with suppress(KeyError):
-        # A caller may have set HOME elsewhere; the account's own home is hidden all the same.
-        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    """Return the home folders of this user: by the environment, and by the password file."""
+    # A caller may have set HOME elsewhere; the account's own home is hidden all the same.
+    found = [os.path.expanduser("~"), _accounts_home(os.getuid())]
     return [home for home in dict.fromkeys(found) if home not in ("/", "", "/nonexistent") and os.path.isabs(home)]
+
+
+@cache
+def _accounts_home(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_dir
+    except KeyError:
+        return ""
 
 
 def is_below(path: str, folder: str) -> bool:
@@ -227,12 +234,13 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
             hidden.append(real)
     # Parents first: a folder below a hidden one needs no mount of its own.
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
+    inside = tuple(f"{path}/" for path in tops)
     needed: dict[str, None] = {}
     for path in dict.fromkeys(_needed(extra_read)):
         needed.update(dict.fromkeys(_unchangeable(path, root)))
     if linked := linked_repository(root):
         needed[linked[0]] = None
-    shown = [path for path in needed if _within(path, tops) and path not in tops and not is_below(path, root)]
+    shown = [path for path in needed if path.startswith(inside) and path not in tops and not is_below(path, root)]
     kept = [path for path in shown if not _shown_with(path, shown, tops)]
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
@@ -271,8 +279,10 @@ def _named_by_variables(root: str, passed: frozenset[str]) -> Iterator[str]:
     search path or one above the project only the files of credentials are hidden.
     """
     for name, value in os.environ.items():
+        if "/" not in value or name in passed or name in environment.ALLOWED:
+            continue
         is_secret = environment.is_secret_name(name)
-        if "/" not in value or name in passed or name in environment.ALLOWED or not (is_secret or name.endswith(_ENDINGS)):
+        if not is_secret and not name.endswith(_ENDINGS):
             continue
         for place in _paths_in(value):
             path = os.path.realpath(place)
@@ -320,10 +330,6 @@ def _host_keys() -> Iterator[str]:
         return
     # Public keys and settings are no secret, and ssh reads them.
     yield from (f"/etc/ssh/{name}" for name in names if name.startswith("ssh_host_") and not name.endswith(".pub"))
-
-
-def _within(path: str, folders: list[str]) -> bool:
-    return any(is_below(path, folder) and path != folder for folder in folders)
 
 
 def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:

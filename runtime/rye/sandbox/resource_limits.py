@@ -51,8 +51,25 @@ def _installed() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+_ready: dict[Limits, tuple[str, ...]] = {}
+_latest: list[Limits] = []
+_left: set[str] = set()
+# They are the parent's.
+os.register_at_fork(after_in_child=_ready.clear)
+
+
+def prepare() -> tuple[str, ...]:
+    """Make groups with the latest limits, and keep them for the next command that is to have these: it may join them before."""
+    for limits in _latest:
+        _ready[limits] = found = _ready.get(limits) or make(limits)[0]
+        return found
+    return ()
+
+
 def make(limits: Limits) -> tuple[tuple[str, ...], str]:
     """Make a control group with these limits; return what to join, and why that is not possible (nothing: it is)."""
+    if ready := _ready.pop(limits, ()):
+        return ready, ""
     parents = _parents()
     # Say so instead of raising: most machines give a user no control group, and a command must still run there.
     if not parents:
@@ -71,14 +88,17 @@ def make(limits: Limits) -> tuple[tuple[str, ...], str]:
         # Version 1 has one tree for each limit: the first group may exist when the second one fails.
         release(tuple(made))
         return (), f"a control group could not be made: {err.strerror}"
+    _latest[:] = [limits]
     return tuple(made), ""
 
 
 def release(groups: tuple[str, ...]) -> None:
     """Remove the groups of a command that has ended; what is not empty yet is removed by a later call of `make`."""
     for group in groups:
-        with suppress(OSError):
+        try:
             os.rmdir(group)
+        except OSError:
+            _left.add(group)
 
 
 def _write(path: str, value: int) -> None:
@@ -136,9 +156,10 @@ def _writable(group: str) -> bool:
 
 
 def _remove_old(parent: str) -> None:
-    """Remove empty groups whose maker is gone: one that is alive may be about to use its own."""
+    """Remove empty groups that are used no more: one whose maker is alive may be about to be used."""
     for name in os.listdir(parent):
-        words = name.split("-")
-        if len(words) == 3 and words[0] == "rye" and not os.path.exists(f"/proc/{words[1]}"):
+        words, group = name.split("-"), f"{parent}/{name}"
+        if len(words) == 3 and words[0] == "rye" and (group in _left or not os.path.exists(f"/proc/{words[1]}")):
             with suppress(OSError):
-                os.rmdir(f"{parent}/{name}")
+                os.rmdir(group)
+                _left.discard(group)

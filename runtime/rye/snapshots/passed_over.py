@@ -17,7 +17,7 @@ from typing import Final
 from rye.fs import beneath
 from rye.workspace import repositories
 
-MOST_ENTRIES: Final = 10_000
+MOST_ENTRIES: Final = 500
 """So many names are looked at after a command, in all such folders together."""
 
 CACHE: Final = "a cache that changed"

@@ -150,6 +150,7 @@ class Walk:
         changes: what differs from before.
         left_out: files whose content was not stored, and folders that could not be read: path -> why.
         read: how many entries had to be read.
+        is_whole: everything was looked at, not changed folders only.
         short: how many bytes there was no room for.
         passed: folders that are not recorded: dependencies, caches, repositories' own.
         turned: folders that began or ended to be among these: path -> `BEGINS` or `ENDS`.
@@ -165,25 +166,24 @@ class Walk:
         *,
         quick: bool = False,
         beside: bool = False,
+        wary: bool = True,
     ) -> None:
         """Prepare a walk from how the tree was before; `contents` takes what has changed.
 
         A `quick` one with a `watch` that knows this tree visits only the folders that changed. It does not see that a file was
-        written by another name (a hard link) that was made and removed since.
-
+        written by another name (a hard link) in a folder that is not looked into; nor, unless it is `wary`, in any other one.
         One `beside` programs that go on sees to it that what they write by a mapping later bears a later time.
         """
         self.folders: Folders = {}
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
         self.read = self.short = self._count = 0
-        self.passed: list[str] = []
+        self.is_whole, self.passed, self.gone = True, list[str](), list[str]()
         self.turned: dict[str, str] = {}
-        self.gone: list[str] = []
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
-        self._watch, self._quick, self._beside, self._visited = watch, quick, beside, set[str]()
+        self._watch, self._quick, self._beside, self._wary, self._visited = watch, quick, beside, wary, set[str]()
         # Folders that began to be left out by their names.
         self._named = set[str]()
         # Folders of which the watch must be told; None: all.
@@ -202,8 +202,11 @@ class Walk:
         try:
             if changed is not None and self._quick:
                 self._visit_changed(root_fd, changed)
+                self.is_whole = False
+                self._linked |= self._wary and self._watch is not None and self._watch.hides(self.folders)
             if changed is None or not self._quick or self._linked:
                 self._start_again(None if self._linked else changed)
+                self.is_whole = True
                 # Opened anew: the given descriptor may be one that only names the folder.
                 self._descend(os.open(".", _FOLDER, dir_fd=root_fd), "")
         except BaseException:
@@ -221,9 +224,8 @@ class Walk:
         self._changed_names = changed
         if self._watch is not None and changed is None:
             self._watch.restart()
-        self.folders, self.left_out = {}, {}
+        self.folders, self.left_out, self.passed, self.turned = {}, {}, [], {}
         self.read = self.short = self._count = 0
-        self.passed, self.turned = [], {}
         self._named.clear()
         self._found.clear()
         self._visited.clear()

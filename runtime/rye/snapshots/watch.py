@@ -2,8 +2,9 @@
 
 The kernel reports each change in a folder by inotify: a name that comes or goes, a file that is written, closed after writing
 or given another mode. A file with several names may be written by a name in another folder, so the folders of such files
-always count as changed. Where the kernel cannot tell (another file system than a local one, too many folders, events that it
-dropped), everything counts as changed.
+always count as changed, and everything does where a name came and is gone again: it may have been another name of any file.
+So it does where the kernel cannot tell: another file system than a local one, too many folders, events that it dropped.
+Of names in folders that are not looked into nothing is told.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from rye.snapshots.known_tree import Running
     from rye.snapshots.tree import Folders, Mark
 
 _MODIFIED, _ATTRIBUTES, _CLOSED_AFTER_WRITING = 0x2, 0x4, 0x8
@@ -26,6 +28,7 @@ _ONLY_FOLDERS, _NO_LINK = 0x1000000, 0x2000000
 _EVENTS: Final = (
     _MODIFIED | _ATTRIBUTES | _CLOSED_AFTER_WRITING | _MOVED_FROM | _MOVED_TO | _CREATED | _DELETED | _ONLY_FOLDERS | _NO_LINK
 )
+_NAMES: Final = _MOVED_FROM | _MOVED_TO | _CREATED
 _EVENT: Final = struct.Struct("iIII")
 _BLOCK: Final = 1 << 16
 # Of sync_file_range, in its manual.
@@ -43,11 +46,14 @@ class Watch:
 
     Attributes:
         tree: the tree that the watch began to tell changes of; None: it does not know of any.
+        owed: the latest command since the last look at everything (`rye.snapshots.known_tree.Running`): by a name in a folder
+            that is not looked into it may have written a file unseen. None where there was none.
     """
 
     def __init__(self, root_fd: int, skipped: frozenset[str]) -> None:
         """Prepare a watch of an open root; `skipped` are the names of folders that are not looked into."""
         self.tree: Folders | None = None
+        self.owed: Running | None = None
         self.skipped, self.process = skipped, os.getpid()
         # By the kernel's number, and back: a folder that another one replaced may come back to its path later.
         self._paths: dict[int, str] = {}
@@ -55,6 +61,10 @@ class Watch:
         self._changed: set[str] = set()
         # Folders that count as changed at each look: a file in them has other names, or a folder in them cannot be opened.
         self._always: set[str] = set()
+        # Names that came, by the number of their folder; those on their way to another one, by the event's number.
+        self._came: set[tuple[int, str]] = set()
+        self._moving: dict[int, tuple[int, str]] = {}
+        self._is_hidden = False
         info = os.fstat(root_fd)
         self._device, self._is_complete = info.st_dev, True
         # Whether a walk gave folders to `add` and its tree was not stored: they may be others than the stored tree's.
@@ -84,14 +94,25 @@ class Watch:
         self._is_complete = True
         self._paths.clear()
         self._numbers.clear()
-        self._changed.clear()
         self._always.clear()
+        self._forget_events()
 
     def settle(self, tree: Folders) -> None:
         """Note that what was found since `changed` or `restart` is stored, in this tree."""
         if self._fd >= 0:
-            self._changed.clear()
+            self._forget_events()
             self.tree, self._is_complete, self._is_ahead = tree, False, False
+
+    def _forget_events(self) -> None:
+        self._changed.clear()
+        self._came.clear()
+        self._moving.clear()
+        self._is_hidden = False
+
+    def hides(self, tree: Folders) -> bool:
+        """Tell whether a name came and is gone again, in what `changed` took in; `tree` is as it stands now."""
+        came = ((self._paths.get(number), name) for number, name in self._came)
+        return self._is_hidden or bool(self._moving) or any(path is None or not _is_in(tree, path, name) for path, name in came)
 
     def add(self, path: str, fd: int) -> None:
         """Watch an open folder from now on."""
@@ -139,14 +160,31 @@ class Watch:
             while data := os.read(self._fd, _BLOCK):
                 at = 0
                 while at < len(data):
-                    number, mask, _, length = _EVENT.unpack_from(data, at)
+                    number, mask, pair, length = _EVENT.unpack_from(data, at)
+                    name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
                     at += _EVENT.size + length
                     complete &= not mask & _DROPPED
+                    if mask & _NAMES:
+                        self._take_name(mask, (number, name), pair)
                     if number in self._paths:
                         self._changed.add(self._paths[number])
                         if mask & _FORGOTTEN:
                             del self._paths[number]
         return complete
+
+    def _take_name(self, mask: int, place: tuple[int, str], pair: int) -> None:
+        if mask & (_CREATED | _MOVED_TO):
+            # A name that comes a second time was another file's before.
+            self._is_hidden |= place in self._came
+            self._came.add(place)
+            self._moving.pop(pair, None)
+        elif mask & _MOVED_FROM and place in self._came:
+            self._came.discard(place)
+            self._moving[pair] = place
+
+
+def _is_in(tree: Folders, path: str, name: str) -> bool:
+    return name in tree.get(path, ()) or (f"{path}/{name}" if path else name) in tree
 
 
 def _type_of(device: int) -> str:
@@ -182,6 +220,13 @@ def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
     while len(_watches) > _MOST_WATCHES:
         _watches.popitem(last=False)[1].close()
     return found
+
+
+def is_owed(root_fd: int) -> bool:
+    """Tell whether a look at everything is due in a project: one that finds what a command may have written unseen."""
+    info = os.fstat(root_fd)
+    found = _watches.get((info.st_dev, info.st_ino))
+    return found is not None and found.owed is not None
 
 
 def write_back(fd: int) -> None:

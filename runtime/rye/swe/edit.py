@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
-from rye.call.results import call_text, cut_notice, fit_lines, ok
+from rye.call.results import call_text, cut_notice, failure, fit_lines, ok
 from rye.edits import pasted_ids, view_state
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
@@ -45,7 +45,7 @@ class RequestedEdit(NamedTuple):
 def edit(
     tool: str, project_path: str, params: dict[str, Any], plan: Callable[[Document], RequestedEdit], *, by_number: bool = True
 ) -> dict[str, Any]:
-    """Make an edit, or show it where the call or the profile says so.
+    """Make an edit; where the call or the profile says so, show it (for the profile as a refusal, with the patch as output).
 
     Args:
         tool: item id for the journal.
@@ -76,8 +76,8 @@ def edit(
             applied = apply(document, request.splices, tool, dry_run=dry_run, show=show, guard=params["guard"])
             facts = {"profile": profile, "total_before": document.count, **_facts(applied, request)}
             if dry_run:
-                head = [not_applied()] if held_back and not params["dry_run"] else []
-                return _result(applied, request, head, applied.diff, {"applied": False, "dry_run": True, **facts})
+                shown = _result(applied, request, [], applied.diff, {"applied": False, "dry_run": True, **facts})
+                return shown if params["dry_run"] else {**shown, **failure(config_profile.refusal())}
             # Not before this point: a dry run prints lines that are not in the file.
             if remembers:
                 _remember(applied)
@@ -134,11 +134,6 @@ def new_lines(document: Document, start: int, stop: int, new_text: str) -> Reque
     return RequestedEdit(start, stop, len(bodies), splices)
 
 
-def not_applied() -> str:
-    """Return the line printed before a patch that the profile does not apply."""
-    return f"Not applied: the profile {config_profile.READ_ONLY} lets no edit through. Nothing was written. The patch:"
-
-
 def _counts(request: RequestedEdit) -> str:
     removed = request.stop - request.start
     return f"{removed} {'line' if removed == 1 else 'lines'} removed, {request.added} added"
@@ -183,5 +178,5 @@ def _result(
         notices.append(cut_notice(len(applied.lines) + len(shown), high - low + len(diff), "lines", call))
     if diff:
         facts["diff"] = "\n".join(shown)
-    blank = [""] if head and shown and facts["applied"] else []
+    blank = [""] if head and shown else []
     return ok("\n".join([*head, *blank, *shown, *notices]), **facts, truncated=cut or cut_diff, notices=notices)

@@ -195,7 +195,7 @@ def _limited(provider: Provider, wait: str) -> SearchError:
 
 
 def _failed(provider: Provider, why: str) -> SearchError:
-    return SearchError("provider_failed", f"{provider.name} failed: {why}.", _OTHERWISE)
+    return SearchError("provider_failed", f"{provider.name} failed: {why.rstrip(' ,;:.')}.", _OTHERWISE)
 
 
 def _rows(content: dict[str, Any], name: str) -> list[dict[str, Any]]:

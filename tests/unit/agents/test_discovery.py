@@ -121,34 +121,6 @@ def test_what_is_listed_as_valid_can_be_called_and_what_is_not_cannot(project):
         assert response.get("code", "valid") == tool["verdict"]
 
 
-def test_a_list_made_again_parses_only_what_changed(project, monkeypatch):
-    from rye.agents import discovery
-
-    parsed = []
-    real = discovery.parse.read_tool
-
-    def counted(verified, item_id, suffix):
-        parsed.append(item_id)
-        return real(verified, item_id, suffix)
-
-    monkeypatch.setattr(discovery.parse, "read_tool", counted)
-    for name in ("one", "two"):
-        put_tool(project, f"my/again/{name}")
-    first = discovery.listing("my/again", project_path=project).offers
-    assert sorted(parsed) == ["my/again/one", "my/again/two"]
-    assert discovery.listing("my/again", project_path=project).offers == first
-    put_tool(project, "my/again/two", "return {'success': True, 'output': 'other'}", more="__permissions__ = ['read']")
-    parsed.clear()
-    second = discovery.listing("my/again", project_path=project).offers
-    assert parsed == ["my/again/two"]
-    assert second[0] == first[0]
-    assert second[1].digest != first[1].digest
-    # Control: one byte changed without a signature, and it is offered no more.
-    path = project / ".ai/tools/my/again/one.py"
-    path.write_bytes(path.read_bytes().replace(b"done", b"gone"))
-    assert [one.item_id for one in discovery.listing("my/again", project_path=project).offers] == ["my/again/two"]
-
-
 def test_a_servers_listing_is_never_stale(project):
     put_tool(project, "my/one")
     listing = Listing(str(project), Selection(categories=("my",)))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 import time
 
 import pytest
 
 from rye.call import context, results
-from rye.call.context import Deadline, deadline
-from rye.call.results import cut_notice, ok
+from rye.call.context import Deadline
+from rye.call.results import cut_notice
 from rye.errors import DeadlineError
 from rye.executor import executor
 from support.waiting import PATIENCE
@@ -22,50 +21,6 @@ def test_the_notice_names_the_numbers_and_the_next_call():
     assert "20 more omitted" in cut_notice(100, 423, "lines", call, omitted=20)
 
 
-def test_a_success_result_has_its_output_and_fields():
-    assert ok("text", count=1) == {"success": True, "output": "text", "count": 1}
-
-
-def test_outside_a_call_there_is_no_limit():
-    limit = deadline()
-    limit.check()
-    assert limit.remaining() == float("inf")
-    with limit.commit():
-        pass
-
-
-def test_a_limit_holds_inside_its_block_and_in_copies_of_its_context_only():
-    limit, inner = Deadline(5), Deadline(1)
-    with context.using(deadline=limit):
-        assert deadline() is limit
-        assert contextvars.copy_context().run(deadline) is limit
-        with context.using(deadline=inner):
-            assert deadline() is inner
-        assert deadline() is limit
-    assert deadline().remaining() == float("inf")
-
-
-def test_past_its_end_no_check_passes_and_no_commit_begins():
-    for limit in (Deadline(0), Deadline(-1)):
-        assert limit.remaining() == 0
-        with pytest.raises(DeadlineError) as caught:
-            limit.check()
-        assert caught.value.code == "deadline_exceeded"
-        with pytest.raises(DeadlineError), limit.commit():
-            pytest.fail("it began")
-        assert limit.commits == 0
-
-
-def test_expired_it_is_over_whatever_the_clock_says():
-    limit = Deadline(1_000)
-    limit.check()
-    limit.expire()
-    limit.expire()
-    assert limit.remaining() == 0
-    with pytest.raises(DeadlineError), limit.commit():
-        pytest.fail("it began")
-
-
 def test_a_commit_that_fails_is_not_counted_and_lets_go():
     limit = Deadline(1_000)
     with pytest.raises(ValueError), limit.commit():
@@ -74,34 +29,6 @@ def test_a_commit_that_fails_is_not_counted_and_lets_go():
         pass
     assert limit.commits == 2
     limit.expire()
-
-
-def test_expire_waits_for_the_commit_under_way():
-    limit = Deadline(1_000)
-    inside, go = threading.Event(), threading.Event()
-    seen = []
-
-    def work():
-        with limit.commit():
-            inside.set()
-            go.wait()
-            seen.append("committed")
-
-    def end():
-        limit.expire()
-        seen.append("expired")
-
-    threads = [threading.Thread(target=work), threading.Thread(target=end)]
-    threads[0].start()
-    inside.wait()
-    threads[1].start()
-    time.sleep(0.05)
-    assert seen == [], "neither can be over yet"
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert seen == ["committed", "expired"]
-    assert limit.commits == 1
 
 
 def test_under_threads_nothing_is_committed_after_expire_returned():

@@ -47,21 +47,6 @@ def ok(project, name, **parameters):
     return response["data"]
 
 
-def test_copies_of_read_and_edit_lines_work_across_calls(mine):
-    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
-    assert first == rows(done("read", mine, file_path="a.txt", limit=5))
-    data = ok(mine, "edit_lines", file_path="a.txt", changes=[{"line_id": first[2][0], "new_content": "LINE 3"}])
-    assert "+LINE 3" in data["output"]
-    assert data["lines"]
-    again = rows(done("read", mine, file_path="a.txt", limit=5))
-    assert [again[at] for at in (0, 1, 3, 4)] == [first[at] for at in (0, 1, 3, 4)]
-    assert again[2][1] == "LINE 3"
-    assert rows(ok(mine, "read", file_path="a.txt", limit=5)) == again
-    change = {"after_line_id": again[2][0], "new_content": "more"}
-    ok(mine, "edit_lines", file_path="a.txt", changes=[change])
-    assert (mine / "a.txt").read_text().startswith("line 1\nline 2\nLINE 3\nmore\nline 4\n")
-
-
 def test_results_are_those_of_the_system_tools(mine, tmp_path):
     """Windows, whitespace, changes since a version, notices and refusals: word for word, but for what only we may print."""
     asked = [
@@ -84,19 +69,6 @@ def test_results_are_those_of_the_system_tools(mine, tmp_path):
         assert call(mine, "read", **parameters)["data"] == json.loads(
             json.dumps(theirs["data"]).replace("[tool_result", "(tool_result")
         )
-
-
-def test_its_edits_are_in_the_users_journal(mine):
-    before = (mine / "a.txt").read_bytes()
-    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
-    ok(mine, "edit_lines", file_path="a.txt", changes=[{"line_id": first[0][0], "new_content": "x"}])
-    ok(mine, "write", file_path="new.txt", content="new\n")
-    listed = done("undo", mine, list=True)
-    assert [row["tool"] for row in listed["entries"]] == ["my/fs/write", "my/fs/edit_lines"]
-    done("undo", mine)
-    assert not (mine / "new.txt").exists()
-    done("undo", mine)
-    assert (mine / "a.txt").read_bytes() == before
 
 
 def test_an_outside_change_is_seen(mine):
@@ -222,17 +194,6 @@ def test_the_secret_is_not_in_the_worker(project, user_space):
     assert seals.SECRET not in response["data"]["found"]
     # The control: whoever runs unconfined finds it.
     assert path.is_file()
-
-
-def test_an_open_file_is_let_go_when_the_worker_ends(project):
-    (project / "a.txt").write_text("a\n")
-    replies(project, VIEW)
-    done(
-        "edit_lines",
-        project,
-        file_path="a.txt",
-        changes=[{"line_id": rows(done("read", project, file_path="a.txt"))[0][0], "new_content": "b"}],
-    )
 
 
 def test_a_service_serves_one_root(project):

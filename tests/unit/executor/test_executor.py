@@ -422,7 +422,7 @@ def test_a_failure_result_is_an_error_with_the_tools_own_code(project):
     response = call(project)
     assert (response["status"], response["error"], response["code"]) == ("error", "Not today.", "closed")
     assert response["data"]["when"] == "Monday"
-    put_tool(project, "my/tool", "return {}")
+    put_tool(project, "my/tool", 'return {"success": False}')
     assert call(project)["code"] == "tool_failed"
 
 
@@ -516,14 +516,6 @@ def test_what_a_tool_prints_after_its_time_is_up_reaches_nobody(project, capfd, 
         ('class Own(BaseException): pass\nraise Own("s3cret")', "Own"),
         ("raise GeneratorExit", "GeneratorExit"),
         ("def f(): f()\nf()", "RecursionError"),
-        ("return None", "TypeError"),
-        ("return [1]", "TypeError"),
-        ('return "text"', "TypeError"),
-        ('return {"success": True, "x": {1}}', "TypeError"),
-        ('return {"success": True, "x": b"bytes"}', "TypeError"),
-        ('return {"success": True, "x": float("nan")}', "ValueError"),
-        ('d = {"success": True}\nd["d"] = d\nreturn d', "ValueError"),
-        ('class Odd:\n    def __str__(self): raise RuntimeError\nreturn {"success": True, "x": Odd()}', "TypeError"),
         ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "E"),
     ],
 )
@@ -541,6 +533,29 @@ def test_a_crash_is_an_answer_with_an_id_whose_traceback_stands_in_the_log_only(
     (record,) = [record for record in caplog.records if getattr(record, "error_id", "") == error_id]
     assert kind in record.trace
     assert "Traceback" in record.trace
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ("return None", "NoneType, not a dict"),
+        ("return [1]", "list, not a dict"),
+        ('return "text"', "str, not a dict"),
+        ('return {"output": "x"}', "a dict without success"),
+        ('return {"success": True, "x": {1}}', "no JSON (TypeError: Object of type set is not JSON serializable)"),
+        ('return {"success": True, "x": b"bytes"}', "no JSON (TypeError: Object of type bytes is"),
+        ('return {"success": True, "x": float("nan")}', "no JSON (ValueError: Out of range float"),
+        ('d = {"success": True}\nd["d"] = d\nreturn d', "no JSON (ValueError: Circular reference"),
+        ('class Odd:\n    def __str__(self): raise RuntimeError\nreturn {"success": True, "x": Odd()}', "no JSON (TypeError:"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_words_that_say_what_to_return(project, body, wrong):
+    put_tool(project, "my/tool", body)
+    response = call(project)
+    assert (response["status"], response["code"]) == ("error", "bad_tool_result")
+    assert "The function of my/tool returned " in response["error"]
+    assert wrong in response["error"]
+    assert 'Let it return {"success": True, "output": text}' in response["error"]
 
 
 def test_a_crash_while_the_module_loads_is_the_tools_crash(project):

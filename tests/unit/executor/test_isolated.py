@@ -208,6 +208,20 @@ def test_who_may_write_edits_through_the_toolkit(project):
     assert (project / "new/a.txt").read_text() == "made\n"
 
 
+def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
+    (project / ".git").mkdir()
+    body = (
+        'import os, pathlib\nseen = sorted(os.listdir(project_path))\npathlib.Path(project_path, ".mcp.json").write_text("{}")\n'
+        'return {"success": True, "seen": seen}'
+    )
+    put_tool(project, "my/tool", body, more=WRITE)
+    response = call(project)
+    assert response["data"]["seen"] == [one for one in sorted(os.listdir(project)) if "set-aside" not in one]
+    if "protected_names" in response["isolation"]["holds"]:
+        assert not (project / ".mcp.json").exists()
+        assert [one["path"] for one in response["isolation"]["set_aside"]] == [".mcp.json"]
+
+
 def test_a_rye_error_keeps_all_it_says(project):
     raised = 'from rye.errors import EditError\nraise EditError("odd_line", "No.", "Do so.", line=3, code_of={"a": [1]})'
     put_tool(project, "my/tool", raised)
@@ -222,10 +236,6 @@ def test_a_rye_error_keeps_all_it_says(project):
         ('raise KeyError("s3cret")', "KeyError"),
         ("import sys\nsys.exit(0)", "SystemExit"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("return [1]", "TypeError"),
-        ('return {"success": True, "x": float("nan")}', "ValueError"),
-        ('return {"success": True, "x": b"bytes"}', "TypeError"),
-        ('d = {}\nd["d"] = d\nreturn d', "ValueError"),
         ('from rye.errors import RyeError\nraise RyeError("a", "b", "c", d={1})', "TypeError"),
         ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "E"),
         ('raise type("a b; c", (Exception,), {})', "an error"),
@@ -268,7 +278,9 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ('say(b\'{"data": {"success": true, "x": 1e999}}\')', "bad_tool_result", "not JSON"),
         ("say(b'{\"data\":' + b'[' * 200_000 + b']' * 200_000 + b'}')", "bad_tool_result", "not JSON"),
         ("say(b'{\"data\": ' + b'9' * 10_000 + b'}')", "bad_tool_result", "not JSON"),
-        ("say(b'{\"data\": [1]}')", "tool_crashed", "TypeError"),
+        ("return None", "bad_tool_result", "my/tool returned NoneType, not a dict. Let it return"),
+        ('return {"success": True, "x": b"bytes"}', "bad_tool_result", "no JSON (TypeError: Object of type bytes"),
+        ("say(b'{\"data\": [1]}')", "bad_tool_result", "list, not a dict"),
         ("say(b'{\"failure\": 1}')", "bad_tool_result", "without code"),
         ('say(b\'{"failure": {"code": 1, "message": "m", "hint": "h", "details": {}}}\')', "bad_tool_result", "without code"),
         ('say(b\'{"crash": ["x"]}\')', "tool_crashed", "an error"),

@@ -89,7 +89,7 @@ def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, where):
     def empty(*_args):
         raise MemoryError
 
-    names = {"tool": "run_code.call", "result": "executor._is_plain", "anywhere": "executor._result"}
+    names = {"tool": "run_code.call", "result": "run_code.checked", "anywhere": "executor._result"}
     call(project, file_path="a.txt")
     monkeypatch.setattr(f"rye.executor.{names[where]}", empty)
     with contextlib.suppress(MemoryError):

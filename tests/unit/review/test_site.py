@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rye.journal import journal
+from rye.journal import history, journal
 from rye.workspace.workspace import Workspace
 from support.calling import call
 from support.review_pages import calls_in, serving
@@ -152,10 +152,18 @@ def test_marks_of_calls_files_and_hunks(served, client, changed):
     assert name in calls_in(client.get("", params={"show": "open"}).text)
 
 
-def test_what_changed_since_the_user_looked(served, client, changed):
-    served.post(client, "mark", do=f"seen {newest(client)}")
+@pytest.mark.parametrize("dropped", [False, True], ids=["recorded", "dropped by now"])
+def test_what_changed_since_the_user_looked(served, client, changed, dropped):
+    bash(changed, "echo 2 >> b.txt")
+    last = newest(client)
+    served.post(client, "mark", do=f"seen {last}")
     assert "Nothing new" in client.get("").text
     assert "Nothing was changed since" in client.get("since").text
+    if dropped:
+        with Workspace(str(changed)) as ws:
+            (history.folder(ws) / f"{last}.json").unlink()
+            # Made anew from the entries.
+            (history.folder(ws) / "index").unlink()
     bash(changed, "echo 3 >> a.txt")
     bash(changed, "echo 4 >> a.txt; echo x > new.txt")
     assert len(calls_in(client.get("", params={"show": "new"}).text)) == 2

@@ -37,6 +37,28 @@ def unlisted(path):
     path.chmod(0o755 if path.stat().st_mode & 0o777 == 0o311 else 0o311)
 
 
+def written_unseen(file, chance, *places):
+    """Write a file by another name of it that is gone afterwards: removed, or another file in its place."""
+    other, last = (chance.choice(places) / chance.choice(NAMES) for _ in range(2))
+    os.link(file, other)
+    try:
+        appended(other)
+        if chance.random() < 0.5:
+            os.rename(other, last)
+            other = last
+        if chance.random() < 0.5:
+            other.with_name("fresh").write_text("x")
+            os.rename(other.with_name("fresh"), other)
+    finally:
+        if chance.random() < 0.7:
+            other.unlink()
+
+
+def recorded(folder):
+    """Tell whether a folder is looked into: nothing is told of names in others."""
+    return not any(one.name == "node_modules" or (one / "CACHEDIR.TAG").exists() for one in (folder, *folder.parents))
+
+
 def changed_once(root, outside, chance):
     """Do one random thing to a tree; what cannot be done is passed over."""
     folders = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
@@ -56,6 +78,7 @@ def changed_once(root, outside, chance):
         "replace": lambda: (root / "new").write_text(str(chance.random())) and os.replace(root / "new", file),
         "rename": lambda: os.rename(chance.choice([*files, *folders[1:]]), target),
         "exchange": lambda: exchange(chance.choice(folders[1:]), chance.choice(folders[1:])),
+        "unseen": lambda: all(map(recorded, (folder, other))) and written_unseen(file, chance, folder, other),
         "symlink": lambda: target.symlink_to(file),
         "remove": file.unlink,
         "remove folder": lambda: shutil.rmtree(chance.choice(folders[1:])),

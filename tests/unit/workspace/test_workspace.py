@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import stat
 import subprocess
 import sys
-import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -20,7 +18,7 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.errors import DeadlineError, WorkspaceError
 from rye.fs import beneath
-from rye.workspace.workspace import Workspace, find_root
+from rye.workspace.workspace import Workspace
 
 ROOT = os.geteuid() == 0
 
@@ -52,13 +50,6 @@ def refusal(call, *args, **options):
 def read(ws, path):
     with ws.file(path) as file:
         return file.read()
-
-
-def test_relative_and_absolute_paths_inside(ws, project):
-    assert read(ws, "src/app.py") == read(ws, "./src/../src//app.py") == read(ws, str(project / "src/app.py")) == b"app"
-    assert read(ws, f"{project}/src/../src/app.py") == b"app"
-    with ws.file("src/../README.md") as file:
-        assert file.shown == "README.md"
 
 
 def test_an_absolute_path_is_inside_by_identity_not_by_spelling(ws, project):
@@ -132,46 +123,6 @@ def test_links(ws, project):
         assert place.stat is None
 
 
-def test_pipes_sockets_and_devices_answer_at_once(ws, project):
-    os.mkfifo(project / "pipe")
-    (project / "to_pipe").symlink_to("pipe")
-    with socket.socket(socket.AF_UNIX) as listening:
-        os.chdir(project)
-        listening.bind("sock")
-    kinds = {"pipe": "named pipe", "to_pipe": "named pipe", "sock": "socket"}
-    if ROOT:
-        os.mknod(project / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
-        kinds["zero"] = "device"
-    for name, words in kinds.items():
-        for call in (ws.file, ws.place):
-            # In a thread, so that a wait fails the test instead of hanging it.
-            answer: list[WorkspaceError] = []
-            ask = partial(lambda call, name, to: to.append(refusal(call, name)), call, name, answer)
-            asking = threading.Thread(target=ask, daemon=True)
-            asking.start()
-            asking.join(30)
-            assert answer, f"{call} waits for {name}"
-            assert answer[0].code == "not_regular_file"
-            assert words in answer[0].message
-    # The naive open of the same pipe waits.
-    naive = threading.Thread(target=lambda: open(project / "pipe").close(), daemon=True)
-    naive.start()
-    naive.join(0.3)
-    assert naive.is_alive()
-    os.close(os.open(project / "pipe", os.O_WRONLY | os.O_NONBLOCK))
-    naive.join(10)
-
-
-def test_names_that_are_not_text(ws, project):
-    raw = os.fsencode(project) + b"/\xffbytes\n\x1b[31m"
-    Path(os.fsdecode(raw)).write_bytes(b"here")
-    shown = r"\xffbytes\x0a\x1b[31m"
-    with ws.file(shown) as file:
-        assert file.read() == b"here"
-        assert file.shown == shown
-    assert refusal(ws.file, r"\xffbytes\x0a\x1b[31").details["nearest"] == [shown]
-
-
 def test_not_found_names_what_is_near(ws):
     err = refusal(ws.file, "src/ap.py")
     assert "src/app.py" in err.hint
@@ -189,50 +140,6 @@ def test_a_place_makes_parents_only_for_a_file_that_comes(ws, project):
         raise RuntimeError
     assert not (project / "p").exists()
     assert refusal(ws.place, "no/parents").code == "file_not_found"
-
-
-@pytest.mark.parametrize("path", ["../made/x", "out/made/x", "dangle/x", "abs/x", "src/../../made/x"])
-def test_no_folder_is_made_outside(ws, project, path):
-    (project / "out").symlink_to("../outside")
-    (project / "dangle").symlink_to("../made")
-    (project / "abs").symlink_to(project.parent / "made")
-    before = sorted(map(str, project.parent.rglob("*")))
-    assert refusal(ws.place, path, create_parents=True).code == "path_outside"
-    assert sorted(map(str, project.parent.rglob("*"))) == before
-    # The naive way makes it.
-    naive = project / path
-    try:
-        naive.parent.resolve().mkdir(parents=True, exist_ok=True)
-        naive.resolve().write_text("")
-    except OSError:
-        pytest.fail("the control could not escape")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".git/config",
-        ".git/hooks/x",
-        "sub/.git/config",
-        ".GIT/config",
-        ".ai/trusted_keys/x.toml",
-        ".ai/keys/k",
-        ".ai/cache/x",
-        "link/config",
-        "a/../.git/config",
-        "ai/keys/k",
-    ],
-)
-def test_protected_places_are_judged_by_where_they_are(ws, project, path):
-    (project / ".git").mkdir()
-    (project / ".ai").mkdir()
-    (project / "a").mkdir()
-    (project / "link").symlink_to(".git")
-    (project / "ai").symlink_to(".ai")
-    assert refusal(ws.place, path, create_parents=True).code == "protected_path"
-    assert not list((project / ".git").iterdir())
-    assert not list((project / ".ai").iterdir())
-    assert not (project / "sub").exists()
 
 
 def test_what_looks_protected_by_its_link_alone_is_not(ws, project):
@@ -304,59 +211,6 @@ def test_refusals_leak_no_descriptors(ws, project):
         except WorkspaceError:
             continue
     assert os.listdir("/proc/self/fd") == before
-
-
-@pytest.mark.parametrize(
-    ("asked", "offered"),
-    [
-        ("app.py", "src/web/app.py"),
-        ("APP.PY", "src/web/app.py"),
-        ("web/app.py", "src/web/app.py"),
-        ("src/app.py", "src/web/app.py"),
-        ("docs/ap.md", "docs/api.md"),
-    ],
-)
-def test_a_missing_name_is_looked_for_in_the_whole_tree(project, asked, offered):
-    for path in ("src/web/app.py", "docs/api.md", "node_modules/app.py", ".hidden/app.py", "dup.py"):
-        (project / path).parent.mkdir(parents=True, exist_ok=True)
-        (project / path).write_text("x\n")
-    with Workspace(project) as ws, pytest.raises(WorkspaceError) as refused, ws.file(asked):
-        pass
-    assert refused.value.details["nearest"][0] == offered
-    assert not any("node_modules" in path or "hidden" in path for path in refused.value.details["nearest"])
-
-
-def test_the_root_is_the_nearest_marked_folder_and_never_the_users_space(tmp_path, user_space):
-    deep = tmp_path / "one/two/three"
-    deep.mkdir(parents=True)
-    assert find_root(str(deep)) == str(deep)
-    (tmp_path / "one/.git").mkdir()
-    assert find_root(str(deep)) == str(tmp_path / "one")
-    (tmp_path / "one/two/.ai/cache").mkdir(parents=True)
-    assert find_root(str(deep)) == str(tmp_path / "one"), "a mere read makes the cache"
-    (tmp_path / "one/two/.ai/tools").mkdir()
-    assert find_root(str(deep)) == str(tmp_path / "one/two")
-    (user_space / ".ai").mkdir()
-    below = user_space / "notes"
-    below.mkdir()
-    assert find_root(str(below)) == str(below)
-
-
-def test_a_home_marks_no_project_whatever_lies_in_it(tmp_path, user_space, monkeypatch):
-    # Settings in a repository at home, or the user's items there while USER_SPACE names another place.
-    for mark in (".git", ".ai/tools"):
-        for name in ("HOME", "account"):
-            home = tmp_path / f"{name}{mark[:3]}"
-            (home / mark).mkdir(parents=True)
-            with monkeypatch.context() as patched:
-                if name == "HOME":
-                    patched.setenv("HOME", str(home))
-                else:
-                    patched.setattr(user_dirs, "home_of_account", lambda home=home: str(home))
-                (home / "notes").mkdir()
-                assert find_root(str(home / "notes")) == str(home / "notes")
-            # Control: any other folder with that mark is one.
-            assert find_root(str(home / "notes")) == str(home)
 
 
 # --- a project that cannot be written ---

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:29Z:747072472d50e414ed50c05a5d3356d9a8bb7741f702f6b4c0fcd02987c25503:4pL0mHeukpucTVGuoEb4jiw6Ml91DWtsuAObNOAPXtt3KbdXqkuorI1L_6RysWXKgu3upeHHEHrHjI93uCpCAA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:24:30Z:727bf6f1f07b4f6a2fd2b5f5777a4bc0d0ac4b0fb5d2d212bdf35eb6d71f590a:isxrXTfjJl6yzGqfu0eHnx-3m9pRscf5kEqVoHZAVLUCLWclxaR_2Xlu6KZfBzvuxwuvzp4sHb8A2XR3LjTIDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -392,4 +392,4 @@ def _advice(result: dict[str, Any], outcome: run.Outcome) -> str:
     last = terminal_text.last("\n".join(printed.splitlines()[-_LAST_LINES:]).encode(), _LAST_BYTES)[0]
     message = f"Its last message: {last}" if last else "It printed nothing."
     hint = _HINTS.get(outcome.exit_code or 0)
-    return f"{message} {hint}" if hint else message
+    return f"{message.rstrip('.')}. {hint}" if hint else message

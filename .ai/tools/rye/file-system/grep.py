@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:48Z:165beae32dbbbe0326bf34e524ec342f131401d4a3e6c530eb31e417b77323cb:Na0btoe8WPe31yIOQKgkYtxUFSriyVOttaRtUz1l9dAlo-7T0A5dJj6V6RwXx54ZO95lNTvS_65YMr_D3WidCQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:24:30Z:bb6af9daf51010b9a9c696cefdd66240d7d20c44057f93d6f35711cd4b5d9e9c:bA8qs17OeHD8F_kYsWQRTAthA3-ixd7niRlDRa0binloxSHEDWuBqxqrWsobGM4OJMHfBqg6oDHb38rdJWe1DA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -169,7 +169,8 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
         _Printer(search.page, context, form, one_file=search.tree.is_file),
         line_ids=form if form == "short" else form != "none",
     )
-    return _answer(search, params, search.matches, end, search.total, f"matches in {search.file_count} files")
+    unit = f"matches in {search.file_count} file{'s' * (search.file_count != 1)}"
+    return _answer(search, params, search.matches, end, search.total, unit)
 
 
 class _Printer:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:46:18Z:082e747101f5d07252de8d576072ee5dc409467c57b3e6ff101f8fc9f0cc4786:5V0DpK8APuyAx_GWsmLenHEGBOYhkujbHcOfmFHPNMoZAU3eGu0fyZGUkkLmnMVIzRAWfIEbpSdHjiCSk64IDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T12:14:44Z:34954d9e093f5973e98cade2b5f1a1a7dce60fc88561ae6d7b7092c1dde0b169:YLYKaURFmGqJuaqNairO6HnVJaKERBX0N1GNet9TI6xouLpmta20PYSF_araDWlNj3Cl1ZjNvRInimH-YwCwBQ==:b63173adc9f5699f
 """Take back an edit that edit_range, insert_at, edit_file or another file tool made, or list such edits.
 
 Requires: nothing to undo your own last edit; file_path for your last one of that file; entry_id (from a result, or from list)
@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call import profile
+from rye.call.results import failure
 from rye.edits import undo
-from rye.swe.edit import not_applied
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -56,5 +56,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         undone = sorted(result.get("file_paths") or [result["file_path"]])
         applied = not (params["dry_run"] or held_back)
     facts = {"applied": applied, **({"profile": profile.READ_ONLY} if held_back else {})}
-    head = f"✓ Undone {', '.join(undone)}" if applied else not_applied() if not params["dry_run"] else ""
-    return {**result, **facts, "notices": [], "output": "\n".join(line for line in (head, result["output"]) if line)}
+    refused = failure(profile.refusal()) if held_back and not params["dry_run"] else {}
+    head = [f"✓ Undone {', '.join(undone)}"] if applied else []
+    return {**result, **facts, "notices": [], "output": "\n".join([*head, result["output"]]), **refused}

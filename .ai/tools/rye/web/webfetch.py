@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:07:43Z:db66fd054852de2d8a1a7d874832dc24c1985252c41f18c4f89060c58af25143:M4B0FbxchCSWrbiZN-dRX4eF-yWHoR_yf3p_MxJN0aq_1z8h164tfIIw1_FdrcX4q3EfOZ5cDyWVeywOgno6DA==:b63173adc9f5699f
+# rye:signed:2026-11-23T12:53:15Z:43ac0f1237f4f109b33e687f3879bae84ceea9ae9b3d01321de00d449083c616:WIfGGf4ambz8RXTXTwNq34cAVDHUNN41sFn8XddPVaLEEdjQ6HT0g5CsTvRRbiyNm7k-UF2rqQuijEePDvc2AA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -40,6 +40,7 @@ __category__ = "rye/web"
 __tool_description__ = "Read a public web page or website (a URL) as markdown, text or HTML, paged and marked as untrusted"
 __item_id__ = "rye/web/webfetch"
 __requires_rye__ = ">=0.1"
+__requires__ = ["httpx>=0.28.1"]
 __timeout__ = 150
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": True}
 

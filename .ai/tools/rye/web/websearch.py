@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:55:18Z:772ea6368149f56dc70750b72ed296a031717a9cc50e117ca211e2409b7b2c94:NrMtFf16qMya3STb-p0_XfqUq7CcQS2D3UKTWlkm5T1u4DRJK1Wu_4yLxYiZTwTld7_fccBEIACHvwjQBlbyAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T12:53:15Z:467194dcedf116a5efa46ec9401b15031fdded20d35d5b47d174ff67903d20a8:5JM41-k-pF2LJ7bGnmb9YahI5HqqtiraFfs0KRr0TNAbCeLuNjBxS5rLqnxxPrA25uaOpByVKqXNCmoGQIy4Dw==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -35,6 +35,7 @@ __category__ = "rye/web"
 __tool_description__ = "Search the web, look things up on the internet, through the user's provider: titles, URLs, snippets"
 __item_id__ = "rye/web/websearch"
 __requires_rye__ = ">=0.1"
+__requires__ = ["httpx>=0.28.1"]
 __timeout__ = 90
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": True}
 

@@ -1,7 +1,8 @@
-# rye:signed:2026-11-22T22:11:53Z:7b01f9b78a357b52790a7d7f7454bd5b9dc02a0d77044f5eca9ffbb8881e251a:1ZRUEGQFQNyBT7EmK8gP0U4cK-PCjZ6ZsoPBM4aJD_yzUFoaZeannro-2Q-vqRpb3cg1AsPrgXG_26cCrQJlCg==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:2c1386322e14089dd172442cae5db2d42bc7bcb826ff6b1e5127491d97dc3c38:bklLq1WBaWFZAuPKTVsVAFW3YD3HO6nfuN4MFrizeaN80flI9oWs0TQzH-NKpnbFz-mJfRfYAz2dqyB_4IKrAg==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
-Requires: batchId, from the answer that stored it. activeFiles, if the patch was planned on an editor's unsaved contents.
+Requires: batchId, from the answer that stored it. activeFiles, if an editor's contents changed since: those that the
+batch was stored with count while their files on the disk are as they were.
 Does not: trust the earlier verdict: every digest and expected line is verified again, and if one file has changed since, nothing
 is written and every problem is told. A batch that is applied is not applied twice; one that was undone may be.
 Side effects: rewrites, creates and deletes the batch's files atomically together (mode, encoding, line endings kept); recorded,
@@ -21,6 +22,7 @@ from rye.errors import EditError
 from rye.journal import commit
 from rye.patches import patch_calls, patches
 from rye.patches.patch_calls import Order, answered, outcome
+from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -74,6 +76,18 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
                     f"{call_text('undo', batchId=batch_id)} takes it back.",
                 )
             batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
-            return patch_calls.run_batch(ws, batch, Order(params.get("activeFiles") or [], dry_run=params["dryRun"]), problems)
+            active = params.get("activeFiles") or _active(ws, record)
+            return patch_calls.run_batch(ws, batch, Order(active, dry_run=params["dryRun"]), problems)
 
-    return answered(__item_id__, project_path, work, batchId=batch_id)
+    return answered(work)
+
+
+def _active(ws: Workspace, record: dict[str, Any]) -> list[dict[str, str]]:
+    """Return the active contents that a batch was stored with; none where a file on the disk is another since."""
+    for path, digest in record.get("disk", {}).items():
+        with ws.file(path) as file:
+            # Saved, or changed by somebody: the stored content is no longer what an editor holds.
+            if digest_of(file.read()) != digest:
+                return []
+    active: list[dict[str, str]] = record.get("active", [])
+    return active

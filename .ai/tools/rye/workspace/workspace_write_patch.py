@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:37:08Z:d43c3dedc1caf47729a0b70af1ad97337f51ad8d21eadc74e22c50cee5ea2a50:wgOc1Ugs2gf7E83C1w_xWF7melOF9ePvFyuRzSuSPdsytNJmv_NdW_B4USHC6_LgtkQTBN7xs1NSIF1RtqycDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:8d2d33ebf51c789bcedfa10cd91f6d058cc160c500222f677e35b0de778b3e66:P45DSOwg-ENHWbej3PzF6ANpC-iL-A2wXZl13GtZVSRNL4vFX-B-wQtPbCSvt6FIIHDnM96_V10juG65JQp6Dg==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -35,7 +35,8 @@ __envelope__ = "invoke_result"
 __requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
-# Only JSON types are fixed here: the tool reports all other problems in one answer.
+# Only JSON types are fixed here: the tool reports all other problems in one answer. What must be there stands beside `{}`, which
+# takes anything: models are offered it as required.
 
 CONFIG_SCHEMA = {
     "type": "object",
@@ -49,6 +50,7 @@ CONFIG_SCHEMA = {
             "description": "Required: one patch a file; each docPath at most once",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["docPath", "originalSha256", "changes"]}, {}],
                 "properties": {
                     "docPath": {
                         "type": "string",
@@ -72,8 +74,13 @@ CONFIG_SCHEMA = {
                         "description": "Required: changes by line of the original text, top to bottom, not overlapping",
                         "items": {
                             "type": "object",
+                            "anyOf": [{"required": ["operation"]}, {}],
                             "properties": {
-                                "operation": {"type": "string", "description": "Required: insert, replace or delete"},
+                                "operation": {
+                                    "type": "string",
+                                    "anyOf": [{"enum": ["insert", "replace", "delete"]}, {}],
+                                    "description": "Required: insert, replace or delete",
+                                },
                                 "changeKey": {"type": "string", "description": "Your short name for the change, echoed"},
                                 "changeId": {"type": "string", "description": "Assigned here; ignored in a request"},
                                 "description": {"type": "string", "description": "Why, in a short sentence; echoed"},
@@ -114,6 +121,7 @@ CONFIG_SCHEMA = {
             "description": "Files to create with the batch; folders are made",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["path", "content"]}, {}],
                 "properties": {
                     "path": {
                         "type": "string",
@@ -133,6 +141,7 @@ CONFIG_SCHEMA = {
             "description": "Files to delete with the batch",
             "items": {
                 "type": "object",
+                "anyOf": [{"required": ["docPath", "originalSha256"]}, {}],
                 "properties": {
                     "docPath": {"type": "string", "description": "Required: the file, as above"},
                     "originalSha256": {"type": "string", "description": "Required: sha256 of its content"},
@@ -180,5 +189,4 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
             return patch_calls.run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
 
-    count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
-    return answered(__item_id__, project_path, work, files=count)
+    return answered(work)

@@ -134,7 +134,7 @@ class Printing:
     def show(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any] | None:
         """Print one answer, or store it for the pager; return the parameters of the call that follows, if one must."""
         self._calls += 1
-        self._judge(verb, response, parameters)
+        self._judge(verb, response)
         if self._as_json:
             print_json(response, self._answer)
         elif self._names_only and response["status"] != "error":
@@ -153,6 +153,9 @@ class Printing:
         for warning in response.get("warnings", ()):
             print(harmless(f"rt: warning: {in_words(str(warning))}"), file=sys.stderr)
         if response["status"] == "error":
+            # A refused edit's is the patch that it would have been.
+            if text := (response["data"] or {}).get("output"):
+                self._write(f"{text}\n")
             print(harmless(f"rt: {in_words(response['error'])}"), file=sys.stderr)
             return
         data = response["data"]
@@ -165,9 +168,9 @@ class Printing:
         lines = [*([text] if text else []), *_cut(verb, data, parameters)]
         if lines:
             self._write("\n".join(lines) + "\n")
-        self._notes += _notes(verb, data, parameters)
+        self._notes += _notes(verb, data)
 
-    def _judge(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
+    def _judge(self, verb: str, response: dict[str, Any]) -> None:
         """Several searches are one: something found in any of them is success."""
         code = exit_code(response)
         data = response["data"]
@@ -178,8 +181,6 @@ class Printing:
             return
         # What could not be searched is an error, also where other files were.
         self._failed |= code != EXIT_OK
-        if code == EXIT_OK and data.get("applied") is False and not parameters.get("dry_run"):
-            code = EXIT_NO
         # The worst of several calls, as grep reports it.
         self.code = max(self.code, code)
 
@@ -238,7 +239,7 @@ def _options(parameters: dict[str, Any]) -> list[str]:
     return [word for option, value in options for word in ([option] if value is True else [option, str(value)])]
 
 
-def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
+def _notes(verb: str, data: dict[str, Any]) -> list[str]:
     """Return the notes for standard error: where a window begins, why nothing was found, what could not be read."""
     out = [in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
     if verb in _VIEWS and data["more_below"] and not data["truncated"]:
@@ -246,8 +247,6 @@ def _notes(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[
         # Without a memory of the last window `scroll` would show the first one again.
         go_on = f"rt scroll {path} +" if data.get("remembered", True) else f"rt open {path}:{end + 1}-{end + 100}"
         out.append(f"[lines {data['start_line']}-{end} of {data['total_lines']}; go on: {go_on}]")
-    if data.get("applied") is False and not parameters.get("dry_run"):
-        out.append(f"rt: not applied: the profile is {data['profile']} (RAGIX_PROFILE, or swe.profile in a rye.yaml).")
     return out
 
 

@@ -205,9 +205,13 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             hint = f" {printable(str(data['hint']))}" if "missing_permission" in data else ""
             message = f"The command ended with exit code {data['exit_code']}.{hint}"
         if response.get("code") == "invalid_parameters":
-            called = printable(response["item_id"].rpartition("/")[2])
+            # Of a tool that runs another, such as rye_execute, the one that was refused.
+            data = data or {}
+            inner = data.get("details")
+            data = {**data, **(inner if isinstance(inner, dict) else {})}
+            called = printable(str(data.get("item_id", response["item_id"])).rpartition("/")[2])
             # The whole schema in a line is for a model; a person asks for it.
-            message = "; ".join(data["problems"]) if "problems" in (data or {}) else message
+            message = "; ".join(data["problems"]) if "problems" in data else message
             message += f"{'' if message.endswith(('.', '?')) else '.'} `rye help {called}` explains them."
         if at_terminal():
             from rye.cli.rt import printing

@@ -1,0 +1,193 @@
+"""Reapers for commands (see `rye.process.reaper`): a process of one thread forks them, and one waits for the next command.
+
+Never forked by this process, which may have threads. The process that forks is started with the first command, and ends with
+this one; it is started anew where it was killed, or where what commands inherit from this process has changed.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import os
+import resource
+import select
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from rye.sandbox import resource_limits
+
+# Behind the standard library on the path, so that no module beside it stands in for one of its own.
+_START = "import sys; sys.path.append(sys.argv[1]); import reaper; reaper.serve(int(sys.argv[2]))"
+_FOLDER = str(Path(__file__).parent)
+_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+_LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
+    return {"PATH": os.defpath, **{name: os.environ[name] for name in _VARIABLES if name in os.environ}}
+
+
+class Reaper(NamedTuple):
+    """A reaper that waits for its order.
+
+    Attributes:
+        line: the socket for its order and what it reports; closed, the reaper ends all that it started.
+        groups: control groups that it has joined.
+    """
+
+    line: socket.socket
+    groups: tuple[str, ...]
+    forker: _Forker
+    number: int
+
+    def close(self) -> None:
+        """End it; it is gone when this returns."""
+        with suppress(OSError):
+            self.line.shutdown(socket.SHUT_WR)
+        if not self._ends_in(0.3):
+            # Killed, it can no longer end what left the tree, so it is asked first.
+            self.forker.kill(self.number)
+            self._ends_in(1.0)
+        self.line.close()
+
+    def _ends_in(self, seconds: float) -> bool:
+        self.line.settimeout(seconds)
+        with suppress(ConnectionError):
+            try:
+                while self.line.recv(4_096):
+                    pass
+            except TimeoutError:
+                return False
+        return True
+
+
+class _Forker:
+    """The process that forks reapers; used under the lock."""
+
+    def __init__(self) -> None:
+        self.inherited = _inherited()
+        self._count = 0
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            # Any number but its own, so that it is inherited.
+            number = 3 if theirs.fileno() != 3 else 4
+            nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+            self._pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", "-c", _START, _FOLDER, str(number)],
+                environment(),
+                # The socket first: it may have the number of a stream that this process has closed.
+                file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), number), *nothing],
+            )
+
+    def new(self, groups: tuple[str, ...]) -> Reaper:
+        """Return a reaper that joins these groups; it may still be starting. Raises OSError."""
+        ours, theirs = socket.socketpair()
+        self._count += 1
+        request = b"\0".join((b"new", b"%d" % self._count, *map(os.fsencode, groups)))
+        try:
+            with theirs:
+                rights = array.array("i", [theirs.fileno()])
+                self._line.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        except BaseException:
+            ours.close()
+            raise
+        return Reaper(ours, groups, self, self._count)
+
+    def kill(self, number: int) -> None:
+        with suppress(OSError):
+            self._line.send(b"kill\0%d" % number)
+
+    def close(self) -> None:
+        self._line.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self._pid, os.WNOHANG)
+
+
+class _State:
+    """What this process has: the process that forks, and the reaper that waits."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.lock = threading.Lock()
+        self.is_first = True
+        self.forker: _Forker | None = None
+        self.spare: Reaper | None = None
+
+    def new(self, groups: tuple[str, ...]) -> Reaper:
+        if self.forker is not None and self.forker.inherited == _inherited():
+            # Killed meanwhile: the next one serves.
+            with suppress(ConnectionError):
+                return self.forker.new(groups)
+        if self.forker is not None:
+            self.forker.close()
+        self.forker = _Forker()
+        return self.forker.new(groups)
+
+    def taken(self) -> Reaper | None:
+        spare, self.spare = self.spare, None
+        return spare
+
+
+_state = _State()
+
+
+def take(groups: tuple[str, ...]) -> Reaper:
+    """Return a reaper for one command, which has joined these control groups or does so now. Raises OSError."""
+    with _state.lock:
+        spare = _state.taken()
+        if spare is not None and spare.groups == groups and _is_usable(spare):
+            return spare
+        found = _state.new(groups)
+    if spare is not None:
+        spare.close()
+    return found
+
+
+def prepare() -> None:
+    """Have a reaper ready for a command that is limited as the latest one was; not for the first, which may be the only one."""
+    with _state.lock, suppress(OSError):
+        if _state.spare is None and not _state.is_first:
+            _state.spare = _state.new(resource_limits.prepare())
+        _state.is_first = False
+
+
+def drop(groups: tuple[str, ...]) -> None:
+    """End the reaper that waits in these groups, if one does: what starts a command there is another one."""
+    with _state.lock:
+        if _state.spare is not None and _state.spare.groups == groups:
+            _state.spare.close()
+            _state.spare = None
+
+
+def _is_usable(spare: Reaper) -> bool:
+    poll = select.poll()
+    poll.register(spare.line, select.POLLIN)
+    # One that says something before its order was killed, or could not join its groups.
+    return not poll.poll(0) and spare.forker.inherited == _inherited()
+
+
+def _inherited() -> tuple[object, ...]:
+    """Return what commands have from this process, and the process that forks would keep as it was."""
+    with open("/proc/self/status", "rb") as file:
+        mask = next((line for line in file if line.startswith(b"Umask:")), b"")
+    return mask, os.geteuid(), os.getegid(), environment(), [resource.getrlimit(one) for one in _LIMITS]
+
+
+@atexit.register
+def _finish() -> None:
+    if _state.spare is not None:
+        groups = _state.spare.groups
+        drop(groups)
+        resource_limits.release(groups)
+
+
+# In a forked process: the reapers are its parent's, and another thread may have held the lock.
+os.register_at_fork(after_in_child=_state.forget)
