@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -85,6 +86,36 @@ def test_cancelled_it_ends_whole_and_what_it_said_is_the_answer(project, mode, n
     assert (response["code"], response["data"]["code"]) == ("cancelled", "cancelled")
     assert response["data"]["output"].startswith("before\n[cancelled after")
     assert sleepers(number) == []
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("./tool", "./tool"),
+        ("env bin/python", "bin/python"),
+        ("python3 -c 'import subprocess; subprocess.run([\"./tool\"])'", "./tool"),
+        ("make -s", "./tool"),
+        ("{hidden}", ""),
+        # Controls: what it needs is nowhere, or it is another file that is missing.
+        ("./none", None),
+        ("./seen", None),
+        ("{hidden}x", None),
+    ],
+)
+def test_an_interpreter_that_the_sandbox_hides_is_named(project, tmp_path, command, named):
+    hidden = tmp_path / "elsewhere/python"
+    hidden.parent.mkdir()
+    shutil.copy("/bin/echo", hidden)
+    (project / "bin").mkdir()
+    (project / "bin/python").symlink_to(hidden)
+    (project / "Makefile").write_text("all:\n\t./tool\n")
+    for name, line in {"tool": f"#!{hidden}", "none": f"#!{hidden}x", "seen": "#!/bin/sh\n./nothing"}.items():
+        (project / name).write_text(f"{line}\n")
+        (project / name).chmod(0o755)
+    output = bash(project, command.format(hidden=hidden))["output"]
+    by = f", which runs {named}," if named else ""
+    assert (f"[sandbox: {hidden}{by} is there, but hidden from commands" in output) == (named is not None), output
 
 
 def test_its_own_limit_is_above_that_of_its_parameter():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.calling import call
-from support.workspace_calls import apply, get, insert, patch, sha, write
+from support.workspace_calls import apply, get, insert, patch, write
 
 
 @pytest.fixture
@@ -56,16 +56,6 @@ def test_one_file_that_changed_since_holds_all_back(project, batch, path, data, 
     assert [one["code"] for one in apply(project, batch)["errors"]] == [code]
     assert contents(project) == stands
     assert get(project, batch)["result"]["status"] == "stored"
-
-
-def test_an_active_content_is_given_again(project):
-    (project / "a.txt").write_bytes(b"one\n")
-    active = [{"docPath": "a.txt", "content": "one\nunsaved\n"}]
-    asked = {"docPath": "a.txt", "originalSha256": sha(b"one\nunsaved\n"), "changes": [insert(2, "new")]}
-    batch = write(project, files=[asked], activeFiles=active, apply=False)["result"]["batchId"]
-    assert apply(project, batch)["code"] == "invalid_batch"
-    assert apply(project, batch, activeFiles=active)["success"]
-    assert (project / "a.txt").read_bytes() == b"one\nunsaved\nnew\n"
 
 
 @pytest.mark.parametrize("name", ["", "x", "../../etc/passwd", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])

@@ -62,7 +62,8 @@ def _named(part: Any, text: object) -> Any:
     if isinstance(text, str):
         own.pop("description", None)
         own |= {"description": text} if text else {}
-    if own.get("default") in (False, ".", "") or "enum" in own:
+    default = own.get("default")
+    if default in (False, ".", "", "utf-8", part.get("minimum")) or "enum" in own:
         own.pop("default", None)
     return own
 

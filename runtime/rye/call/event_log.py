@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from rye.call import context
@@ -25,6 +26,17 @@ def tell(logger: str, root: str, event: str, **facts: Any) -> None:
     if "logging" in sys.modules:
         sys.modules["logging"].getLogger(logger).info(event, extra=facts)
     record(root, event, **facts)
+
+
+def of_answer(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an event says of the system's patches: IDs and counts, and where problems are; never text of files."""
+    data = response.get("data") or {}
+    if "successful" not in data or not response["item_id"].startswith("rye/"):
+        return {}
+    errors, result = data.get("errors") or (), data.get("result") or {}
+    problems = [{key: one[key] for key in ("code", "docPath", "change") if key in one} for one in errors]
+    facts = {key: result[key] for key in ("batchId", "status", "fileCount", "changeCount") if key in result}
+    return {key: value for key, value in {**facts, "problems": problems}.items() if value}
 
 
 def fail(logger: str, event: str, **facts: Any) -> None:

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -173,7 +173,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
         # Where the user's configuration is broken, the response says so already.
         with contextlib.suppress(RyeError):
-            _log(call, settings, response["status"], **facts)
+            _log(call, settings, response["status"], response, **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
     if not _is_ascii(call):
         try:
@@ -197,12 +197,13 @@ def _is_ascii(call: Call) -> bool:
     return all(one.__class__ is str and one.isascii() for one in sent)
 
 
-def _log(call: Call, settings: Settings, event: str, **facts: Any) -> None:
+def _log(call: Call, settings: Settings, event: str, response: Mapping[str, Any] | None = None, **facts: Any) -> None:
     logging = sys.modules.get("logging")
     # Mostly nobody listens; 20 is the level of what `tell` says.
     if (logging is not None and logging.getLogger(_LOG).isEnabledFor(20)) or settings.get("log.events"):
         from rye.call import event_log
 
+        facts |= event_log.of_answer(response or {})
         event_log.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
 
 

@@ -287,7 +287,9 @@ class Look:
             partial(project_mounts.made_names, self._ws.real),
         )
         beside = any(one.token != self._ending for one in self.running)
-        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not beside, beside=beside)
+        # Between two commands there is nobody who would hide something, and our own edits make names that go again.
+        wary = bool(self._ending)
+        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not beside, beside=beside, wary=wary)
         walk.run(self._ws.fd)
         return walk
 

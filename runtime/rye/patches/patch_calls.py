@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rye.call import event_log
 from rye.call.context import output_budget
 from rye.call.results import call_text, cut_notice, fit_lines, ok, size_of
 from rye.edits import patch_store
@@ -25,7 +24,6 @@ from rye.patches.patches import WORDS, Batch, Problems
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
 
-_LOG = "rye.workspace"
 NOTICES = 600
 """Bytes of a result that are reserved for its notices."""
 
@@ -40,35 +38,14 @@ def succeeded(output: str, result: dict[str, Any], warnings: Sequence[str] = (),
     return ok(output, successful=True, result=result, errors=[], warnings=[*warnings], **fields)
 
 
-def answered(tool: str, project_path: str, work: Callable[[], dict[str, Any]], **facts: Any) -> dict[str, Any]:
-    """Return what `work` returns, and record its start and end in the log.
-
-    Args:
-        tool: item id for the events.
-        project_path: whose log it is.
-        work: returns what `succeeded` made.
-        facts: for the start event; never text of files.
-
-    Raises:
-        RyeError: what `work` raised, with the envelope in its details. Any other exception is for the executor, which keeps
-            its traceback as that of every tool.
-    """
-    event_log.tell(_LOG, project_path, "start", item=tool, **facts)
+def answered(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return what `work` returns, which `succeeded` made. Raises RyeError as `work`, with the envelope in its details."""
     try:
-        answer = work()
+        return work()
     except RyeError as err:
-        errors: list[dict[str, Any]] = err.details.get("errors") or [{"code": err.code, "message": str(err)}]
+        errors = err.details.get("errors") or [{"code": err.code, "message": str(err)}]
         err.details = {"warnings": [], **err.details, "successful": False, "result": None, "errors": errors}
-        fields = [{key: one[key] for key in ("code", "docPath", "change") if key in one} for one in errors]
-        event_log.tell(_LOG, project_path, "error", item=tool, code=err.code, problems=fields)
         raise
-    except Exception as err:
-        event_log.tell(_LOG, project_path, "error", item=tool, code="tool_crashed", kind=type(err).__name__)
-        raise
-    result = answer["result"]
-    facts = {key: result[key] for key in ("batchId", "status", "fileCount", "changeCount") if key in result}
-    event_log.tell(_LOG, project_path, "success", item=tool, **facts)
-    return answer
 
 
 class Order(Record):

@@ -255,7 +255,7 @@ def forget_inherited(*open_fds: int) -> None:
 
 
 def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int], list[int]]:
-    """Return what an order holds: argv, environment, whether abstract sockets are closed, descriptors: the command's, those kept."""
+    """Return an order: argv, environment, whether abstract sockets are closed, the command's descriptors, and the kept."""
     counts, _, rest = data.partition(b"\n")
     arguments, _, scoped, kept, *numbers = map(int, counts.split())
     # NUL ends each string, because neither an argument nor a variable can contain one.

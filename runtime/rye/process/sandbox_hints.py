@@ -15,7 +15,7 @@ from typing import Any, Final
 from rye.config import user_dirs
 from rye.process import job_report
 from rye.process.autorun import command_check
-from rye.sandbox import project_mounts
+from rye.sandbox import hidden_paths, project_mounts
 from rye.workspace import protected_paths
 
 _MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b|(?<![\w.])\.\.(?![\w.])")
@@ -35,6 +35,12 @@ _REFUSED: Final = re.compile(
 _OFFLINE: Final = re.compile(
     r"Could not resolve host|Temporary failure in name resolution|Network is unreachable|Name or service not known|getaddrinfo"
 )
+# What a shell, env, make or Python says of a program that is there, where its interpreter is not.
+_NO_PROGRAM: Final = re.compile(
+    r"([^\s:'\"\u2018]*/[^\s:'\"\u2019]+)['\u2019]?: (?:cannot execute: required file not found|No such file|not found"
+    r"|[^:]*: bad interpreter)|No such file or directory: '([^']*/[^']+)'"
+)
+_STEPS: Final = 4
 _GIT: Final = re.compile(r"\.git/(?:config|hooks|modules|worktrees|commondir|info)\b[^'\"\s:]*|\.git\b")
 _LINES: Final = 200
 
@@ -103,6 +109,9 @@ def _hints(report: dict[str, Any], root: str, text: str) -> list[str]:
     lines = text.splitlines()[-_LINES:]
     refused = [line for line in lines if _REFUSED.search(line)]
     found = dict.fromkeys(hint for line in refused for hint in _of_line(report, root, line))
+    if "home_hidden" in report["holds"]:
+        missing = dict.fromkeys(a or b for line in lines for a, b in _NO_PROGRAM.findall(line))
+        found |= dict.fromkeys(hint for name in list(missing)[:_STEPS] if (hint := _of_program(root, name)))
     if "network_off" in report["holds"] and any(_OFFLINE.search(line) for line in lines):
         found["[sandbox: the network is off for this command, by the call or by sandbox.network in the user's settings.]"] = (
             None
@@ -130,6 +139,34 @@ def _of_line(report: dict[str, Any], root: str, line: str) -> Iterator[str]:
         yield "[sandbox: .ai is protected from commands. Change items in it with write or edit_lines.]"
     elif "writes_outside" in report["holds"] and "Read-only file system" in line and root not in line and _absolute(line):
         yield "[sandbox: a command can write only in the project, and for its own time in /tmp and its home.]"
+
+
+def _of_program(root: str, name: str) -> str:
+    """Return the hint for a program that needs another one which the sandbox hides; empty where it needs none."""
+    path = os.path.join(root, name)
+    for _ in range(_STEPS):
+        real = os.path.realpath(path)
+        if not hidden_paths.is_below(real, root):
+            if not os.access(real, os.X_OK) or not hidden_paths.is_hidden(real, root):
+                return ""
+            by = "" if name == real else f", which runs {name},"
+            return (
+                f"[sandbox: {real}{by} is there, but hidden from commands, as homes and other folders of the user are. Use an "
+                "interpreter from PATH, or ask the user to put its folder on the PATH of this program.]"
+            )
+        path = _interpreter(real)
+    return ""
+
+
+def _interpreter(script: str) -> str:
+    """Return the path behind `#!`; that of nothing where there is none."""
+    with suppress(OSError):
+        fd = os.open(script, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(fd, "rb") as file:
+            mark, _, rest = file.readline(4096).partition(b"#!")
+            if not mark and rest.split():
+                return os.fsdecode(rest.split()[0])
+    return os.devnull
 
 
 def _absolute(line: str) -> bool:

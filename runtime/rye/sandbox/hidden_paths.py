@@ -245,6 +245,13 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
     return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
 
 
+def is_hidden(path: str, root: str) -> bool:
+    """Tell whether a command in the project `root` cannot see a path outside of it; both are real."""
+    found = view(root, ())
+    hidden, shown = (max((len(one) for one in some if is_below(path, one)), default=0) for some in (found.hidden, found.shown))
+    return hidden > shown
+
+
 def _candidates() -> Iterator[str]:
     yield from (*_HOMES, *_SHARED, *home_folders(), *_SYSTEM_SECRETS)
     yield from _host_keys()

@@ -166,12 +166,12 @@ class Walk:
         *,
         quick: bool = False,
         beside: bool = False,
+        wary: bool = True,
     ) -> None:
         """Prepare a walk from how the tree was before; `contents` takes what has changed.
 
         A `quick` one with a `watch` that knows this tree visits only the folders that changed. It does not see that a file was
-        written by another name (a hard link) in a folder that is not looked into.
-
+        written by another name (a hard link) in a folder that is not looked into; nor, unless it is `wary`, in any other one.
         One `beside` programs that go on sees to it that what they write by a mapping later bears a later time.
         """
         self.folders: Folders = {}
@@ -183,7 +183,7 @@ class Walk:
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
-        self._watch, self._quick, self._beside, self._visited = watch, quick, beside, set[str]()
+        self._watch, self._quick, self._beside, self._wary, self._visited = watch, quick, beside, wary, set[str]()
         # Folders that began to be left out by their names.
         self._named = set[str]()
         # Folders of which the watch must be told; None: all.
@@ -203,7 +203,7 @@ class Walk:
             if changed is not None and self._quick:
                 self._visit_changed(root_fd, changed)
                 self.is_whole = False
-                self._linked |= self._watch is not None and self._watch.hides(self.folders)
+                self._linked |= self._wary and self._watch is not None and self._watch.hides(self.folders)
             if changed is None or not self._quick or self._linked:
                 self._start_again(None if self._linked else changed)
                 self.is_whole = True

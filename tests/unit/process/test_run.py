@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +17,12 @@ import rye
 import support
 from rye.call import context
 from rye.errors import RyeError
+from rye.plain_class import changed
+from rye.process import reaper
 from rye.process import run as process_run
 from rye.sandbox.sandbox import Confined
-from support.commands import NONE, alive, gone, held, run, text
-from support.waiting import PATIENCE
+from support.commands import NONE, alive, confined, gone, held, run, text
+from support.waiting import PATIENCE, until
 
 PATHS = [os.path.dirname(os.path.dirname(module.__file__)) for module in (support, rye)]
 
@@ -170,8 +174,52 @@ def test_when_the_server_is_killed_its_commands_end(number, way):
 
 
 def test_a_program_is_started_by_its_order_alone():
-    from rye.process import reaper
-
     argv, env = ["/bin/x", "", "a b\n", "\udcff"], {"A": "", "B": "c=d"}
     body = process_run.order(Confined(argv, {}, (7, 9), {}, scoped=True), env, [8]).partition(b"\n")[2]
     assert reaper.parse_order(body) == ([b"/bin/x", b"", b"a b\n", b"\xff"], {b"A": b"", b"B": b"c=d"}, True, [7, 9], [8])
+
+
+def children(name):
+    """Return the processes below this one that run a command line with a word."""
+    found = []
+    for pid in reaper.descendants(os.getpid()):
+        with suppress(OSError):
+            found += [pid] if name in Path(f"/proc/{pid}/cmdline").read_text() else []
+    return found
+
+
+@pytest.mark.parametrize("who", ["the one that forks", "the one that waits", "both"])
+def test_where_a_guard_was_killed_before_the_command_another_one_serves(tmp_path, who):
+    for _ in range(2):
+        run("true", tmp_path)
+    guards = children("reaper.serve")
+    assert len(guards) >= 2
+    # Sorted by their age: the first one forks.
+    killed = {"the one that forks": guards[:1], "the one that waits": guards[1:], "both": guards}[who]
+    for pid in killed:
+        os.kill(pid, 9)
+    until(lambda: not set(killed) & set(children("reaper.serve")))
+    assert text(run("echo works", tmp_path).stdout) == "works\n"
+
+
+def test_a_command_has_what_this_process_has_now(tmp_path):
+    run("true", tmp_path)
+    before, soft = os.umask(0o027), resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft[0] - 1, soft[1]))
+        assert text(run("umask; ulimit -n", tmp_path).stdout).split() == ["0027", str(soft[0] - 1)]
+    finally:
+        os.umask(before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, soft)
+    assert text(run("umask; ulimit -n", tmp_path).stdout).split() == [f"{before:04o}", str(soft[0])]
+
+
+def test_a_command_gets_many_descriptors_under_their_numbers(tmp_path):
+    fds = [os.memfd_create(str(number)) for number in range(600)]
+    try:
+        with held(tmp_path) as fd:
+            command = confined("cd /proc/self/fd; for n in $FDS; do readlink $n; done", FDS=" ".join(map(str, fds)))
+            done = process_run.run(changed(command, fds=tuple(fds)), fd, 60)
+    finally:
+        process_run.close_all(fds)
+    assert text(done.stdout).split()[::2] == [f"/memfd:{number}" for number in range(600)]

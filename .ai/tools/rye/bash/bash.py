@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:53Z:3c78dea9fff752260a26412e32a0518f155d365b1401856f0dd9a4c4d86b34dc:Y8zbeUKQKacajmxMXXxJ-2hft1pgvHzo8t8nTXYsnTUV692ZOtRCXEIvMpy7_FST_nIkyIIoJsE_nnMa19jkDA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:24:30Z:727bf6f1f07b4f6a2fd2b5f5777a4bc0d0ac4b0fb5d2d212bdf35eb6d71f590a:isxrXTfjJl6yzGqfu0eHnx-3m9pRscf5kEqVoHZAVLUCLWclxaR_2Xlu6KZfBzvuxwuvzp4sHb8A2XR3LjTIDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -60,15 +60,15 @@ __needs__ = ["file_tool"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __agent_description__ = """Run a shell command in the project, sandboxed; after timeout it goes on as a job.
 Requires: command; each is a new shell without a terminal.
-Does not: keep cd or variables; write outside the project where the sandbox holds.
+Does not: keep cd or variables; write outside the project, if the sandbox holds.
 Side effects: the command's.
-Returns: what it printed, [stderr], [exit code N] if not 0; long output keeps its ends and names the call for the rest.
+Returns: what it printed, [stderr], [exit code N] if not 0; of long output the ends, and the call for the rest.
 Prefer it to build, test and use git."""
 __agent_parameters__ = {
     "command": "",
-    "timeout": "Seconds, at most 600; 120 if not given",
+    "timeout": "Seconds: 120, at most 600",
     "working_dir": "",
-    "background": "Go on as a job; returns a job_id",
+    "background": "Start as a job",
 }
 
 CONFIG_SCHEMA = {

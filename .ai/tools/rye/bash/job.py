@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:02:08Z:1546ee342d3a18cc2c39d2e1ef4ecbe3ba647cb6ee427a22c341e5fbbc8d67bc:C-f7f07sWdLarv7K5sbxd6x838FhFdQQi_YIGZy9T5BVMFHGbS4AMmntMxLQdCJ0aSgA9z0o1_qCJ97coH15AA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:55Z:57ac572e65bb10a793f19ccca491d85044b8cbc7cfc9b0b880c174bfd5414127:t8ZBTfuJg6yi6tJEUG-nkFvh2gQjU0UbFa3ONJ7Ulka7UQacb-Yrq0D3myj28GaXPUiahslnCL3E91XuOtU5DQ==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -38,19 +38,19 @@ __item_id__ = "rye/bash/job"
 __requires_rye__ = ">=0.1"
 __timeout__ = 615
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
-__agent_description__ = """Handle background jobs of bash, and read on in output that was cut.
+__agent_description__ = """Handle jobs of bash, and read on in output that was cut.
 Requires: action; job_id, but for list.
 Does not: start jobs.
-Side effects: write feeds its input, end ends it with all that it started.
-Returns: output, status, exit code, next offset; wait: at the end or after timeout.
+Side effects: write feeds its input, end ends it whole.
+Returns: output, status, exit code, next offset.
 Prefer wait to sleep in bash."""
 __agent_parameters__ = {
     "action": "",
     "job_id": "",
-    "offset": "First byte, from 0; negative: from the end",
+    "offset": "Byte; negative: from the end",
     "stream": "",
-    "data": "Text to write",
-    "timeout": "Seconds to wait",
+    "data": "",
+    "timeout": "Seconds",
 }
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:29:23Z:aa9d73c511f5fe6f2c39de5777666d139513b6c561d97b3faac3d890681c4e27:AvLHAaGWaXLZT3kAg_3mW0AzA4jsRNcKrMZZUwbiVJjl8cRqQdYCte5an4WkJJHvNKhbhCwwNYKF1yvIZGU6Aw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:55Z:e1e7f1b4b4e7636f4da8b8cf1ecf57976c43708fdc0d3ee52a80217a1e217046:Nix9bIPoiD2rDgSD4wibTXjesx-zxY3JCU3EtBAPhM7hNtvKsLAE-KeJmGoEEa1Jgr33aT7zsfo_PEg5Oj7QDg==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -34,11 +34,11 @@ __agent_description__ = """Edit a text file, or several at once, by the addresse
 "12-15 move after 40" (or copy, before); "find|old|new" replaces exact text that stands once ("find 3|…" three times; any sign
 for the bar: "find#a|b#c"). "b.py:" before any of these is another file; "b.py rename to c.py", "b.py delete file".
 Requires: lines that were shown (find needs none).
-Does not: guess or apply a part: a refusal shows the lines as they are.
+Does not: guess, or apply a part; a refusal shows the lines.
 Side effects: writes files; one undo takes the call back.
 Returns: addresses, old -> new; new syntax errors.
 Prefer it to write for existing files."""
-__agent_parameters__ = {"file_path": "", "changes": "All land or none", "dry_run": "Show the diff only"}
+__agent_parameters__ = {"file_path": "", "changes": "", "dry_run": "Show the diff"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {

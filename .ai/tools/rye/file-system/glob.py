@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:03:46Z:3c4a967aa1fa077ca5870b9deae58ba8dfdd584af988ccbdd9962f5bb85c8cac:P_Z1R0BxUkk5AXlwB-NYEhZg1rrASn2h9XpMxdZPGcd_ByVIrxUj4_3RNWCwiSILJFhJAphl6DGIE_2H5Op-BQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:29Z:8a1b70e43484589155bb7e27bd29385ad2152301cf2c76eeb43b5367792f1bf0:JSGOFpOb5kKUSvA3-OEBUKMztSfgj9lVg8qoqAKTwoZYHtXmslimylsAFmnjRfG6jpIP2TGYzJtVuoNJkpRYAw==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -28,7 +28,7 @@ __item_id__ = "rye/file-system/glob"
 __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
-__agent_description__ = """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`; without a slash at any depth.
+__agent_description__ = """Find files by name: `**/*.py`, `src/**/*.{ts,tsx}`; without a slash at any depth.
 Requires: pattern, relative to path.
 Does not: list folders, hidden or ignored files.
 Side effects: none.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:06:35Z:a38202fb633abdc52893e613c5fac0f3e12903840f7db0ea82e712a1e355c04c:tXpcTII0bDS435uVgKC91aXGyLqXPx_iP6kmcTF0n7TsAcJBIe78zhSuXXbGfiqcH00nYK1DnDmSzIFHdMcvDA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:24:30Z:bb6af9daf51010b9a9c696cefdd66240d7d20c44057f93d6f35711cd4b5d9e9c:bA8qs17OeHD8F_kYsWQRTAthA3-ixd7niRlDRa0binloxSHEDWuBqxqrWsobGM4OJMHfBqg6oDHb38rdJWe1DA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -58,9 +58,9 @@ Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
     "path": "",
-    "include": "File glob, such as *.py",
+    "include": "Such as *.py",
     "ignore_case": "",
-    "literal": "Plain text",
+    "literal": "",
     "context": "",
     "multiline": "",
     "hidden": "",
@@ -169,14 +169,8 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
         _Printer(search.page, context, form, one_file=search.tree.is_file),
         line_ids=form if form == "short" else form != "none",
     )
-    return _answer(
-        search,
-        params,
-        search.matches,
-        end,
-        search.total,
-        f"matches in {search.file_count} file{'s' * (search.file_count != 1)}",
-    )
+    unit = f"matches in {search.file_count} file{'s' * (search.file_count != 1)}"
+    return _answer(search, params, search.matches, end, search.total, unit)
 
 
 class _Printer:

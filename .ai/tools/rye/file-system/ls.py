@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T08:46:34Z:b6ed28b5d8b1f13c2feb77c1c59f33893c2215cdb7a162dc0065b22373841c43:tFj11R9uFMD-YHM1D-bZpJIkB53LBA32OIHvPJZPCBf0aj0x9szuDHQLOMlmb5nz5B9mJBJbSBEZ2NDNO0PvCA==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:55Z:43ba86c3293c060c40d09c90a72219eab4c42a10caee312434d08579c4bf687c:nrVQDc23EyLvk--EZoJ8gQQpP61NnBYoGCrbD-L518v2xfTwGjG5UL_cYFlblzsBi4Op-y_oQcb04SdansBGDA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -44,12 +44,12 @@ __requires_rye__ = ">=0.1"
 __timeout__ = 60
 __letters__ = {"l": "long", "a": ""}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
-__agent_description__ = """List a folder, or a tree of folders down to depth.
+__agent_description__ = """List a folder, or a tree down to depth.
 Requires: nothing.
 Does not: enter ignored folders or links.
 Side effects: none.
 Returns: one name a line, folders first with a slash.
-Prefer it to ls; glob finds files by pattern."""
+Prefer it to ls."""
 __agent_parameters__ = {"path": "", "depth": "", "no_ignore": "", "limit": "", "offset": ""}
 
 CONFIG_SCHEMA = {

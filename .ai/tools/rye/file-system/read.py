@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:29:01Z:9e5adf634e70fed19212e72ca4e7c28fcb2beaa36bced9739b60112b1a5623ff:3xm_p8W8mDun7YY2o2NmFwcjnGUaEDhesD-URaEx3ntvDM7wb_c8tiHO70bpOQ8R4DWh5vfP0WV7IDA2j2K-DQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:48Z:9aeeb416d4e5f9037f964a765564514534102dc8a8199d2d0f0aeaeca6ff55ed:9ajVQV7qBheuBCsQAjY_WG1U0aBLoG0VLMORU4dWS6JUe7YKCIRRbKU774NnA8TVqZc-Vw5pIT8Lmfv4oA74Dg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -47,20 +47,20 @@ __tool_description__ = "Read a text file with persistent line IDs, or only a par
 __item_id__ = "rye/file-system/read"
 __requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
-__agent_description__ = """Read a text file. Each line has its address before a tab (an empty line too, unprinted): its line number at first. It stays its own
-through every edit; a new line gets a new one.
+__agent_description__ = """Read a text file. Before each line and a tab stands its address (an empty line's is not printed): its line number at first.
+It keeps it through every edit; new lines get new ones.
 Requires: file_path.
 Does not: show binary files but pictures and PDFs (offset: page).
 Side effects: none.
-Returns: lines, then [version x]; a cut names the next call. After an edit do not read again; changes_since=x shows what is new, and gone (-).
+Returns: lines, [version x]; a cut names the next call. After an edit do not read again: changes_since=x shows what is new and gone (-).
 Prefer it to cat."""
 __agent_parameters__ = {
     "file_path": 'Or "a.py:20-40" (line numbers), "a.py:@20-40" (addresses)',
-    "offset": "First line, from 1; negative from the end",
+    "offset": "From 1; negative: from the end",
     "limit": "",
-    "changes_since": 'Version of an earlier read; of several files: "x y"',
+    "changes_since": 'Version of an earlier read; of more files "x y"',
     "encoding": "",
-    "more": 'Other files and ranges: ["b.py", "b.py:20-40"]; ":200-240" is of file_path',
+    "more": '["b.py", "b.py:20-40", ":200-240" (of file_path)]',
 }
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

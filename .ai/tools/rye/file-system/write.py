@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T02:25:12Z:1ae34604cb6f28d17997c63d56af1e158e374e84dfb504f62b336c0ff4456ea3:KnLMHRKQvLz_WXuvtj3ZyLxaDe1nUKjTy76nrwEILUhUoFHMYTQVX518YY_MhVUg5CFtQnBoXupjPOFt1giaCg==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:48Z:75deb3b6946d346d689ce323f42256b5cab044174ec0d21f7e1efb24aafd349d:QRk6XUD6PnFEY7xxUZOh_uUJ1vDDZ1XttmJcqomG6XLhMkQHoEHTLUxnZbiaPhZRrxlFEf9vkDXRsQvdj3ZoAw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -32,8 +32,8 @@ __agent_description__ = """Create a text file, or replace all of one.
 Requires: content, the whole file.
 Does not: append; write files that other programs run (.git, .vscode, .envrc …).
 Side effects: makes missing folders; undo takes it back.
-Returns: the addresses of its lines ("1-57": line 12 is 12; lines that stay keep theirs), so an edit can follow.
-Prefer it for new files; edit_lines changes a part of one."""
+Returns: the addresses of its lines ("1-57": line 12 is 12; lines that stay keep theirs).
+Prefer it for new files only."""
 __agent_parameters__ = {"file_path": "", "content": "", "encoding": ""}
 
 CONFIG_SCHEMA = {

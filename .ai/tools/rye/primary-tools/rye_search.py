@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:54:17Z:7525623bd1213eb689ac59018e89a3e6479c4d0f53b4ac0ea35895afd7e99c2c:ouAm8OAHzQh4b2mk9LhUDeyOuWUbaFQJ3ONh4HNZCKavDaIXaRllO1muVW6wd06eAOHs3yy_si7g1Bds7MQgAg==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:11:30Z:06a4631ad1e60e8d4a53d54809441bc5b77d02ba75f19e62a11d4f667f6facea:EHgS1K0_CwfMLsMOI6lzOBq_vt0865QSnjLV7ze96dLOEslitbnpBu9VxqnyOa1OET1_JwWqqQWAzv2sabi3Bw==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -25,11 +25,11 @@ __requires_rye__ = ">=0.1"
 __needs__ = ["search"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 60
-__agent_description__ = """Find tools and documentation by words. A tool's name gives its long form.
+__agent_description__ = """Find tools and documentation. A tool's name gives its long form.
 Requires: query; "a phrase", AND, OR, NOT, wild*.
 Does not: search your files (grep does).
 Side effects: none.
-Returns: one item a paragraph; tools not offered here (lsp renames symbols, webfetch, patches …) with the switch that offers them.
+Returns: an item a paragraph; of tools not offered (lsp renames symbols, webfetch, patches …) the switch that offers them.
 Prefer it to guessing."""
 __agent_parameters__ = {"query": "", "scope": "Such as tool.rye.lsp.* or knowledge", "limit": "", "offset": ""}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:ac2959a01e001ea7f71655be1015efacf9704af26635527c79d656484b4b61ed:02j2ySnFQTuy25lz6qXjhtF1mRMGcqo5KLyBbYU7l3tzo_KpvivKvOYlFPHJIraM23kMti7ZdKrOpESV5aToBw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:71a1679065fd3013ecc9fb0e538151ca8a5f31dba2c7d0b240ed5405922f500e:vSmQWpZAIlrngBBwdxFBJ7igqlQe36QHKef4cI_CLeghulCxTIZkoORPOjbA8BMnxp1e0FYiXQLi0fYqrDQLAw==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -72,7 +72,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
         return succeeded("\n".join(out), result, warnings, **fields)
 
-    return answered(__item_id__, project_path, work, id=any_id)
+    return answered(work)
 
 
 def _keys(request: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:41:53Z:674cb2ea2614f07fb07c29f47a6a6972aff04cac5f335cb885365da2ac433e6d:EQ9QNL31YLOEshhBuZ-PKlLbmmYyd_oEwYtmq-7fmKCXYS_Ph-1JWdejjZxIeph5PGyDrtHCkEIuz4TMYL-7Bw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:2c1386322e14089dd172442cae5db2d42bc7bcb826ff6b1e5127491d97dc3c38:bklLq1WBaWFZAuPKTVsVAFW3YD3HO6nfuN4MFrizeaN80flI9oWs0TQzH-NKpnbFz-mJfRfYAz2dqyB_4IKrAg==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if an editor's contents changed since: those that the
@@ -79,7 +79,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             active = params.get("activeFiles") or _active(ws, record)
             return patch_calls.run_batch(ws, batch, Order(active, dry_run=params["dryRun"]), problems)
 
-    return answered(__item_id__, project_path, work, batchId=batch_id)
+    return answered(work)
 
 
 def _active(ws: Workspace, record: dict[str, Any]) -> list[dict[str, str]]:

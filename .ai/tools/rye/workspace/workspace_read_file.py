@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:39:19Z:8ba8a32a8a77117d0f5c60010e19c23f9e33cf73188392b79c53456a0ce4052d:lmhw93CZb1IQTMdQ1sqbkppb3v5vCGZ_OCuzcPedgCGnHVTu21djSCtuMUMJSxz-oG4eWmqwCD9-pg4XLG5PDw==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:4c506683ffa414355796cfd025a221f79d358dc8ed14b2a934a50163c12f773a:tizaqJJVR2zTY_Sa-PdGfe8jCfMRX2vz5ToOMWjHQmvfJIke-HxZh1u4D5PARbLdwyvpMPkx8LJiKdxwlRMTDw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -101,7 +101,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
             return _window(doc_path, text, facts, params, recovered)
 
-    return answered(__item_id__, project_path, work, docPath=doc_path)
+    return answered(work)
 
 
 def _read_whole(ws: Workspace, path: str, encoding: str | None) -> tuple[str, bytes, Text]:

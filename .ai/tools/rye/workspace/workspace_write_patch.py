@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:26:48Z:7982708ca7441d5b4faaccfabce2bcac3f46359b5b16cc61ee665de7780cfd87:SlQHGIctIrmBHmisNCov4J_c1EFLUYcL7hw64BGRT4yqOubHxe_l7GixnUYwCI-92xEQr-VA4_DT8yxreWX_Cg==:b63173adc9f5699f
+# rye:signed:2026-11-23T13:10:07Z:8d2d33ebf51c789bcedfa10cd91f6d058cc160c500222f677e35b0de778b3e66:P45DSOwg-ENHWbej3PzF6ANpC-iL-A2wXZl13GtZVSRNL4vFX-B-wQtPbCSvt6FIIHDnM96_V10juG65JQp6Dg==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -189,5 +189,4 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
             return patch_calls.run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
 
-    count = sum(len(request.get(key, ())) for key in ("files", "createFiles", "deleteFiles"))
-    return answered(__item_id__, project_path, work, files=count)
+    return answered(work)
