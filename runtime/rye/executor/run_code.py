@@ -1,6 +1,8 @@
 """Compile and run a tool's verified text, in a thread of its own, with its printed text separated from its result.
 
-This is the only module that compiles or executes code.
+This is the only module that compiles or executes code. A thread takes the next call's work when its own has returned, because
+starting a thread costs more than a small tool; a thread whose tool outlives its call is not shared. Work carries its own
+context, so nothing of a call remains in a thread.
 """
 
 from __future__ import annotations
@@ -185,13 +187,51 @@ class _Bytes:
         """Do nothing: there is no buffer."""
 
 
+_MOST_FREE = 8
+
+_free: list[_Worker] = []
+
+
 def start(work: Callable[[], object]) -> None:
     """Run `work`, which handles its own failures, in a thread beside the caller's."""
-    threading.Thread(target=work, name="rye-tool", daemon=True).start()
+    try:
+        # `pop` and `append` of a list are atomic in CPython; no lock is needed here.
+        worker = _free.pop()
+    except IndexError:
+        worker = _Worker()
+    worker.take(work)
+
+
+class _Worker:
+    """A thread that waits for its next work, which one caller at a time gives it."""
+
+    def __init__(self) -> None:
+        self._work: Callable[[], object] | None = None
+        self._given = threading.Lock()
+        self._given.acquire()
+        threading.Thread(target=self._serve, name="rye-tool", daemon=True).start()
+
+    def take(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._given.release()
+
+    def _serve(self) -> None:
+        while True:
+            self._given.acquire()
+            # Cleared before it runs: the thread is in `_free` only afterwards, so no other work can come between.
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+            # Otherwise the objects of the call would live until the next one.
+            del work
+            if len(_free) >= _MOST_FREE:
+                return
+            _free.append(self)
 
 
 def _forget() -> None:
-    """Free the router in a forked child: a thread that is not there may have locked it."""
+    """Reset in a forked child: only the forking thread exists there, and another may have locked the router."""
+    _free.clear()
     _router_lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as the standard library's modules do
 
 

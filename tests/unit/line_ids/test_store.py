@@ -47,33 +47,6 @@ def test_ids_outlive_the_process_state(project, small):
     assert rows(read(project)) == small
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", ["small", "large"])
-def test_flipped_bytes_heal(project, request, size):
-    """Seed 5: bytes all over the JSON are changed, one at a time. Control: some flip is seen, and gets a new epoch."""
-    known = request.getfixturevalue(size)
-    content = SMALL if size == "small" else LARGE
-    good = entry(project).read_bytes()
-    rng = Random(5)
-    places = sorted({*range(0, len(good), max(1, len(good) // 60)), *rng.sample(range(len(good)), 60)})
-    keep = {path: path.read_bytes() for path in folder(project).iterdir()}
-    healed = 0
-    for at in places:
-        restore(project, keep)
-        damaged = bytearray(good)
-        damaged[at] ^= 1 << rng.randrange(8)
-        entry(project).write_bytes(bytes(damaged))
-        found = sound(project, content, known)
-        healed += found != known
-        name, text = found[3]
-        assert edit(project, line_id=name, new_content=text + "!")["success"]
-        assert (project / "f.txt").read_bytes() == content.replace(text.encode() + b"\n", text.encode() + b"!\n", 1)
-        (project / "f.txt").write_bytes(content)
-        settle(project / "f.txt")
-    print(f"seed 5: {healed} of {len(places)} flips began a new index")
-    assert healed == len(places)
-
-
 def restore(project, keep):
     shutil.rmtree(folder(project))
     folder(project).mkdir()
@@ -103,14 +76,6 @@ def test_flipped_bytes_of_the_binary_heal(project, large):
         assert (project / "f.txt").read_bytes() == LARGE.replace(text.encode() + b"\n", b"x\n", 1)
         (project / "f.txt").write_bytes(LARGE)
         settle(project / "f.txt")
-
-
-@pytest.mark.parametrize("share", [0, 0.01, 0.3, 0.6, 0.9, 0.99])
-def test_truncated_files_heal(project, large, share):
-    for victim in (entry(project), binary(project)):
-        data = victim.read_bytes()
-        victim.write_bytes(data[: int(len(data) * share)])
-        sound(project, LARGE, large)
 
 
 GARBAGE = [
@@ -253,19 +218,6 @@ def test_a_hostile_index_counts_as_missing(project, small, name):
     assert not {name for name, _ in found} & {name for name, _ in small}
 
 
-def test_an_unsealed_index_counts_as_missing(project, small):
-    """Such as one that the original RYE kept, with the same field names."""
-    rows_ = [{"id": f"{n:06x}", "line_num": n + 1, "content_hash": "0" * 64} for n in range(12)]
-    old = {
-        "file_path": "f.txt",
-        "content_hash": sha256(SMALL).hexdigest(),
-        "last_modified": "2026-01-01T00:00:00",
-        "lines": rows_,
-    }
-    entry(project).write_text(json.dumps(old))
-    sound(project, SMALL, small)
-
-
 @pytest.mark.parametrize("part", [".ai", ".ai/cache", ".ai/cache/tools", ".ai/cache/tools/read/line_index"])
 @pytest.mark.parametrize("kind", ["link out", "link in", "file", "pipe"])
 def test_a_cache_folder_that_is_none_is_not_entered(project, tmp_path, part, kind):
@@ -352,13 +304,6 @@ def test_a_changed_content_under_the_old_times_and_size_is_seen_by_an_edit(proje
     data = edit(project, line_id=small[0][0], new_content="x")
     assert not data["success"]
     assert data["code"] == "stale_file"
-
-
-def test_two_files_of_one_project_have_their_own_entries(project):
-    for name in ("a.txt", "b.txt"):
-        (project / name).write_bytes(SMALL)
-        read(project, name)
-    assert len(list(folder(project).glob("*.json"))) == 2
 
 
 @pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
