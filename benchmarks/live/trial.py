@@ -108,7 +108,11 @@ def call(address: str, tool: str, given: str) -> int:
         print(f"The arguments are no JSON: {error}")
         return 2
     with socket.socket(socket.AF_UNIX) as client:
-        client.connect(address)
+        try:
+            client.connect(address)
+        except OSError as error:
+            print(f"No server answers at {address} ({error.strerror}): start it with `trial.py serve`.")
+            return 2
         with client.makefile("rwb") as stream:
             stream.write(json.dumps([tool, arguments]).encode() + b"\n")
             stream.flush()
