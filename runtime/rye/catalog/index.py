@@ -122,12 +122,8 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
     if item_type == "tool":
         tool = parse.read_tool(verified, item_id, candidate.suffix)
         metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
-        title, description, tags, body = (
-            "",
-            tool.description,
-            "",
-            "\n".join([tool.docstring, *_parameters(tool.schema).values()]),
-        )
+        title, description, tags = "", tool.description, ""
+        body = "\n".join([tool.docstring, *_parameters(tool.schema).values()])
         whole = "\n".join([tool.docstring, *_as_offered(tool)])
     elif item_type == "knowledge":
         entry = parse.read_knowledge(verified, item_id, candidate.suffix)

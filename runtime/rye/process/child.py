@@ -19,7 +19,7 @@ from typing import IO
 from rye.errors import WorkspaceError
 from rye.plain_class import Record
 
-_PASSED = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR", "SYSTEMROOT")
+_PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 # Bytes that the child may write before it waits for us; a user's pipes have a limit in all, beyond which it stays as it is.
 _PIPE = 1 << 20

@@ -100,18 +100,14 @@ def spawn(
 def enter(groups: list[bytes] | tuple[()], *, scoped: bool) -> None:
     """Have this process join control groups and, with `scoped`, reach no abstract unix socket of others; raises OSError."""
     for group in groups:
-        join(group, 0)
+        fd = os.open(group + b"/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            # This process; what it starts from then on belongs to the group, too.
+            os.write(fd, b"0")
+        finally:
+            os.close(fd)
     if scoped:
         _scope_abstract_sockets()
-
-
-def join(group: bytes, pid: int) -> None:
-    """Have a process (0: this one) join a control group; what it starts from then on belongs to it too. Raises OSError."""
-    fd = os.open(group + b"/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, b"%d" % pid)
-    finally:
-        os.close(fd)
 
 
 def _scope_abstract_sockets() -> None:

@@ -23,13 +23,12 @@ from rye.sandbox import resource_limits
 # Behind the standard library on the path, so that no module beside it stands in for one of its own.
 _START = "import sys; sys.path.append(sys.argv[1]); import reaper; reaper.serve(int(sys.argv[2]))"
 _FOLDER = str(Path(__file__).parent)
-_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
 def environment() -> dict[str, str]:
     """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
-    return {"PATH": os.defpath, **{name: os.environ[name] for name in _VARIABLES if name in os.environ}}
+    return {"PATH": os.defpath, **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}}
 
 
 class Reaper(NamedTuple):
@@ -38,6 +37,7 @@ class Reaper(NamedTuple):
     Attributes:
         line: the socket for its order and what it reports; closed, the reaper ends all that it started.
         groups: control groups that it has joined.
+        forker: its parent, which knows it by `number`.
     """
 
     line: socket.socket
@@ -110,7 +110,7 @@ class _Forker:
 
 
 class _State:
-    """What this process has: the process that forks, and the reaper that waits."""
+    """What this process has: the process that forks, and the reaper that waits; used under the lock."""
 
     def __init__(self) -> None:
         self.forget()
@@ -131,10 +131,6 @@ class _State:
         self.forker = _Forker()
         return self.forker.new(groups)
 
-    def taken(self) -> Reaper | None:
-        spare, self.spare = self.spare, None
-        return spare
-
 
 _state = _State()
 
@@ -142,7 +138,7 @@ _state = _State()
 def take(groups: tuple[str, ...]) -> Reaper:
     """Return a reaper for one command, which has joined these control groups or does so now. Raises OSError."""
     with _state.lock:
-        spare = _state.taken()
+        spare, _state.spare = _state.spare, None
         if spare is not None and spare.groups == groups and _is_usable(spare):
             return spare
         found = _state.new(groups)

@@ -161,10 +161,10 @@ class Watch:
                 at = 0
                 while at < len(data):
                     number, mask, pair, length = _EVENT.unpack_from(data, at)
-                    name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
                     at += _EVENT.size + length
                     complete &= not mask & _DROPPED
                     if mask & _NAMES:
+                        name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
                         self._take_name(mask, (number, name), pair)
                     if number in self._paths:
                         self._changed.add(self._paths[number])
