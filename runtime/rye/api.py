@@ -122,8 +122,8 @@ def search(
     Returns:
         `{"results": [{"type", "id", "name", "title", "description", "preview", "category", "source", "path", "score",
         "metadata", "signed", "integrity", "signer", "owner"}], "total", "query", "scope", "space", "limit", "offset",
-        "search_type", "long_form"?, "unverified"?}`: `long_form` has the `id` and whole `text` of the tool whose name or id the
-        query is; `unverified` counts, by verdict, the items that were not searched.
+        "search_type", "long_form"?, "unverified"?}`: `long_form` has the `type`, `id` and whole `text` of the item whose id the
+        query is, or of the tool whose name it is; `unverified` counts, by verdict, the items that were not searched.
 
     Raises:
         UsageError: `bad_query`, showing the place; `bad_scope`, `bad_search`, `search_unavailable`.

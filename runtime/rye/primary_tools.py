@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 4
-# Shown as 0.00.
-_LEAST = 0.005
 
 
 class PrimaryTools:
@@ -71,12 +69,16 @@ class PrimaryTools:
         """Search items; `output` lists them from result `offset` on, counted from 1. Errors as `rye.api.search`."""
         from rye.catalog import search as catalog_search
 
-        answer = catalog_search.search(catalog_search.SearchRequest(**asked, offset=offset - 1), project_path, self._reach)
-        if context.current().options.agent_defaults:
-            _without_accidents(answer)
+        offered = context.current().options.offered
+        request = catalog_search.SearchRequest(**asked, offset=offset - 1)
+        answer = catalog_search.search(request, project_path, self._reach, offered)
+        if offered is not None:
+            for row in answer["results"]:
+                if row["type"] == "tool":
+                    row["offered"] = offered(row["id"]) or False
         # Half the budget, as `results` repeats in fields what `output` says.
         page = results.Page(context.output_budget() // 2 - 500)
-        if (whole := answer.get("long_form")) and page.add([f"tool {whole['id']}", *whole["text"].split("\n")]):
+        if (whole := answer.get("long_form")) and page.add([f"{whole['type']} {whole['id']}", *whole["text"].split("\n")]):
             answer["results"] = [row for row in answer["results"] if row["id"] == whole["id"]]
             return results.ok("\n".join(page.lines), **answer)
         listed = [row for number, row in enumerate(answer["results"], offset) if page.add(_listed(number, row))]
@@ -221,16 +223,10 @@ def _as_result(response: dict[str, Any]) -> dict[str, Any]:
     return {**failure, **({"output": text} if text else {}), **({"details": details} if details else {})}
 
 
-def _without_accidents(answer: dict[str, Any]) -> None:
-    """Leave out of the answer to a search what fits by an accident of words alone."""
-    rows = answer["results"]
-    near = [row for row in rows if row["score"] >= _LEAST]
-    if near and len(near) < len(rows) and sorted(rows, key=lambda row: -row["score"]) == rows:
-        answer["total"], answer["results"] = answer["offset"] + len(near), near
-
-
 def _listed(number: int, row: dict[str, Any]) -> list[str]:
-    head = f"{number}. {row['type']} {row['id']} ({row['source']}, {row['score']:.2f})"
+    name = row.get("offered", row["id"])
+    mark = "" if name else "; not offered"
+    head = f"{number}. {row['type']} {name or row['id']} ({row['source']}, {row['score']:.2f}{mark})"
     about = row["title"] if row["title"] and not row["description"] else row["description"]
     return [f"{head}: {about}" if about else head, *([f"   {row['preview']}"] if row["preview"] else [])]
 

@@ -149,8 +149,15 @@ def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server
     rows = {row["id"]: row for row in found["structuredContent"]["results"]}
     assert rows["rye/web/webfetch"]["offered"] is False
     text = found["content"][0]["text"]
-    assert "[not offered by this server: rye/web/webfetch" in text
-    assert "`rye mcp --category rye/web" in text
+    assert re.search(r"^\d+\. tool rye/web/webfetch \(system, 0\.\d\d; not offered\): ", text, re.MULTILINE)
+    assert "[not offered by this server: Your user can start it with `rye mcp --category rye/web`.]" in text
+    # What shares one common word alone is left out; a tool that can be called comes first, by its name here.
+    assert "bash" not in text
+    first, *rest = server.call("rye_search", {"query": "read a file", "limit": 30})["content"][0]["text"].splitlines()
+    assert first.startswith("1. tool read (system, ")
+    offered = [("not offered" not in line) for line in rest if re.match(r"\d+\. ", line)]
+    assert offered == sorted(offered, reverse=True)
+    assert not all(offered)
     for name in ("webfetch", "rye/web/webfetch"):
         message = server.ask("tools/call", {"name": name, "arguments": {}})["error"]["message"]
         assert "rye/web/webfetch is installed, but this server does not offer it" in message

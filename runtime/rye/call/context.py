@@ -70,6 +70,7 @@ class CallOptions(Record):
         root: device and inode that the project's folder must have; None where nothing is pinned.
         agent_defaults: parameters that are not given take what the signed tool declares for models in `__agent_defaults__`.
             A nested call, such as one through `rye_execute`, has the defaults of an item call.
+        offered: returns the name by which a model can call a tool, from the tool's id; None for one that it cannot call.
         on_bytes: takes what a running command writes, whole and as it comes: 1 or 2 for its stream, and the bytes.
         key: names this call among all of a project, so that it takes effect once however often it is made (see
             `rye.executor.call_keys`); "" for a call that is made anew each time. A nested call has none.
@@ -82,6 +83,7 @@ class CallOptions(Record):
     actor: str = ""
     root: tuple[int, int] | None = None
     agent_defaults: bool = False
+    offered: Callable[[str], str | None] | None = None
     on_bytes: Callable[[int, bytes], None] | None = None
     key: str = ""
     repeat: bool = False

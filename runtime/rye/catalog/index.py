@@ -37,7 +37,7 @@ class Entry(Record):
         metadata: header fields or literals that describe it, as they may be listed.
         digest, signer, owner: of its signature.
         trusted: whether the system's key signed it.
-        long_form: of a tool, all that it says of itself; made safe where it is shown.
+        long_form: all that a tool says of itself, or the whole text of another item; made safe where it is shown.
     """
 
     type: str
@@ -50,7 +50,7 @@ class Entry(Record):
     signer: str
     owner: str
     trusted: bool
-    long_form: str = ""
+    long_form: str
 
 
 _entries: dict[tuple[str, ...], Entry] = {}
@@ -118,7 +118,6 @@ def _entry_of(candidate: Candidate, admission: Admission) -> Entry:
 
 def _described(candidate: Candidate, verified: Verified) -> Entry:
     item_type, item_id = candidate.item_type, candidate.item_id
-    whole = ""
     if item_type == "tool":
         tool = parse.read_tool(verified, item_id, candidate.suffix)
         metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
@@ -128,6 +127,7 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
     elif item_type == "knowledge":
         entry = parse.read_knowledge(verified, item_id, candidate.suffix)
         metadata, body = entry.header, entry.body
+        whole = body
         given = entry.header.get("tags")
         tags = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
         title, description = str(entry.header.get("title", "")), str(entry.header.get("description", ""))
@@ -136,6 +136,7 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
         metadata = {**text.metadata, "version": text.version, "inputs": [one["name"] for one in text.inputs]}
         about = [f"{one['name']}: {one['description']}" for one in text.inputs]
         title, description, tags, body = "", text.metadata["description"], "", "\n".join([text.instructions, *about])
+        whole = body
     category, _, name = item_id.rpartition("/")
     listed = texts.listable(verified, {"title": title, "description": description, "tags": tags}, 300)
     return Entry(
@@ -206,12 +207,12 @@ class Index:
         self._lock = threading.Lock()
         # One connection for all threads, so each query holds the lock.
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
-        # By id and by last name, as a query may be; the first of a name.
-        self._tools: dict[str, int] = {}
-        for at, entry in enumerate(entries):
-            if entry.type == "tool":
-                self._tools.setdefault(entry.id, at)
-                self._tools.setdefault(entry.fields["name"], at)
+        # As a query may be: a tool's id or last name, another item's id; the first of a name, and tools before others.
+        self._named: dict[str, int] = {}
+        for at in sorted(range(len(entries)), key=lambda at: entries[at].type != "tool"):
+            self._named.setdefault(entries[at].id, at)
+            if entries[at].type == "tool":
+                self._named.setdefault(entries[at].fields["name"], at)
         columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
         rows = [(at, *(_indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(entries)]
         try:
@@ -248,9 +249,9 @@ class Index:
         with self._lock:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
 
-    def tool(self, name: str) -> Entry | None:
-        """Return the tool that has a name: its id, or the last part of it."""
-        at = self._tools.get(name)
+    def named(self, name: str) -> Entry | None:
+        """Return the item that has a name: its id, or of a tool the last part of it."""
+        at = self._named.get(name)
         return None if at is None else self.entries[at]
 
 

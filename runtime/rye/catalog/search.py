@@ -20,6 +20,8 @@ SORTS = ("score", "name", "date")
 MOST = 100
 _PREVIEW = 200
 _LONG_FORM = 8_000
+# Of the best score: what has less has one common word of several.
+_LEAST_SHARE = 0.1
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)*")
 
@@ -39,8 +41,17 @@ class SearchRequest(NamedTuple):
     proximity: Mapping[str, Any] | None = None
 
 
-def search(request: SearchRequest, project_path: str, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
-    """Return the answer to a search; see `rye.api.search`."""
+def search(
+    request: SearchRequest,
+    project_path: str,
+    reach: Callable[[str, str], bool] | None = None,
+    offered: Callable[[str], object] | None = None,
+) -> dict[str, Any]:
+    """Return the answer to a search; see `rye.api.search`.
+
+    With `offered`, which tells of a tool's id whether the caller can call it, what fits by an accident of words is left out,
+    and tools that cannot be called come last.
+    """
     if not isinstance(request.query, str) or not isinstance(request.scope, str | None):
         raise UsageError("bad_call", "query and scope must be text.", 'Call rye.search("edit a line", project_path=".").')
     tree = query.parse(request.query)
@@ -58,9 +69,12 @@ def search(request: SearchRequest, project_path: str, reach: Callable[[str, str]
 
     ranked = rank.ranked(full_text, tree, options)
     scores = {at: score for at, score in ranked.items() if is_wanted(entries[at])}
+    if offered is not None:
+        least = max(scores.values(), default=0) * _LEAST_SHARE
+        scores = {at: score for at, score in scores.items() if score >= least}
     words = [word.text for word in query.words_of(tree)]
     answer = {
-        "results": [_row(scores[at], entries[at], words) for at in _shown(scores, entries, request)],
+        "results": [_row(scores[at], entries[at], words) for at in _shown(scores, entries, request, offered)],
         "total": len(scores),
         "query": request.query,
         "scope": request.scope,
@@ -69,14 +83,14 @@ def search(request: SearchRequest, project_path: str, reach: Callable[[str, str]
         "offset": request.offset,
         "search_type": "keyword",
     }
-    named = full_text.tool(request.query.strip())
-    if named is not None and (reach is None or reach("tool", named.id)):
-        answer["long_form"] = {"id": named.id, "text": _long_form(named)}
+    named = full_text.named(request.query.strip())
+    if named is not None and (reach is None or reach(named.type, named.id)):
+        answer["long_form"] = {"type": named.type, "id": named.id, "text": _long_form(named)}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
 
 
 def _long_form(entry: Entry) -> str:
-    """Return all that a tool says of itself: its docstring, and each of its parameters."""
+    """Return all that a tool says of itself (its docstring, and each of its parameters), or the text of another item."""
     text = entry.long_form
     return text if entry.trusted else safe_text.plain(text, _LONG_FORM, lines=True)
 
@@ -140,7 +154,9 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
     return value
 
 
-def _shown(scores: dict[int, float], entries: Sequence[Entry], request: SearchRequest) -> list[int]:
+def _shown(
+    scores: dict[int, float], entries: Sequence[Entry], request: SearchRequest, offered: Callable[[str], object] | None
+) -> list[int]:
     """Return the rows that are shown, in their order; ties by space, then by id, as the rows stand."""
 
     def key(at: int) -> tuple[Any, int]:
@@ -148,8 +164,9 @@ def _shown(scores: dict[int, float], entries: Sequence[Entry], request: SearchRe
             return entries[at].fields["name"], at
         if request.sort_by == "date":
             return _newest_first(str(entries[at].metadata.get("created_at", ""))), at
+        later = offered is not None and entries[at].type == "tool" and not offered(entries[at].id)
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
-        return -round(scores[at], 4), at
+        return (later, -round(scores[at], 4)), at
 
     return sorted(scores, key=key)[request.offset : request.offset + request.limit]
 

@@ -69,17 +69,6 @@ class Selection(Record):
         """Tell whether the primary tools reach an item: the chosen tools; and texts, which can do nothing by themselves."""
         return item_type != "tool" or self.chooses(item_id)
 
-    def note_of(self, results: Iterable[dict[str, Any]]) -> str | None:
-        """Mark the found tools that are not offered; return the line that names them and how they can be, None without any."""
-        missing = [row for row in results if row["type"] == "tool" and not self.chooses(row["id"])]
-        for row in missing:
-            row["offered"] = False
-        if not missing:
-            return None
-        named = ", ".join(row["id"] for row in missing[:_NAMED])
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        return f"[not offered by this server: {named}{more}. {switch_for(row['id'] for row in missing)}]"
-
     def categories_asked(self) -> list[str]:
         """Return the categories in which the chosen tools are to be looked for."""
         return sorted({item_id.rpartition("/")[0] for item_id in (*DIRECT, *_PRIMARY, *self.only)} | set(self.categories))

@@ -22,6 +22,7 @@ from rye.mcp_server.calls import Calls, Request
 from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
 from rye.mcp_server.results import Results
+from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 
 _RESOURCE_NOT_FOUND: Final = -32002
@@ -92,12 +93,19 @@ class Service:
         if self._refusal is not None:
             refused = self._refusal
             return {"status": "error", "error": str(refused), "code": refused.code, "data": failure(refused)}
+        if item_id == SEARCH:
+            options = changed(options, offered=self._name_of)
         call = Call("tool", item_id, arguments, self.project, False, False, options)
         response = api.answer(call, self.selection.reaches if self.selection.meta else None)
         if item_id == SEARCH and response["status"] == "success":
-            note = self.selection.note_of(response["data"]["results"])
-            response["data"]["output"] += f"\n{note}" if note else ""
+            missing = [row["id"] for row in response["data"]["results"] if row.get("offered") is False]
+            response["data"]["output"] += f"\n[not offered by this server: {switch_for(missing)}]" if missing else ""
         return response
+
+    def _name_of(self, item_id: str) -> str | None:
+        """Return the name by which a client of this server calls a tool; None for one that is not offered."""
+        offered = self.listing.by_id(item_id)
+        return offered.tool["name"] if offered is not None else item_id if self.selection.chooses(item_id) else None
 
     def _look(self, function: Callable[..., Any], *args: Any) -> Any:
         """Ask for what the project's folder holds; another folder at its path is refused."""

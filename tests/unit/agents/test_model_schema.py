@@ -102,5 +102,10 @@ def test_the_name_of_a_tool_finds_its_long_form(project):
     at = lines.index("Not listed, but taken:")
     assert [line.partition(" ")[0] for line in lines[at - len(listed) : at]] == list(listed)
     assert any(line.startswith('line_ids (lid|short|none|all, default "short"; by its id "lid"): ') for line in lines[at:])
+    # Whoever has no rye_load reads what the search names by its id.
+    knowledge = tools.call("rye_search", {"query": "rye/file-system/line-ids"})
+    assert knowledge.startswith("knowledge rye/file-system/line-ids\n")
+    assert len(knowledge) > 3_000
+    assert tools.call("rye_search", {"query": "rye/agent/swe"}).startswith("directive rye/agent/swe\n")
     # Control: other words list items.
     assert "1. " in tools.call("rye_search", {"query": "grep files"})

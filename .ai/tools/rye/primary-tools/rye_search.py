@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:30Z:06a4631ad1e60e8d4a53d54809441bc5b77d02ba75f19e62a11d4f667f6facea:EHgS1K0_CwfMLsMOI6lzOBq_vt0865QSnjLV7ze96dLOEslitbnpBu9VxqnyOa1OET1_JwWqqQWAzv2sabi3Bw==:b63173adc9f5699f
+# rye:signed:2026-11-23T17:17:03Z:afc49fdb770f1d15be87d0f82e87f478ae196a2f38b99ee6e252c4414347e27e:VlTKl-24KnmEsxdDSMbXU5sO5zUSeQ1RMl5_89qKzBdjXIwRFB4SkTkaIqi6Ti4acNNdKI3DmmvqhVVSKDclAg==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -8,7 +8,7 @@ not well formed is an error that shows the place.
 Side effects: none.
 Returns: output (one item a paragraph), results [{type, id, title, description, preview, category, source, version in metadata,
 score, signer}], total, truncated, next_offset, unverified (how many items were left out, by verdict). Of plain words not every
-one need be found; operators are exact.
+one need be found; operators are exact. A query that is an item's id, or a tool's name, answers with all of that item.
 Prefer it to guessing when you do not know which item does a task, or how something here works; then rye_load shows an item,
 rye_execute runs it.
 """
@@ -25,7 +25,7 @@ __requires_rye__ = ">=0.1"
 __needs__ = ["search"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 60
-__agent_description__ = """Find tools and documentation. A tool's name gives its long form.
+__agent_description__ = """Find tools and documentation. A name or id gives the long form.
 Requires: query; "a phrase", AND, OR, NOT, wild*.
 Does not: search your files (grep does).
 Side effects: none.
