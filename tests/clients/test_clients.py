@@ -23,11 +23,12 @@ from support.client_programs import PROGRAMS
 
 PAGE = Path(__file__).parents[2] / "docs/compatibility.md"
 APP = "def total(prices):\n    return sum(prices)\n"
-EDIT = "2|    return round(sum(prices), 2)"
+# By the address that the read gave, and by the text: the two forms that a model uses most.
+EDIT = ["2|    return round(sum(prices), 2)", "find|def total(|def sum_of("]
 TEN = ("read", "write", "edit_lines", "undo", "glob", "grep", "ls", "bash", "job", "rye_search")
 STEPS = [
     ("read", {"file_path": "app.py"}),
-    ("edit_lines", {"file_path": "app.py", "changes": [EDIT]}),
+    ("edit_lines", {"file_path": "app.py", "changes": EDIT}),
     # Two in a row: some agents give up at the second error.
     ("bash", {"command": "echo told; echo warned >&2; exit 3"}),
     ("bash", {"command": "exit 4"}),
@@ -40,7 +41,8 @@ WHY = re.compile(
     r"Timed out while waiting[^.]*\.[^.]*\.\d seconds|Request 'tools/call' timed out|Request timed out|timeout: \d+|Argument \w+ is required"
     r"|not running in a trusted directory|An error occurred while running the tool|AssertionError: \('\w+'|timed out"
 )
-SCENARIOS = ("list", "read", "edit", "failing command", "cut output", "refusal", "cancelled", "silent minute")
+ENTRY = re.compile(r"entry_id (\w+)\]")
+SCENARIOS = ("list", "read", "edit", "undo", "failing command", "cut output", "refusal", "cancelled", "silent minute")
 
 
 def folder_of(name, base):
@@ -77,12 +79,18 @@ def judge_script(name, place, folder):
     project = a_project(folder)
     run = client_programs.play(name, place, project, folder / "home", STEPS)
     results = [plain(text) for text in run.results] + [""] * len(STEPS)
+    edited = (project / "app.py").read_text()
+    entry = ENTRY.search(results[1])
+    # Started anew: what one session did is taken back from another, as in clients that make a session for each call.
+    step = ("undo", {"entry_id": entry[1]}) if entry else ("undo", {"list": True})
+    undone = client_programs.play(name, place, project, folder / "home", [step])
     last = f"{run.code}: {run.printed[-600:]}"
     missing = [tool for tool in TEN if not any(offered.endswith(tool) for offered in run.offered)]
     faults = {
         "list": f"not offered: {missing}" if missing else "",
         "read": "" if "return sum(prices)" in results[0] else f"{results[0]!r} {last}",
-        "edit": "" if "[version " in results[1] and "round(sum" in (project / "app.py").read_text() else f"{results[1]!r}",
+        "edit": "" if "[version " in results[1] and _told(edited, "round(sum", "sum_of(") else f"{results[1]!r}",
+        "undo": "" if entry and (project / "app.py").read_text() == APP else f"{undone.results} {undone.printed[-600:]}",
         "failing command": ""
         if _told(results[2], "told", "warned", "[exit code 3]") and "exit code 4" in results[3]
         else repr(results[2:4]),

@@ -89,6 +89,7 @@ PROGRAMS = {
         setting="`BasicMCPClient(timeout=…)`",
         value="`300`",
     ),
+    "crewai": Program("CrewAI", pip=("crewai-tools[mcp]", "crewai"), driver="crewai.py"),
     "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk.py"),
     "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk.py"),
     "ts-sdk-1": Program(
@@ -296,7 +297,9 @@ def _configure(client: str, home: Path, env: dict[str, str], project: Path, url:
         provider = f'[model_providers.script]\nname = "script"\nbase_url = "{url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
         # Without it a turn begins before a server that starts on a busy machine has listed its tools.
         servers = path.read_text().rstrip("\n") + ("\nrequired = true\n" if helped else "\n")
-        path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
+        # A second run in one home finds what the first one wrote.
+        if provider not in servers:
+            path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
     elif client == "gemini":
         path = home / ".gemini/settings.json"
         more = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
