@@ -1,9 +1,8 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
-Started by `jobs` as `python -I -S -c …`, with an order on standard input (JSON: `confined`, `folder`, `seconds`, `input`,
-`root`, `look`, `after`, `held`, `facts`), it detaches itself and answers `ok`, or an errno. It has inherited the descriptor in
-`held` and runs that command: the job lives as long as it does.
-A reaper whose command has reached its timeout becomes one, too (`take_over`): then `running` of the order says what runs.
+A reaper becomes it (see `rye.process.reaper`), from the beginning or with a command that has reached its timeout. Its order is
+a file (JSON: `confined`, `folder`, `seconds`, `input`, `root`, `look`, `after`, `held`, `facts`, `user_space`, and `running`: the
+output of the command that runs already). It holds the descriptor in `held`: the job lives as long as it does.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
 
@@ -126,13 +125,7 @@ class Supervisor:
         self._outputs = [output]
         argv = [os.fsencode(word) for word in self._confined.argv]
         env = {os.fsencode(name): os.fsencode(value) for name, value in self._confined.env.items()}
-        self._leader = reaper.spawn(
-            argv,
-            env,
-            (their_input, their_output, their_output),
-            [os.fsencode(group) for group in self._confined.groups],
-            scoped=self._confined.scoped,
-        )
+        self._leader = reaper.spawn(argv, env, (their_input, their_output, their_output), scoped=self._confined.scoped)
         # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
         os.close(their_input)
         os.close(their_output)
@@ -429,44 +422,20 @@ def _answer(client: socket.socket, answer: dict[str, Any]) -> None:
     client.close()
 
 
-def take_over(order: str, leader: int) -> Supervisor:
-    """Return the supervisor of a command that this process runs already, to be run. Raises OSError: it cannot be one.
+def take_over(order: str, leader: int | None) -> Supervisor:
+    """Return the supervisor that this process is from now on, to be run. Raises OSError: it cannot be one.
 
     Args:
         order: the path of the file with the order, which goes.
-        leader: the process that was started.
+        leader: the process that was started; None: the supervisor starts it.
     """
     with open(order, "rb") as file:
         found = json.load(file)
     os.unlink(order)
     os.environ["USER_SPACE"] = found["user_space"]
-    job = Supervisor({**found, "running": [leader, *found["running"]]})
+    job = Supervisor({**found, "running": [] if leader is None else [leader, *found["running"]]})
     import signal
 
     # What has ended before the supervisor listened is looked for as well.
     os.kill(os.getpid(), signal.SIGCHLD)
     return job
-
-
-def main() -> None:
-    """Read the order, leave the one who gave it, start the job, say how that went, and serve it."""
-    order = json.loads(sys.stdin.buffer.read())
-    # The parent ends at once, so that the starter reaps it and the supervisor is no child of a server that goes on.
-    if os.fork():
-        os._exit(0)
-    os.setsid()
-    try:
-        job = Supervisor(order)
-    except OSError as err:
-        _tell_starter(str(err.errno))
-        return
-    _tell_starter("ok")
-    # After the answer, which goes through standard output: the starter waits until that pipe closes.
-    reaper.forget_inherited(*job.descriptors())
-    job.run()
-
-
-def _tell_starter(text: str) -> None:
-    # The starter may have been killed meanwhile. Its job goes on, and is listed.
-    with suppress(OSError):
-        os.write(1, f"{text}\n".encode())

@@ -6,13 +6,12 @@ a job is believed only while its supervisor lives (`rye.workspace.running_comman
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
 import shutil
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,9 +23,8 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
 from rye.plain_class import as_dict, changed
-from rye.process import job_supervisor, output_files, reapers, run
+from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
-from rye.process.child import name_of_fd
 from rye.sandbox.sandbox import Confined
 from rye.workspace import running_commands
 
@@ -40,8 +38,6 @@ _MAX_RECORD = 1024 * 1024
 _DAY = 86_400
 _LEAST_OUTPUT = 1024 * 1024
 _LOOKS_FOR_LOST, _BETWEEN_LOOKS = 20, 0.02
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from rye.process.job_supervisor import main; main()"
-_RUNTIME = str(Path(__file__).parents[2])
 
 Record = dict[str, Any]
 Root = str | int
@@ -91,11 +87,12 @@ def start(
     try:
         token = token or running_commands.begin(root)
         held = running_commands.handle(token)
-        reapers.drop(confined.groups)
         # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
         home.mkdir(mode=0o700)
         order = {
-            "confined": as_dict(changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1)),
+            "confined": as_dict(
+                changed(confined, env={**confined.env, run.RUN_VARIABLE: mark}, fds=(), status=-1, groups=(), ready=None)
+            ),
             "folder": str(home),
             "root": os.path.realpath(f"/proc/self/fd/{root}") if isinstance(root, int) else root,
             "seconds": seconds,
@@ -108,12 +105,9 @@ def start(
             "running": list(running[1]) if running else [],
             "user_space": str(user_dirs.user_space()),
         }
-        if running:
-            # In a file: the reaper of a command that hinders it would not read a long order.
-            atomic.write(home / "order", json.dumps(order).encode(), 0o600, durably=False)
-            answered = running[0].hand_on(str(home / "order"))
-        else:
-            answered = _launch((*confined.fds, held[1]), cwd_fd, order)
+        # In a file: the reaper of a command that hinders it would not read a long order.
+        atomic.write(home / "order", json.dumps(order).encode(), 0o600, durably=False)
+        answered = running[0].hand_on(str(home / "order")) if running else _launch(confined, cwd_fd, held[1], home / "order")
     except OSError as err:
         answered = str(err.errno)
     if answered == "ok":
@@ -128,21 +122,19 @@ def start(
     )
 
 
-def _launch(fds: Sequence[int], cwd_fd: int, order: Record) -> str:
-    env = {**reapers.environment(), "USER_SPACE": str(user_dirs.user_space())}
-    result = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _START, _RUNTIME],
-        input=json.dumps(order).encode(),
-        stdout=subprocess.PIPE,
-        cwd=name_of_fd(cwd_fd),
-        env=env,
-        pass_fds=fds,
-        start_new_session=True,
-        # Nobody would read it: the answer on standard output carries the errno.
-        stderr=subprocess.DEVNULL,
-        check=False,
-    )
-    return result.stdout.decode().strip()
+def _launch(confined: Confined, cwd_fd: int, held: int, order: Path) -> str:
+    """Have a reaper become the supervisor, which starts the command itself; return `ok`, or why not: an errno."""
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        tree = run.Tree(changed(confined, ready=None), cwd_fd, (nothing, nothing, nothing), (held,), str(order))
+        try:
+            return tree.hand_on()
+        finally:
+            tree.close()
+    except RyeError:
+        return str(errno.EAGAIN)
+    finally:
+        os.close(nothing)
 
 
 def _folder(root: Root) -> Path:

@@ -1,7 +1,7 @@
 r"""The parent of a command: a small process that ends the whole tree when it is asked to, or when its own parent is gone.
 
 Forked before it is needed by a small process of one thread (`serve`, started as `python -I -S -c … LINE`): a command waits for
-no interpreter. Its functions serve the supervisor of a job too. On Linux it is a subreaper: whoever leaves the tree by a double
+no interpreter. It can become the supervisor of a job. On Linux it is a subreaper: whoever leaves the tree by a double
 fork or a new session comes back to it. It imports little, `_signal` in place of `signal`, whose enumerations take as long to
 make as everything else here; and it is imported itself, so that it is not compiled each time.
 
@@ -9,8 +9,8 @@ A reaper reads from its socket `LENGTH\n`, then that many bytes, the order: `ARG
 counts, 0 or 1, a count, the numbers of descriptors), then so many strings, each ended by NUL: the command, variables as
 `NAME=value`. Before `LENGTH` come the descriptors, beside empty lines: the working directory, three streams, and those of the
 numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of a
-job's order mean: go on as the supervisor of a job, with the descriptors kept. Any other byte, or the end of the stream, means:
-end everything.
+job's order mean: go on as the supervisor of a job, with the descriptors kept. Where SCOPED is 2, the arguments are these two
+paths, and the supervisor starts the command itself. Any other byte, or the end of the stream, means: end everything.
 It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
 `job ERRNO`, 0 where it is a supervisor from then on.
 """
@@ -36,6 +36,8 @@ _LANDLOCK_CREATE_RULESET, _LANDLOCK_RESTRICT_SELF = 444, 446
 _LIBC = ctypes.CDLL(None)
 _RESET = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGPIPE", "SIGXFSZ", "SIGCHLD", "SIGTTIN", "SIGTTOU", "SIGTSTP")
 _GRACE_SECONDS = 1.0
+# What SCOPED of an order can be, besides 0.
+_SCOPED, _JOB = 1, 2
 # SC_OPEN_MAX can be a billion in a container; closing that many numbers one by one takes minutes.
 _MOST_FDS = min(os.sysconf("SC_OPEN_MAX"), 65_536)
 _FDS_AT_ONCE = 250
@@ -50,21 +52,13 @@ def adopt_orphans() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def spawn(
-    argv: list[bytes],
-    env: Variables,
-    streams: tuple[int, int, int] = (0, 1, 2),
-    groups: list[bytes] | tuple[()] = (),
-    *,
-    scoped: bool = False,
-) -> int:
+def spawn(argv: list[bytes], env: Variables, streams: tuple[int, int, int] = (0, 1, 2), *, scoped: bool = False) -> int:
     """Start a program as the leader of a session of its own, without a terminal; it dies with this process.
 
     Args:
         argv: program (absolute path), then arguments.
         env: its whole environment.
         streams: descriptors that become its standard streams.
-        groups: control groups (folders) that it joins first.
         scoped: it can reach no abstract unix socket but those made by itself and what it starts.
 
     Raises:
@@ -80,7 +74,7 @@ def spawn(
             _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             # The parent may have died before the prctl above: then no death signal would ever come.
             if os.getppid() == parent:
-                enter(groups, scoped=scoped)
+                enter([], scoped=scoped)
                 _become(argv, env, streams)
         except OSError as err:
             os.write(writing, str(err.errno).encode())
@@ -250,15 +244,15 @@ def forget_inherited(*open_fds: int) -> None:
     os.closerange(at, _MOST_FDS)
 
 
-def parse_order(data: bytes) -> tuple[list[bytes], Variables, bool, list[int], list[int]]:
-    """Return an order: argv, environment, whether abstract sockets are closed, the command's descriptors, and the kept."""
+def parse_order(data: bytes) -> tuple[list[bytes], Variables, int, list[int], list[int]]:
+    """Return an order: argv, environment, SCOPED, the command's descriptors, and the kept."""
     counts, _, rest = data.partition(b"\n")
     arguments, _, scoped, kept, *numbers = map(int, counts.split())
     # NUL ends each string, because neither an argument nor a variable can contain one.
     strings = rest.split(b"\0")[:-1]
     pairs = (text.partition(b"=") for text in strings[arguments:])
     env = {name: value for name, _, value in pairs}
-    return strings[:arguments], env, bool(scoped), numbers[: len(numbers) - kept], numbers[len(numbers) - kept :]
+    return strings[:arguments], env, scoped, numbers[: len(numbers) - kept], numbers[len(numbers) - kept :]
 
 
 def send_order(line: socket.socket, order: bytes, fds: list[int]) -> None:
@@ -321,11 +315,14 @@ def main(line: socket.socket) -> None:
     control = _place(line.fileno(), fds[1:], [0, 1, 2, *numbers, *kept])
     for fd in kept:
         os.set_inheritable(fd, False)
+    if scoped == _JOB:
+        _become_supervisor(argv, None, control)
+        return
     adopt_orphans()
     # Before the start: a command that ends at once must not be missed.
     woken, waker = children_ended()
     try:
-        leader: int | None = spawn(argv, env, scoped=scoped)
+        leader: int | None = spawn(argv, env, scoped=scoped == _SCOPED)
     except OSError as err:
         _report(control, f"failed {err.errno or errno.EIO}")
         return
@@ -363,10 +360,12 @@ def _asked(control: int) -> bytes:
         return b""
 
 
-def _become_supervisor(paths: list[bytes], leader: int, control: int) -> None:
+def _become_supervisor(paths: list[bytes], leader: int | None, control: int) -> None:
     """Go on as the supervisor of a job, which ends this process; returns where that is not possible."""
     # Late: most commands end in time.
     sys.path.insert(0, os.fsdecode(paths[0]))
+    # This module, with what it knows of the limits.
+    sys.modules["rye.process.reaper"] = sys.modules[__name__]
     from rye.process import job_supervisor
 
     try:

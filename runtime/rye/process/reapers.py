@@ -155,14 +155,6 @@ def prepare() -> None:
         _state.is_first = False
 
 
-def drop(groups: tuple[str, ...]) -> None:
-    """End the reaper that waits in these groups, if one does: what starts a command there is another one."""
-    with _state.lock:
-        if _state.spare is not None and _state.spare.groups == groups:
-            _state.spare.close()
-            _state.spare = None
-
-
 def _is_usable(spare: Reaper) -> bool:
     poll = select.poll()
     poll.register(spare.line, select.POLLIN)
@@ -180,9 +172,8 @@ def _inherited() -> tuple[object, ...]:
 @atexit.register
 def _finish() -> None:
     if _state.spare is not None:
-        groups = _state.spare.groups
-        drop(groups)
-        resource_limits.release(groups)
+        _state.spare.close()
+        resource_limits.release(_state.spare.groups)
 
 
 # In a forked process: the reapers are its parent's, and another thread may have held the lock.

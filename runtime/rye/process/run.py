@@ -141,13 +141,14 @@ class Tree:
         mark: the value of `RUN_VARIABLE` in its environment.
     """
 
-    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams, kept: Sequence[int] = ()) -> None:
+    def __init__(self, confined: Confined, cwd_fd: int, streams: Streams, kept: Sequence[int] = (), job: str = "") -> None:
         """Start `confined` in the directory that `cwd_fd` holds, with these descriptors as its standard streams.
 
-        The reaper keeps the descriptors `kept`, for a job (see `hand_on`).
+        The reaper keeps the descriptors `kept`, for a job (see `hand_on`). With `job`, the path of its order, it is the job's
+        supervisor, which starts the command.
 
         Raises:
-            RyeError: `command_failed_to_start`.
+            RyeError: `command_failed_to_start`; and what `confined.ready` raises.
         """
         self.mark = os.urandom(8).hex()
         self._job: int | None = None
@@ -167,10 +168,16 @@ class Tree:
         with suppress(ConnectionError):
             # The sandbox's descriptors get the numbers that its command line names.
             fds = [cwd_fd, *streams, *confined.fds, *kept]
-            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self.mark}, kept), fds)
+            reaper.send_order(self._line, order(confined, {**confined.env, RUN_VARIABLE: self.mark}, kept, job), fds)
         self._line.setblocking(False)
-        # While the command runs.
-        reapers.prepare()
+        try:
+            # While the sandbox is made.
+            reapers.prepare()
+            if confined.ready is not None:
+                confined.ready()
+        except BaseException:
+            self.close()
+            raise
 
     def read_status(self) -> None:
         """Take in what the reaper reported; never waits."""
@@ -210,10 +217,14 @@ class Tree:
         with suppress(OSError):
             self._line.send(b"x")
 
-    def hand_on(self, order: str) -> str:
-        """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno."""
-        with suppress(OSError):
-            self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
+    def hand_on(self, order: str = "") -> str:
+        """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno.
+
+        Without a path it was told so when it started.
+        """
+        if order:
+            with suppress(OSError):
+                self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
         poll, end = select.poll(), time.monotonic() + _HAND_ON_SECONDS
         poll.register(self.status, select.POLLIN)
         while self._job is None and not self.ended and poll.poll(max(0.0, end - time.monotonic()) * 1_000):
@@ -239,10 +250,11 @@ def _not_started(number: int) -> RyeError:
     )
 
 
-def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = ()) -> bytes:
-    """Return the order that starts a program with this environment; see `rye.process.reaper`, which keeps `kept`."""
-    strings = [os.fsencode(one) for one in (*confined.argv, *(f"{name}={value}" for name, value in env.items()))]
-    numbers = len(confined.argv), len(env), int(confined.scoped), len(kept), *confined.fds, *kept
+def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = (), job: str = "") -> bytes:
+    """Return the order that starts a program with this environment, or a job; see `rye.process.reaper`, which keeps `kept`."""
+    words = [_RUNTIME, job] if job else confined.argv
+    strings = [os.fsencode(one) for one in (*words, *(f"{name}={value}" for name, value in env.items()))]
+    numbers = len(words), len(env), 2 if job else int(confined.scoped), len(kept), *confined.fds, *kept
     counts = " ".join(map(str, numbers)).encode() + b"\n"
     body = counts + b"".join(text + b"\0" for text in strings)
     return f"{len(body)}\n".encode() + body

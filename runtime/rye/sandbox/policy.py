@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, Literal
 
 from rye.errors import RyeError
@@ -69,6 +70,7 @@ class Confined(Record):
         identity: device and inode of the project root, where they are known.
         status: one of `fds`, into which bubblewrap writes what became of the sandbox; -1 for none.
         began: the token, where the policy had none.
+        ready: lets the command begin that waits in its sandbox; called once it was started. None: it begins at once.
     """
 
     argv: list[str]
@@ -84,6 +86,7 @@ class Confined(Record):
     identity: tuple[int, int] | None = None
     status: int = -1
     began: str = ""
+    ready: Callable[[], object] | None = None
 
     def was_made(self) -> bool:
         """Tell whether the sandbox was made, of a command that ended by itself; asked before `close`.

@@ -88,7 +88,18 @@ class Look(NamedTuple):
     identity: Sequence[int]
 
 
-def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterable[str]], set[str]]) -> Look:
+def identities(paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Return what tells each path's file from another one that takes its place: zeros where there is none."""
+    return {path: _identity(path) for path in paths}
+
+
+def begin(
+    ws: Workspace,
+    token: str,
+    confined: Confined,
+    ours: Callable[[Iterable[str]], set[str]],
+    identities_before: Mapping[str, Sequence[int]],
+) -> Look:
     """Look what the user has, and note that a command begins. Where no sandbox was asked for, no look is made.
 
     Where it cannot be made, the report lists `protected_names` as missing.
@@ -98,6 +109,7 @@ def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterabl
         token: names the running command; empty where its record could not be begun.
         confined: the command.
         ours: returns those of some paths that one of our own tools wrote last; asked for what is new since the last look.
+        identities_before: of what the sandbox covers, from before it was made.
     """
     report = confined.report
     if report["kind"] == "none" or "project_read_only" in report["holds"]:
@@ -107,7 +119,7 @@ def begin(ws: Workspace, token: str, confined: Confined, ours: Callable[[Iterabl
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
     # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
     bare = () if "protected_names" in report["holds"] else (f"{ws.real}/{name}" for name in forbidden)
-    covered = {**dict.fromkeys(bare, (0, 0)), **{path: _identity(path) for path in confined.covered}}
+    covered = {**dict.fromkeys(bare, (0, 0)), **identities_before}
     look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
     try:
         if not token:

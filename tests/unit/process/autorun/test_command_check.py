@@ -44,7 +44,7 @@ def root(project):
 def looked(root, *commands, cwd=None):
     """What a look finds after commands that run as a model's do."""
     with Workspace(root) as ws, running_commands.running(ws.fd) as token:
-        look = command_check.begin(ws, token, confined(), lambda _: set())
+        look = command_check.begin(ws, token, confined(), lambda _: set(), {})
         for command in commands:
             subprocess.run(command, shell=True, cwd=cwd or root, check=True, capture_output=True)
         return command_check.end(look, report(), ws.fd)
@@ -164,7 +164,7 @@ def test_what_a_path_leads_to_is_judged_at_each_look(root):
 
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     with Workspace(root) as ws, running_commands.running(ws.fd) as token:
-        command_check.begin(ws, token, confined(), lambda _: set())
+        command_check.begin(ws, token, confined(), lambda _: set(), {})
     git("init", "-q", "new", cwd=root)
     git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -265,7 +265,9 @@ def test_a_job_is_ended_where_a_covered_name_cannot_be_covered_again(project):
 
 def test_nothing_is_looked_at_without_a_sandbox(root):
     with Workspace(root) as ws:
-        look = command_check.begin(ws, "", Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set())
+        look = command_check.begin(
+            ws, "", Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set(), {}
+        )
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
         assert command_check.end(look, report(), ws.fd) == []
