@@ -23,10 +23,10 @@ from support.waiting import PATIENCE, until
 
 STARTER = """
 import os, signal, sys, rye
-from rye.process import jobs
+from rye.process import reapers
 project, boot = sys.argv[1:]
 if boot:
-    jobs._START = boot
+    reapers._START = boot
 rye.execute("rye/bash/job", {"action": "list"}, project_path=project)
 print("ready", flush=True)
 for line in sys.stdin:
@@ -37,10 +37,10 @@ for line in sys.stdin:
     print(pid, flush=True)
     os.waitpid(pid, 0)
 """
-# As it was: an answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
+# An answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
 FRAGILE = (
-    "import sys, time; sys.path.insert(0, sys.argv[1]); from rye.process import job_supervisor as s; import os; "
-    "s._tell_starter = lambda text: (time.sleep(1.0), os.write(1, text.encode())); s.main()"
+    "import sys, os, time; sys.path.append(sys.argv[1]); import reaper; reaper._report = lambda control, text: "
+    "(time.sleep(text.startswith('job')), os.write(control, text.encode() + b'\\n')); reaper.serve(int(sys.argv[2]))"
 )
 
 

@@ -1,7 +1,7 @@
 """The process that runs one background job: its parent, its reader, and what later calls talk to.
 
 A reaper becomes it (see `rye.process.reaper`), from the beginning or with a command that has reached its timeout. Its order is
-a file (JSON: `confined`, `folder`, `seconds`, `input`, `root`, `look`, `after`, `held`, `facts`, `user_space`, and `running`: the
+a file (JSON: `confined`, `folder`, `seconds`, `input`, `root`, `look`, `after`, `held`, `facts`, `user_space`, `running`: the
 output of the command that runs already). It holds the descriptor in `held`: the job lives as long as it does.
 In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
 they come), and listens on `socket`: one request a connection, one line of JSON each way.
