@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -226,7 +227,9 @@ def _interrupt(process: subprocess.Popen[str], when: Path) -> None:
     while not when.exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        process.send_signal(number)
+        # As a terminal does: some programs run themselves again, and what they started first passes nothing on.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
         try:
             process.wait(15)
             return
@@ -282,7 +285,8 @@ _ARGUMENTS = {
 
 
 def _configure(client: str, home: Path, env: dict[str, str], project: Path, url: str, *, helped: bool) -> None:
-    """Tell a command line of the server as a user does, and of the scripted API."""
+    """Tell a command line of the server as a user does, and of the scripted API; what an earlier run wrote goes."""
+    (home / ".codex/config.toml").unlink(missing_ok=True)
     done = subprocess.run(
         [*RYE, "mcp", "install", "--client", client, "--write"],
         cwd=project,
@@ -297,9 +301,7 @@ def _configure(client: str, home: Path, env: dict[str, str], project: Path, url:
         provider = f'[model_providers.script]\nname = "script"\nbase_url = "{url}/v1"\nenv_key = "OPENAI_API_KEY"\nwire_api = "responses"\n'
         # Without it a turn begins before a server that starts on a busy machine has listed its tools.
         servers = path.read_text().rstrip("\n") + ("\nrequired = true\n" if helped else "\n")
-        # A second run in one home finds what the first one wrote.
-        if provider not in servers:
-            path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
+        path.write_text(f'model = "gpt-5"\nmodel_provider = "script"\n{provider}\n{servers}')
     elif client == "gemini":
         path = home / ".gemini/settings.json"
         more = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
