@@ -25,6 +25,7 @@ from rye.fs import atomic
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
+from rye.sandbox import resource_limits
 from rye.sandbox.sandbox import Confined
 from rye.workspace import running_commands
 
@@ -112,6 +113,8 @@ def start(
         answered = str(err.errno)
     if answered == "ok":
         running_commands.pass_on(token)
+        # The supervisor is in them itself, so it cannot remove them: a later command does, once they are empty.
+        resource_limits.release(confined.groups)
         return job_id
     if running is None:
         running_commands.end(token)
