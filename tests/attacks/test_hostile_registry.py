@@ -25,8 +25,8 @@ from rye.registry.oci import http
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import INDEX_TYPE, KEY_TYPE, Pushed, digest_of
 from rye.registry.oci.reference import tag_of
+from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
-from rye.registry.registry import RegistryTarget
 from rye.trust import pins
 from rye.trust.pins import Seen
 from rye.trust.signature import form_of, split

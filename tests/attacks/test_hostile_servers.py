@@ -13,6 +13,7 @@ import rye
 from rye.lsp import connection, queries, session
 from rye.lsp.servers import Server
 from rye.sandbox import sandbox
+from rye.sandbox.policy import Confined
 from support.waiting import PATIENCE
 
 READS_NOTHING = "import time; time.sleep(600)"
@@ -160,9 +161,10 @@ def test_without_a_sandbox_no_server_is_started_on_a_projects_code(project, user
 
 
 def test_what_was_made_for_a_server_goes_with_it(project):
-    ended = []
     code = "import sys; sys.stdin.buffer.readline()"
-    started = session.Started([sys.executable, "-c", code], {}, (), lambda: None, lambda: ended.append(True), {})
+    folder = project.parent / "made"
+    folder.mkdir()
+    started = Confined([sys.executable, "-c", code], {}, (), {}, temporary=str(folder))
     with pytest.raises(connection.LanguageServerError):
         session.session(str(project), _server(), lambda: started)
-    assert ended == [True]
+    assert not folder.exists()

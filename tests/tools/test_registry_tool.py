@@ -8,7 +8,7 @@ import pytest
 
 import rye
 from rye.registry import registry
-from rye.registry.registry import RegistryTarget
+from rye.registry.oci.store import RegistryTarget
 from support.oci_server import put_items
 from support.signed_tools import put, put_tool
 

@@ -142,12 +142,24 @@ def print_json(obj: object, stream: TextIO | None = None) -> None:
     print(text, file=stream)
 
 
+def told_json(args: SimpleNamespace, content: object, stream: TextIO | None = None) -> bool:
+    """Print an answer as JSON where that is asked for; tell whether it was."""
+    if args.json:
+        print_json(content, stream)
+    return bool(args.json)
+
+
 def tell(args: SimpleNamespace, content: object, text: str) -> int:
     """Print an answer as JSON where that is asked for, else as this text; return EXIT_OK."""
-    if args.json:
-        print_json(content)
-    else:
+    if not told_json(args, content):
         print(harmless(text))
+    return EXIT_OK
+
+
+def tell_rows(args: SimpleNamespace, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> int:
+    """Print rows as JSON where that is asked for, else as a table of these fields; return EXIT_OK."""
+    if not told_json(args, rows):
+        print_table(rows, columns)
     return EXIT_OK
 
 

@@ -179,9 +179,7 @@ class Document(Record, frozen=False):
 
     def texts(self, start: int, stop: int) -> list[str]:
         """Return lines [start, stop) as they are shown."""
-        texts = self.text.shown_whole() if start == 0 and stop >= self.count else None
-        if texts is None:
-            texts = self.text.encoding.show_all(self.text.lines(start, stop))
+        texts = self.text.encoding.show_all(self.text.lines(start, stop))
         cells = self.cells() if self.as_cells else None
         return texts if cells is None else [cells.texts.get(at, text) for at, text in enumerate(texts, start)]
 

@@ -23,8 +23,6 @@ from rye.errors import RyeError
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _STDERR_BYTES = 4_096
 _GRACE = 1.0
-# A server that does not read is not waited for.
-_SENDING = 0.02
 # After so many questions without any message a server is given up; one alone may be a large project that loads.
 _MAX_SILENCES = 2
 
@@ -73,7 +71,6 @@ class Wire:
         self._silences = 0
         self.when_closed: Callable[[], object] = lambda: None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._all_sent = threading.Event()
         # A file: a server may write megabytes of logs, and an unread pipe would block it.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
         # The sandbox ends with the thread that started it (PR_SET_PDEATHSIG), so the reader thread starts it.
@@ -127,8 +124,8 @@ class Wire:
         """Send a notification; one that a dead server cannot take is dropped."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def request(self, method: str, params: Any, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> Any:
-        """Ask and return the result; `meanwhile` is done before it is waited for.
+    def request(self, method: str, params: Any, seconds: float) -> Any:
+        """Ask and return the result.
 
         Raises:
             LanguageServerError: `server_refused` with the server's words; `server_timeout`; `server_died`.
@@ -141,8 +138,6 @@ class Wire:
             self._waiting.add(number)
         self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         try:
-            self.sent()
-            meanwhile()
             self.wait_for(lambda: number in self._answers, seconds, method)
         except RyeError:
             # The server need not go on computing an answer that nobody reads.
@@ -177,10 +172,6 @@ class Wire:
                     raise LanguageServerError("server_timeout", message, "Try again: it may still be loading the project.")
                 # Short waits: a cancelled call must end soon although no message wakes the condition.
                 self._changed.wait(min(left, 0.25))
-
-    def sent(self) -> None:
-        """Wait briefly until the queued messages are written, before this thread does other work under the GIL."""
-        self._all_sent.wait(_SENDING)
 
     def pause(self, seconds: float, happened: Callable[[], bool]) -> None:
         """Wait for a while, less if `happened` becomes true."""
@@ -225,8 +216,6 @@ class Wire:
 
     def _send(self, message: dict[str, Any]) -> None:
         data = json.dumps(message).encode()
-        # Before the put: the writer may empty the queue at once and set it.
-        self._all_sent.clear()
         self._outgoing.put(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
 
     def _write(self) -> None:
@@ -236,8 +225,6 @@ class Wire:
             while (data := self._outgoing.get()) is not None:
                 pipe.write(data)
                 pipe.flush()
-                if self._outgoing.empty():
-                    self._all_sent.set()
         except (OSError, ValueError):
             self._end()
 

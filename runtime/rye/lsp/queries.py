@@ -6,29 +6,28 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from rye.call.context import output_budget
 from rye.call.results import Page, call_text, cut_notice, ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
-from rye.errors import RyeError, UsageError, WorkspaceError
+from rye.errors import UsageError, WorkspaceError
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
-from rye.line_ids import index as line_ids_index
 from rye.line_ids.document import Document
 from rye.line_ids.render import Row
 from rye.lsp import servers
 from rye.lsp.connection import LanguageServerError
-from rye.lsp.positions import Positions
-from rye.lsp.session import ANSWER_SECONDS, Session, Started, path_of, session, uri_of
+from rye.lsp.positions import Positions, path_of, uri_of
+from rye.lsp.session import ANSWER_SECONDS, Session, session
 from rye.lsp.watcher import MAX_FILES
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
-from rye.sandbox.policy import Policy
+from rye.sandbox.policy import Confined, Policy
 from rye.workspace.encoding import detect
 from rye.workspace.workspace import Identity, Workspace
 
@@ -49,7 +48,6 @@ class Project(Record, frozen=False):
     ws: Workspace
     session: Session
     texts: dict[str, Positions]
-    indexed: dict[str, Document]
     short: bool = False
 
     def positions(self, path: str) -> Positions | None:
@@ -102,7 +100,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         root = _root_of(ws, path, server.markers)
         found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked():
-            project = Project(ws, found, {}, {})
+            project = Project(ws, found, {})
             found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
@@ -118,7 +116,7 @@ def _text_at(project: Project, absolute: str) -> str | None:
     return positions.text if positions is not None else None
 
 
-def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Started:
+def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Confined:
     """Start servers in a sandbox that lets them read the project and change nothing.
 
     Some servers run the project's code (plugins, build scripts, its own compiler). Without any sandbox none is started, unless
@@ -148,7 +146,7 @@ def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None =
             "Install bubblewrap. For projects they trust, your user can set sandbox: {mode: off} in "
             f"{user_dirs.settings_file()}.",
         )
-    return Started(confined.argv, confined.env, confined.fds, confined.close, confined.finish, confined.report)
+    return confined
 
 
 def _package(program: str) -> tuple[str, ...]:
@@ -254,10 +252,6 @@ def spots(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list
 
 def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
     """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
-    known = project.indexed.get(path)
-    # Known from this very call: no second look at the index.
-    if known is not None and _shown_before(known, numbers, short=project.short):
-        return {number: known.rows(number - 1, number)[0] for number in numbers}
     try:
         with documents.view(project.ws, path) as document:
             rows = _some(document, numbers, ids=True)
@@ -275,14 +269,6 @@ def _some(document: Document, numbers: set[int], *, ids: bool) -> dict[int, Row]
     # A server may name the line after the last one.
     ends = {number: min(number, count) for number in numbers} if count else {}
     return {number: document.rows(end - 1, end, ids=ids)[0] for number, end in ends.items()}
-
-
-def _shown_before(document: Document, numbers: set[int], *, short: bool) -> bool:
-    """Tell whether these lines were shown before with these IDs, so that nothing new must be stored."""
-    marks = document.index.marks
-    if document.data is None or not all(number - 1 in marks for number in numbers):
-        return False
-    return not any(line_ids_index.note_shown(document.index, number - 1, number, short=short) for number in numbers)
 
 
 def position_of(project: Project, path: str, line_id: str | int, symbol: str, occurrence: int) -> dict[str, int]:
@@ -324,13 +310,7 @@ def _at(document: Document, line_id: str | int) -> int | None:
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:
     """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
-
-    def index() -> None:
-        # The server needs its time anyway. Whatever fails here fails again where IDs are needed.
-        with suppress(RyeError), documents.view(project.ws, path) as document:
-            project.indexed[path] = document
-
-    published = project.session.diagnostics(project.absolute(path), seconds, index)
+    published = project.session.diagnostics(project.absolute(path), seconds)
     uri = uri_of(project.absolute(path))
     placed = spots(project, [(uri, one["range"]["start"]) for one in published])
     rows = [

@@ -19,6 +19,7 @@ from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server
 from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
+from rye.sandbox.policy import Confined
 from rye.workspace.workspace import Identity
 
 START_SECONDS = 60.0
@@ -43,20 +44,6 @@ class _Opened(Record, frozen=False):
     version: int
     text: str
     published_before: int
-
-
-class Started(NamedTuple):
-    """How a session's server process is started: argv, whole environment, inherited descriptors, what confines it.
-
-    `close` is called once it was started, `finish` once it has ended.
-    """
-
-    argv: list[str]
-    env: dict[str, str]
-    fds: tuple[int, ...]
-    close: Callable[[], None]
-    finish: Callable[[], object]
-    report: dict[str, Any]
 
 
 class Session(Record, frozen=False):
@@ -192,22 +179,16 @@ class Session(Record, frozen=False):
             change = {"textDocument": document, "contentChanges": [{"text": text}], "forceRebuild": again}
             self.wire.notify("textDocument/didChange", change)
 
-    def diagnostics(self, path: str, seconds: float, meanwhile: Callable[[], None] = lambda: None) -> list[dict[str, Any]]:
-        """Return the diagnostics of an open document as it was last sent; `meanwhile` runs while the server works.
-
-        Errors as `Wire.request`.
-        """
+    def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
+        """Return the diagnostics of an open document as it was last sent. Errors as `Wire.request`."""
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
-            reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds, meanwhile)
+            reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
             return well_formed(reply.get("items")) if isinstance(reply, dict) else []
         again = path in self.stale and self._current(path)
         if path in self.stale:
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
-        # The server should work while this thread does: both `meanwhile` and the writer need the GIL.
-        self.wire.sent()
-        meanwhile()
 
         def current() -> bool:
             return self._current(path)
@@ -287,7 +268,7 @@ _sessions: dict[tuple[str, str, Identity | None], Session] = {}
 _guard = threading.Lock()
 
 
-def session(root: str, server: Server, start: Callable[[], Started], project: Identity | None = None) -> Session:
+def session(root: str, server: Server, start: Callable[[], Confined], project: Identity | None = None) -> Session:
     """Return the running session for a root and server, or start one; replace one that is dead or uses too much memory.
 
     Args:
@@ -327,7 +308,7 @@ def session(root: str, server: Server, start: Callable[[], Started], project: Id
     return raced
 
 
-def _start(root: str, server: Server, started: Started) -> Session:
+def _start(root: str, server: Server, started: Confined) -> Session:
     waiting: list[tuple[str, Any]] = []
     made: list[Session] = []
 
@@ -420,6 +401,3 @@ def _forget() -> None:
 
 
 os.register_at_fork(after_in_child=_forget)
-
-
-__all__ = ["LanguageServerError", "Published", "Session", "Started", "close_all", "normal_uri", "path_of", "session", "uri_of"]

@@ -13,10 +13,10 @@ from typing import Any
 from rye.call import context, results
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.registry import registry
+from rye.registry import browse, registry
 from rye.registry.oci import reference as oci_reference
+from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
-from rye.registry.registry import RegistryTarget
 
 _PERSON = ("push", "yank")
 
@@ -51,52 +51,55 @@ def answer(
             f"Ask your user to run `rye registry {action} …`, or to set `registry: {{agents: allow}}` in their own "
             f"{user_dirs.settings_file()}.",
         )
-    target = registry.RegistryTarget(project, registry_name)
+    target = RegistryTarget(project, registry_name)
     if action in ("search", "list"):
         namespaces = [namespace] if namespace else []
         # Also for a search: the query would tell a stranger's server what the agent works on.
         _require_allowed_registry(registry_name)
-        return _search(target, query or "*", namespaces, limit) if action == "search" else _list(target, namespaces, limit)
+        if action == "list":
+            rows = browse.rows(target, namespaces)
+            return _table(rows[:limit], len(rows))
+        found = browse.search(target, query or "*", namespaces, limit=limit)
+        return _table(found["results"], found["total"], query=query or "*")
     if reference is None:
         raise UsageError("bad_parameters", f"{action} needs a reference.", 'Give one such as reference="my/text/report:1.2.0".')
-    target_reference = oci_reference.parse(reference, item_type)
-    _require_allowed_registry(target_reference.registry or registry_name)
+    parsed = oci_reference.parse(reference, item_type)
+    _require_allowed_registry(parsed.registry or registry_name)
     # Before any request: what a caller may not reach must not be looked up for it either.
-    reach(item_type, target_reference.item_id)
-    match action:
-        case "push":
-            return _push(target, item_type, reference)
-        case "pull":
-            return _pull(target, item_type, reference, destination)
-        case "inspect":
-            return _inspect(target, item_type, reference, destination)
-        case "verify":
-            return _verify(target, item_type, reference)
-        case _:
-            return _yank(target, item_type, reference, reason)
+    reach(item_type, parsed.item_id)
+    if action == "inspect":
+        return _inspected(browse.inspect(target, item_type, reference, destination))
+    warnings: list[str] = []
+    if action == "push":
+        row = registry.push(target, item_type, [parsed.item_id])[0]
+        text = f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']})."
+    elif action == "pull":
+        row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
+        if row["status"] == "refused":
+            # The error carries these five itself; the rest are its details.
+            fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
+            raise RyeError(row["code"], row["error"], row["hint"], **fields)
+        text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
+        warnings = row["warnings"]
+    elif action == "verify":
+        row = registry.verify(target, item_type, reference)
+        text = f"valid: {row['item_id']}:{row['version']}, signed by {row['signer']} ({row['owner']})."
+        warnings = row["warnings"]
+    else:
+        row = registry.yank(target, item_type, reference, reason)
+        text = f"Yanked {row['item_id']}:{row['version']}."
+    return results.ok("\n".join([text, *(f"Warning: {one}" for one in warnings)]), **row)
 
 
 def _require_allowed_registry(name: str | None) -> None:
-    if name is not None and name not in (
-        context.settings().get("registry.default"),
-        *context.settings().texts("registry.allowed"),
-    ):
+    settings = context.settings()
+    if name is not None and name not in (settings.get("registry.default"), *settings.texts("registry.allowed")):
         raise RyeError(
             "registry_not_allowed",
             f"{name} is not a registry that agents may use here.",
             f'Leave it out for the default one, or ask your user to set `registry: {{allowed: ["{name}"]}}` in their '
             f"{user_dirs.settings_file()}.",
         )
-
-
-def _search(target: RegistryTarget, query: str, namespaces: list[str], limit: int) -> dict[str, Any]:
-    found = registry.search(target, query, namespaces, limit=limit)
-    return _table(found["results"], found["total"], query=query)
-
-
-def _list(target: RegistryTarget, namespaces: list[str], limit: int) -> dict[str, Any]:
-    rows = registry.listing(target, namespaces)
-    return _table(rows[:limit], len(rows))
 
 
 def _table(rows: list[dict[str, Any]], total: int, **fields: Any) -> dict[str, Any]:
@@ -114,23 +117,7 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['item_type']} {row['item_id']}:{row['version']}{mark}, signed by {row['signer']}: {row['description']}"
 
 
-def _pull(target: RegistryTarget, item_type: str, reference: str, destination: str) -> dict[str, Any]:
-    row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
-    if row["status"] == "refused":
-        # The error carries these five itself; the rest are its details.
-        fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
-        raise RyeError(row["code"], row["error"], row["hint"], **fields)
-    text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
-    return results.ok("\n".join([text, *(f"Warning: {one}" for one in row["warnings"])]), **row)
-
-
-def _push(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
-    row = registry.push(target, item_type, [oci_reference.parse(reference, item_type).item_id])[0]
-    return results.ok(f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']}).", **row)
-
-
-def _inspect(target: RegistryTarget, item_type: str, reference: str, destination: str) -> dict[str, Any]:
-    found = registry.inspect(target, item_type, reference, destination)
+def _inspected(found: dict[str, Any]) -> dict[str, Any]:
     diff = found.pop("diff", "")
     lines = [f"{name}: {value}" for name, value in found.items() if value not in (None, [], "") and name != "items"]
     lines += [f"  {row['item_type']} {row['item_id']}:{row['version']}" for row in found.get("items", ())]
@@ -138,14 +125,3 @@ def _inspect(target: RegistryTarget, item_type: str, reference: str, destination
     # The facts first: where the budget ends, it is the diff that is cut.
     printed = [line for line in [*lines, *diff.split("\n")] if page.add([line])]
     return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(printed))
-
-
-def _verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
-    found = registry.verify(target, item_type, reference)
-    text = f"valid: {found['item_id']}:{found['version']}, signed by {found['signer']} ({found['owner']})."
-    return results.ok("\n".join([text, *(f"Warning: {one}" for one in found["warnings"])]), **found)
-
-
-def _yank(target: RegistryTarget, item_type: str, reference: str, reason: str) -> dict[str, Any]:
-    result = registry.yank(target, item_type, reference, reason)
-    return results.ok(f"Yanked {result['item_id']}:{result['version']}.", **result)

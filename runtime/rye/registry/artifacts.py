@@ -38,11 +38,6 @@ class Repository(Record, frozen=False):
     name: str
     _tags: list[str] | None = field(default=None)
 
-    @classmethod
-    def of(cls, store: Store, namespace: str) -> Repository:
-        """Return the repository of a namespace."""
-        return cls(store, namespace)
-
     @property
     def tags(self) -> list[str]:
         """The tags at the first request."""

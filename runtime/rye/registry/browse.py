@@ -18,8 +18,9 @@ from rye.items.versions import is_version, version_key
 from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
-from rye.registry.oci.reference import Reference, is_namespace, read_tag
-from rye.registry.oci.store import Store
+from rye.registry.oci.reference import is_namespace, read_tag
+from rye.registry.oci.reference import parse as parse_reference
+from rye.registry.oci.store import RegistryTarget, Store
 from rye.registry.pull import PullOptions, judge
 from rye.registry.push import yank_reason
 from rye.trust import pins
@@ -48,9 +49,10 @@ def namespaces(given: Sequence[str], store: Store) -> list[str]:
     return names
 
 
-def rows(given_namespaces: Sequence[str], store: Store, item_type: str | None = None) -> list[dict[str, Any]]:
+def rows(target: RegistryTarget, given_namespaces: Sequence[str], item_type: str | None = None) -> list[dict[str, Any]]:
     """Return a row for each version of each item of some namespaces, sorted: what tags and annotations claim, unverified."""
-    return [row for name in namespaces(given_namespaces, store) for row in _rows(Repository.of(store, name), item_type)]
+    store = target.store()
+    return [row for name in namespaces(given_namespaces, store) for row in _rows(Repository(store, name), item_type)]
 
 
 def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]:
@@ -103,7 +105,7 @@ def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | 
 
 
 def search(
-    query: str, given_namespaces: Sequence[str], store: Store, item_type: str | None = None, limit: int = 20
+    target: RegistryTarget, query: str, given_namespaces: Sequence[str], item_type: str | None = None, limit: int = 20
 ) -> dict[str, Any]:
     """Find items whose id, type, category, description or signer holds the words; the newest version of each.
 
@@ -112,7 +114,7 @@ def search(
     """
     words = [word for word in query.casefold().split() if word != "*"]
     newest: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows(given_namespaces, store, item_type):
+    for row in rows(target, given_namespaces, item_type):
         key = (row["item_type"], row["item_id"])
         # Rows come in ascending versions: a later one wins, but a yanked one never over one that is not.
         if key not in newest or not row["yanked"] or newest[key]["yanked"]:
@@ -128,7 +130,7 @@ def _score(row: dict[str, Any], words: Sequence[str]) -> int:
     return sum(2 * (word in row["item_id"].casefold()) + (word in text) for word in words)
 
 
-def inspect(reference: Reference, store: Store, project: str, destination: str = "project") -> dict[str, Any]:
+def inspect(target: RegistryTarget, item_type: str, text: str, destination: str = "project") -> dict[str, Any]:
     """Return what is known of an item before a pull: the claims, the verdict, permissions, and the diff to the current file.
 
     Returns:
@@ -137,8 +139,8 @@ def inspect(reference: Reference, store: Store, project: str, destination: str =
         None, "diff": unified diff}`. `owner` is a claim unless the verdict is `valid`; text and diff of an item that is not
         verified are not given: nothing of it is put before a model.
     """
-    search_path = spaces.spaces(project)
-    repository = Repository.of(store, reference.namespace)
+    reference, search_path = parse_reference(text, item_type), spaces.spaces(target.project)
+    repository = Repository(target.store(reference), reference.namespace)
     fetched = fetch(repository, reference)
     found = _claims(fetched)
     try:

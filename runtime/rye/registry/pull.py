@@ -48,6 +48,9 @@ class PullOptions(Record):
     overwrite: bool = False
 
 
+_DEFAULT = PullOptions()
+
+
 class Pull(Record, frozen=False):
     """One artifact on its way."""
 
@@ -83,10 +86,9 @@ def pull_references(
     if options.destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
     search_path = spaces.spaces(project)
-    repositories: dict[tuple[str, str], Repository] = {}
     rows: list[dict[str, Any]] = []
     ready: list[tuple[int, Pull]] = []
-    for number, outcome in enumerate(_gathered(references, store_of, repositories, search_path, options)):
+    for number, outcome in enumerate(_gathered(references, store_of, search_path, options)):
         rows.append(_refused(references[number], outcome) if isinstance(outcome, RyeError) else {})
         if isinstance(outcome, Pull):
             ready.append((number, outcome))
@@ -115,54 +117,43 @@ def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
 
 
 def _gathered(
-    references: Sequence[Reference],
-    store_of: Callable[[Reference], Store],
-    repositories: dict[tuple[str, str], Repository],
-    search_path: Sequence[Space],
-    options: PullOptions,
+    references: Sequence[Reference], store_of: Callable[[Reference], Store], search_path: Sequence[Space], options: PullOptions
 ) -> list[Pull | RyeError]:
-    """Fetch and verify each, several at once where the storage gains by it."""
+    """Fetch and verify each, several at once where the storage gains by it, in the order asked for."""
     from concurrent.futures import ThreadPoolExecutor
 
-    def one(reference: Reference) -> Pull | RyeError:
+    repositories: dict[tuple[str | None, str], Repository | RyeError] = {}
+    for one in references:
         try:
-            repository = repositories[_repository_name(reference)]
-            return verified_pull(repository, reference, search_path, options.destination)
+            # Before the threads start: the tags are asked for once, and the dictionary is only read then.
+            if (one.registry, one.namespace) not in repositories:
+                repositories[one.registry, one.namespace] = Repository(store_of(one), one.namespace)
+                repositories[one.registry, one.namespace].tags  # type: ignore[union-attr]  # noqa: B018 - just put there
+        except RyeError as err:
+            repositories[one.registry, one.namespace] = err
+
+    def gathered(reference: Reference) -> Pull | RyeError:
+        repository = repositories[reference.registry, reference.namespace]
+        try:
+            return (
+                repository if isinstance(repository, RyeError) else verified_pull(repository, reference, search_path, options)
+            )
         except RyeError as err:
             return err
 
-    early: dict[int, RyeError] = {}
-    for number, reference in enumerate(references):
-        try:
-            # Before the threads start: the dictionary of repositories is then only read.
-            if _repository_name(reference) not in repositories:
-                repository = Repository.of(store_of(reference), reference.namespace)
-                repositories[_repository_name(reference)] = repository
-                repository.tags  # noqa: B018 - asked for once, before several ask at once
-        except RyeError as err:
-            early[number] = err
-            repositories.pop(_repository_name(reference), None)
-    most = max((repository.store.parallel for repository in repositories.values()), default=1)
-    remaining = [reference for number, reference in enumerate(references) if number not in early]
-    if most == 1 or len(remaining) == 1:
-        found = iter([one(reference) for reference in remaining])
-    else:
-        with ThreadPoolExecutor(most) as pool:
-            # In the order asked for, whichever answer came first.
-            found = iter(list(pool.map(one, remaining)))
-    return [early[number] if number in early else next(found) for number in range(len(references))]
-
-
-def _repository_name(reference: Reference) -> tuple[str, str]:
-    return reference.registry or "", reference.namespace
+    most = max((one.store.parallel for one in repositories.values() if isinstance(one, Repository)), default=1)
+    if most == 1 or len(references) == 1:
+        return list(map(gathered, references))
+    with ThreadPoolExecutor(most) as pool:
+        return list(pool.map(gathered, references))
 
 
 def verified_pull(
-    repository: Repository, reference: Reference, search_path: Sequence[Space], destination: str = "project"
+    repository: Repository, reference: Reference, search_path: Sequence[Space], options: PullOptions = _DEFAULT
 ) -> Pull:
     """Fetch and verify, and warn of a version that the registry marks as yanked. Errors as `fetch` and `verify`."""
     fetched = fetch(repository, reference)
-    pull = Pull(fetched, verify(fetched, search_path, destination))
+    pull = Pull(fetched, verify(fetched, search_path, options.destination))
     head = pull.checked[0]
     reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:

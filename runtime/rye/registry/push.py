@@ -164,7 +164,7 @@ def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str
         try:
             current = oci_manifest.parse(store.manifest(repository, one.tag))
         except RegistryError as err:
-            if err.code in _LOST or store.broke_off(repository, one):
+            if err.code in _LOST:
                 continue
             # A registry that fails to show a version may hold it whole, with other content.
             raise RegistryError(
@@ -192,7 +192,7 @@ def yank(reference: Reference, store: Store, reason: str) -> dict[str, Any]:
     """
     if reference.version is None:
         raise UsageError("no_version", "Which version is to be yanked?", f"Write {reference.item_id}:X.Y.Z.")
-    repository = Repository.of(store, reference.namespace)
+    repository = Repository(store, reference.namespace)
     tag = tag_of(reference.item_type, reference.item_id, reference.version)
     current = oci_manifest.parse(store.manifest(repository.name, tag))
     annotations = {

@@ -1,4 +1,4 @@
-"""The registry of signed items: push, pull, search, list, inspect, verify, yank, key and unpin, each one function.
+"""The registry of signed items: push, pull, verify, yank, key and unpin, each one function; `browse` looks without a change.
 
 Storage is an OCI image layout directory, or any OCI registry. A registry is a place where bytes lie: what counts is decided
 here, by the user's own keys (see `rye.registry.artifacts`).
@@ -9,32 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rye.errors import RegistryError, UsageError
 from rye.items import spaces
-from rye.registry import artifacts, browse
+from rye.registry import artifacts
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
 from rye.registry.oci.reference import Reference, parse, read_tag
-from rye.registry.oci.store import Store, open_store
+from rye.registry.oci.store import RegistryTarget, Store
 from rye.registry.pull import PullOptions
 from rye.trust import pins
 from rye.trust import verify as trust_verify
-
-ACTIONS = ("push", "pull", "search", "list", "inspect", "verify", "yank", "key", "unpin")
-
-
-class RegistryTarget(NamedTuple):
-    """Where to look: the registry (see `rye.registry.oci.store.open_store`), whether plain http is spoken, and the project."""
-
-    project: str
-    registry: str | None = None
-    plain_http: bool = False
-
-    def store(self, reference: Reference | None = None) -> Store:
-        """Return the storage: the reference's own registry before the named one."""
-        return open_store((reference.registry if reference else None) or self.registry, plain_http=self.plain_http)
 
 
 def push(target: RegistryTarget, item_type: str, ids: Sequence[str], *, source: str | None = None) -> list[dict[str, Any]]:
@@ -84,9 +70,7 @@ def _references(text: str, item_type: str, store_of: Any) -> list[Reference]:
     if "*" in namespace or sample.version or sample.digest:
         raise UsageError("bad_reference", f"Not a pattern of items: {text!r}.", "Write namespace/*, without version.")
     store = store_of(sample)
-    tags = [
-        one for tag in artifacts.Repository.of(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type
-    ]
+    tags = [one for tag in artifacts.Repository(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type]
     ids = {one.item_id for one in tags if not one.yanked}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
     if not found:
@@ -94,24 +78,6 @@ def _references(text: str, item_type: str, store_of: Any) -> list[Reference]:
             "not_in_registry", f"No {item_type} fits {text!r}.", f"`rye registry list {namespace}` shows what is."
         )
     return [Reference(item_type, item_id, registry=sample.registry) for item_id in found]
-
-
-def search(
-    target: RegistryTarget, query: str, namespaces: Sequence[str], item_type: str | None = None, limit: int = 20
-) -> dict[str, Any]:
-    """Search; see `rye.registry.browse.search`."""
-    return browse.search(query, namespaces, target.store(), item_type, limit)
-
-
-def listing(target: RegistryTarget, namespaces: Sequence[str], item_type: str | None = None) -> list[dict[str, Any]]:
-    """List versions; see `rye.registry.browse.rows`."""
-    return browse.rows(namespaces, target.store(), item_type)
-
-
-def inspect(target: RegistryTarget, item_type: str, reference: str, destination: str = "project") -> dict[str, Any]:
-    """Inspect before a pull; see `rye.registry.browse.inspect`."""
-    parsed = parse(reference, item_type)
-    return browse.inspect(parsed, target.store(parsed), target.project, destination)
 
 
 def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
@@ -122,7 +88,7 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
     """
     parsed = parse(reference, item_type)
     search_path = spaces.spaces(target.project)
-    repository = artifacts.Repository.of(target.store(parsed), parsed.namespace)
+    repository = artifacts.Repository(target.store(parsed), parsed.namespace)
     pulled = registry_pull.verified_pull(repository, parsed, search_path)
     for checked in pulled.checked:
         registry_pull.judge(checked, pins.load(), search_path, registry_pull.PullOptions("none"))
@@ -142,7 +108,7 @@ def key(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any
         RegistryError: `no_key_document`.
     """
     parsed = parse(reference, item_type)
-    fetched = artifacts.fetch(artifacts.Repository.of(target.store(parsed), parsed.namespace), parsed)
+    fetched = artifacts.fetch(artifacts.Repository(target.store(parsed), parsed.namespace), parsed)
     found = artifacts.signed_by(fetched)
     if found is None:
         raise RegistryError(

@@ -72,20 +72,6 @@ class Text:
             self._cut = cut
         return cut[2][start - line : stop - line]
 
-    def shown_whole(self) -> list[str] | None:
-        """Return all lines as they are shown, decoded in one go; None where only each line by itself can be."""
-        code = self.encoding
-        if code.name != "utf-8" or len(code.newline) != 1 or not 0 < self.size <= _CHUNK:
-            return None
-        data = self.slice(len(code.bom), self.size)
-        # With a carriage return anywhere, splitting at LF would leave it in the text.
-        if b"\r" in data or not data:
-            return None
-        texts = data.decode(code.name, "backslashreplace").split("\n")
-        if data.endswith(b"\n"):
-            texts.pop()
-        return texts if len(texts) == self.count else None
-
     def offset(self, line: int) -> int:
         """Return the byte offset of a line's first byte; of the end for `line == count`."""
         if line >= self.count:

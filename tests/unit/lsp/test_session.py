@@ -10,9 +10,10 @@ import time
 import pytest
 
 from rye.errors import RyeError
+from rye.lsp import positions
 from rye.lsp import session as lsp_session
 from rye.lsp.servers import Server
-from rye.lsp.session import Started
+from rye.sandbox.policy import Confined
 from support import scripted_server
 from support.waiting import PATIENCE
 
@@ -28,9 +29,7 @@ def begin(tmp_path):
     def begin(idle=600.0, **options):
         argv, log = scripted_server.command(tmp_path, options)
         server = Server("scripted", tuple(argv), {".zz": "zz"}, {}, idle, 1 << 40, ())
-        return lsp_session.session(
-            str(tmp_path), server, lambda: Started(argv, dict(os.environ), (), lambda: None, lambda: None, {})
-        ), log
+        return lsp_session.session(str(tmp_path), server, lambda: Confined(argv, dict(os.environ), (), {})), log
 
     return begin
 
@@ -110,7 +109,7 @@ def test_the_server_is_told_what_changed_on_the_disk(begin, tmp_path):
     session.refresh(str(tmp_path), {path["c.zz"]: (1, 1, 3)}, {}.get)
     session.show(path["c.zz"], "x\n")
     messages_of(session, path["c.zz"])
-    assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [lsp_session.uri_of(path["a.zz"])]
+    assert [one["textDocument"]["uri"] for one in told(log, "textDocument/didClose")] == [positions.uri_of(path["a.zz"])]
 
 
 @pytest.mark.slow
@@ -200,9 +199,9 @@ def test_who_waits_for_another_question_waits_no_longer_than_allowed(begin, monk
 
 @pytest.mark.parametrize("name", ["a b.zz", "é.zz", "%41.zz", "a#b?c.zz", "\udcff.zz", "a\nb.zz"])
 def test_any_name_survives_its_uri(name):
-    assert lsp_session.path_of(lsp_session.uri_of(f"/x/{name}")) == f"/x/{name}"
+    assert positions.path_of(positions.uri_of(f"/x/{name}")) == f"/x/{name}"
 
 
 @pytest.mark.parametrize("uri", ["http://x/a", "untitled:a", "file://host/a", "", "a.zz"])
 def test_what_is_no_local_file_has_no_path(uri):
-    assert lsp_session.path_of(uri) is None
+    assert positions.path_of(uri) is None

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import rye
-from rye.lsp import session
+from rye.lsp import positions, session
 from support import scripted_server
 
 TOOL = "rye/lsp/lsp"
@@ -47,7 +47,7 @@ def span(line, start, stop, text, last=None):
 
 
 def uri(project, name):
-    return session.uri_of(str(project / name))
+    return positions.uri_of(str(project / name))
 
 
 def ask(project, action, **parameters):
@@ -139,9 +139,9 @@ def test_a_rename_changes_only_files_that_hold_the_name(project, world, other):
 def test_one_bad_edit_and_no_file_changes(project, world, tmp_path, bad, code):
     outside = project.parent / "outside.zz"
     outside.write_bytes(b"name")
-    given = {**right(project), **{session.uri_of(str(project / name)): edits for name, edits in bad.items()}}
+    given = {**right(project), **{positions.uri_of(str(project / name)): edits for name, edits in bad.items()}}
     if "../outside.zz" in bad:
-        given[session.uri_of(str(outside))] = given.pop(session.uri_of(str(project / "../outside.zz")))
+        given[positions.uri_of(str(outside))] = given.pop(positions.uri_of(str(project / "../outside.zz")))
     data = rename(project, world, {"changes": given})
     assert data["code"] == code, data
     assert stand(project) == FILES

@@ -13,12 +13,11 @@ import pytest
 import rye
 from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
 from rye.items import lockfiles, sign_verify, spaces, targets
-from rye.registry import registry
+from rye.registry import browse, registry
 from rye.registry.oci.manifest import Pushed
 from rye.registry.oci.reference import tag_of
-from rye.registry.oci.store import open_store
+from rye.registry.oci.store import RegistryTarget, open_store
 from rye.registry.pull import PullOptions
-from rye.registry.registry import RegistryTarget
 from rye.trust import pins
 from support.in_process import rye as run
 from support.machine import needs_programs
@@ -90,8 +89,8 @@ def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other)
 
     there = other()
     at = RegistryTarget(str(there), where)
-    assert len(registry.listing(at, ["my"])) == 21
-    found = registry.search(at, "T005", ["my"])
+    assert len(browse.rows(at, ["my"])) == 21
+    found = browse.search(at, "T005", ["my"])
     assert [row["item_id"] for row in found["results"]] == ["my/many/t005"]
     assert registry.verify(at, "tool", "my/many/t005")["verdict"] == "valid"
     rows = registry.pull(at, "tool", ["my/*"], PullOptions())
@@ -240,7 +239,7 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
         in row["hint"]
     )
     assert files(there) == []
-    shown = registry.inspect(at, "tool", "my/text/report")
+    shown = browse.inspect(at, "tool", "my/text/report")
     assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)
     document = tmp_path / "key.toml"
     document.write_text(registry.key(at, "tool", "my/text/report")["document"])
@@ -259,7 +258,7 @@ def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
     row = refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions())[0])
     assert row["floor"] == "1.10.0"
     refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions("user"))[0])
-    assert registry.inspect(at, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
+    assert browse.inspect(at, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
     assert registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions(allow_downgrade=True))[0]["version"] == "1.9.0"
 
 
@@ -322,7 +321,7 @@ def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
     row = registry.pull(at, "tool", ["my/text/report:1.1.0"], PullOptions())[0]
     assert "was yanked" in row["warnings"][0]
     assert "loses[U+001B][31m data" in row["warnings"][0]
-    assert [one["yanked"] for one in registry.listing(at, ["my"])] == [False, True]
+    assert [one["yanked"] for one in browse.rows(at, ["my"])] == [False, True]
     row = registry.pull(at, "tool", [f"my/text/report@{first['digest']}"], PullOptions(allow_downgrade=True))[0]
     assert row["version"] == "1.0.0"
 
@@ -336,7 +335,7 @@ def test_inspect_shows_what_a_pull_would_bring(project, where, other):
     there = other()
     at = RegistryTarget(str(there), where)
     registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())
-    shown = registry.inspect(at, "tool", "my/text/report")
+    shown = browse.inspect(at, "tool", "my/text/report")
     assert shown["permissions"] == ["read", "write"]
     assert (shown["requires_rye"], shown["requires"]) == (">=0.1", ["tabulate>=0.9"])
     assert (shown["signer"], shown["verdict"]) == (MINE.public.fingerprint, "valid")
@@ -377,7 +376,7 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     assert registry.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
     at = RegistryTarget(str(there), where)
-    assert len(registry.inspect(at, "bundle", "mine")["items"]) == 3
+    assert len(browse.inspect(at, "bundle", "mine")["items"]) == 3
     edited = put(there, "tools/mine/a/two.py", b"mine\n")
     refused("edited_locally", registry.pull(at, "bundle", ["mine"], PullOptions())[0])
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"

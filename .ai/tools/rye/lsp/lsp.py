@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:11:53Z:02617fa2d208d13a1eb1b300c823d65e420761d02c93121474a6cb66e1e6b70e:WU3hmirXGAJFXJ_VyEVouHKzxE_-APhahA5ONJB5b0FSTEkdwY3Zg_SMVOQcyvHYxkbgmj3g6tdW8vtawWuSAQ==:b63173adc9f5699f
+# rye:signed:2026-11-23T17:30:21Z:73369b735e3bd8b347995cf33774f025d86833555be8d8c2ff0f19eaca90453a:mUs9YPtRtm-K3_z_gxdURxFJ7KbK5HL5Bj7urjxoWjvJDa5D1PuheF-k9Sl2GGzwT6QTDWgNKDPwMPWI-NVHAQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -25,7 +25,7 @@ from rye.errors import UsageError
 from rye.journal import commit
 from rye.lsp import queries
 from rye.lsp.connection import LanguageServerError
-from rye.lsp.session import uri_of
+from rye.lsp.positions import uri_of
 from rye.lsp.workspace_edit import change_files, file_edits
 from rye.workspace.workspace import Workspace
 

@@ -20,12 +20,14 @@ from rye.cli.shared import (
     project_of,
     require_person_or_key,
     tell,
+    tell_rows,
+    told_json,
 )
 from rye.cli.table import VERBS
 from rye.errors import RyeError, TrustError, UsageError
-from rye.registry import registry
+from rye.registry import browse, registry
+from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
-from rye.registry.registry import RegistryTarget
 
 
 def run_registry(args: SimpleNamespace) -> int:
@@ -66,7 +68,7 @@ def _push(args: SimpleNamespace, target: RegistryTarget) -> int:
         rows = registry.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
     else:
         rows = registry.push(target, args.type or "tool", _some(args), source=args.source)
-    return _table(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
+    return tell_rows(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
 
 
 def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
@@ -75,9 +77,7 @@ def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
         require_person_or_key("pin a namespace's key")
     options = PullOptions(args.destination, args.pin, args.allow_downgrade, args.overwrite)
     rows = registry.pull(target, args.type or "tool", _some(args), options)
-    if args.json:
-        print_json(rows)
-    else:
+    if not told_json(args, rows):
         for row in rows:
             _tell(row)
     # Others may be installed: the exit code still reports that one was refused, trust first.
@@ -100,10 +100,8 @@ def _tell(row: dict[str, Any]) -> None:
 
 
 def _search(args: SimpleNamespace, target: RegistryTarget) -> int:
-    found = registry.search(target, " ".join(args.words), args.namespaces, args.type, args.limit)
-    if args.json:
-        print_json(found)
-    else:
+    found = browse.search(target, " ".join(args.words), args.namespaces, args.type, args.limit)
+    if not told_json(args, found):
         _print_rows(found["results"])
         if found["total"] > len(found["results"]):
             print(f"rye: {found['total'] - len(found['results']):,} more; --limit shows them.", file=sys.stderr)
@@ -111,10 +109,8 @@ def _search(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 
 def _list(args: SimpleNamespace, target: RegistryTarget) -> int:
-    rows = registry.listing(target, [*args.words, *args.namespaces], args.type)
-    if args.json:
-        print_json(rows)
-    else:
+    rows = browse.rows(target, [*args.words, *args.namespaces], args.type)
+    if not told_json(args, rows):
         _print_rows(rows)
     return EXIT_OK
 
@@ -126,10 +122,8 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _inspect(args: SimpleNamespace, target: RegistryTarget) -> int:
-    found = registry.inspect(target, args.type or "tool", _one(args), args.destination)
-    if args.json:
-        print_json(found)
-    else:
+    found = browse.inspect(target, args.type or "tool", _one(args), args.destination)
+    if not told_json(args, found):
         for name, value in found.items():
             if name not in ("diff", "claimed", "items"):
                 print(f"{name}: {printable(_shown(value))}")
@@ -148,8 +142,7 @@ def _shown(value: object) -> str:
 
 def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.verify(target, args.type or "tool", _one(args))
-    if args.json:
-        print_json(found)
+    if told_json(args, found):
         return EXIT_OK
     for warning in found["warnings"]:
         print(f"rye: warning: {printable(warning)}", file=sys.stderr)
@@ -165,8 +158,7 @@ def _yank(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = registry.key(target, args.type or "tool", _one(args))
-    if args.json:
-        print_json(found)
+    if told_json(args, found):
         return EXIT_OK
     # On standard error, so that standard output is the document alone and can go into a file.
     print(f"rye: the full digest is {found['digest']}; compare it with its owner by another way.", file=sys.stderr)
@@ -179,14 +171,6 @@ def _unpin(args: SimpleNamespace, _target: RegistryTarget) -> int:
     digest = registry.unpin(_one(args))
     content = {"namespace": args.words[0], "key_digest": digest}
     return tell(args, content, f"{args.words[0]} is no longer pinned to {digest}.")
-
-
-def _table(args: SimpleNamespace, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
-    if args.json:
-        print_json(rows)
-    else:
-        print_table(rows, columns)
-    return EXIT_OK
 
 
 _ACTIONS: dict[str, Callable[[SimpleNamespace, RegistryTarget], int]] = {

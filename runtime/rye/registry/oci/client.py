@@ -1,23 +1,17 @@
 """A registry over HTTP: the OCI distribution protocol, version 1.1 (`/v2/`), as registries of images speak it.
 
-Every answer is hashed again here. While a push gives a tag its manifest, `${USER_SPACE:-~}/.ai/cache/registry/` notes which.
-So the next push can tell a tag that a killed server left half written from one that it must not touch.
+Every answer is hashed again here.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
-from hashlib import sha256
-from pathlib import Path
+from collections.abc import Iterable
 
 from rye.call.safe_text import plain
-from rye.config import user_dirs
 from rye.errors import RegistryError, UsageError
-from rye.fs import atomic
 from rye.registry.oci.http import WAITS, Ask, Host, PassingError, refused
 from rye.registry.oci.layout import check_digest
 from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
@@ -26,8 +20,6 @@ from rye.web.client import Answer
 _MAX_TAGS_BYTES = 16 << 20
 _MAX_TAGS = 200_000
 _MAX_PAGES = 400
-# Each further one answers a manifest that the server holds damaged: as many pushes would have to be killed in it.
-_MOST_VARIANTS = 4
 _PATH = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _ACCEPT = f"{MEDIA_TYPE}, {INDEX_TYPE}"
@@ -120,9 +112,6 @@ class Server:
                 f"{self._host.host} calls the manifest {stated[:19]}…; it is {digest_of(data)[:19]}….",
                 "It was changed on the way or in the registry; nothing was installed.",
             )
-        # The tag has an answer, so no push needs to repair it.
-        with contextlib.suppress(OSError):
-            self._begun(repository, reference).unlink()
         return data
 
     def blob(self, repository: str, layer: Layer) -> bytes:
@@ -161,43 +150,20 @@ class Server:
             return list(pool.map(lambda one: self._push_manifest(repository, one), items))
 
     def _push_manifest(self, repository: str, one: Pushed) -> str:
-        """Send a manifest under its digest until the server can serve it, then name it by its tag; return its digest.
+        """Send a manifest under its digest, and once the server serves it name it by its tag; return its digest.
 
-        A server that was killed while it wrote may hold half of the bytes under their digest. It accepts the same bytes
-        again without writing them, and never serves them. Other bytes of the same meaning have another digest.
+        A server that was killed while it wrote may hold half of the bytes, and accept the same again without writing them.
         """
-        for data in _variants(one.manifest):
-            digest = digest_of(data)
-            self._put_manifest(repository, digest, data)
-            if self._serves(repository, data):
-                begun = self._begun(repository, one.tag)
-                # Where it cannot be noted, only `broke_off` knows nothing of it.
-                with contextlib.suppress(OSError):
-                    begun.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    atomic.write(begun, digest.encode(), 0o600)
-                self._put_manifest(repository, one.tag, data)
-                with contextlib.suppress(OSError):
-                    begun.unlink()
-                return digest
-        raise RegistryError(
-            "manifest_damaged",
-            f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
-            "Ask the registry's owner to check its storage, then push again.",
-        )
-
-    def broke_off(self, repository: str, one: Pushed) -> bool:
-        """Tell whether a tag was given to this manifest by a push from here that did not end; see `Store.broke_off`."""
-        try:
-            digest = self._begun(repository, one.tag).read_text()
-        except OSError:
-            return False
-        # Whole, and served now: so it is the tag alone that fails.
-        return any(digest_of(data) == digest and self._serves(repository, data) for data in _variants(one.manifest))
-
-    def _begun(self, repository: str, tag: str) -> Path:
-        """Return where it is noted that a push from here gives a tag its content."""
-        name = sha256(f"{self._host.origin}/{self._prefix}{repository}:{tag}".encode()).hexdigest()
-        return Path(user_dirs.user_ai()) / "cache" / "registry" / name
+        digest = digest_of(one.manifest)
+        self._put_manifest(repository, digest, one.manifest)
+        if not self._serves(repository, one.manifest):
+            raise RegistryError(
+                "manifest_damaged",
+                f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
+                "Ask the registry's owner to check its storage, or give the item a new version.",
+            )
+        self._put_manifest(repository, one.tag, one.manifest)
+        return digest
 
     def _serves(self, repository: str, manifest: bytes) -> bool:
         """Tell whether a manifest that was accepted is served, whole; by its digest, since another push may take the tag."""
@@ -252,9 +218,3 @@ class Server:
 
     def _scope(self, repository: str, actions: str = "pull") -> str:
         return f"repository:{self._prefix}{repository}:{actions}"
-
-
-def _variants(manifest: bytes) -> Iterator[bytes]:
-    """Yield a manifest, then others of the same meaning and other bytes."""
-    for added in range(_MOST_VARIANTS):
-        yield manifest + b"\n" * added

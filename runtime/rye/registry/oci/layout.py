@@ -94,10 +94,6 @@ class Layout:
                 "Check the folder, the disk and the permissions.",
             ) from None
 
-    def broke_off(self, repository: str, one: Pushed) -> bool:  # noqa: ARG002 - as `Store` has it
-        """Return False: a tag is there when its manifest is, so none is left half written."""
-        return False
-
     def _make(self, folder: Path) -> None:
         (folder / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
         if not (folder / "oci-layout").exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rye.call import context
 from rye.config import user_dirs
@@ -13,6 +13,7 @@ from rye.errors import UsageError
 from rye.registry.oci.client import Server
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed
+from rye.registry.oci.reference import Reference
 
 
 class Store(Protocol):
@@ -43,9 +44,6 @@ class Store(Protocol):
     def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
         """Put items there, each visible only when it is whole; return the digest of each manifest as it is served."""
 
-    def broke_off(self, repository: str, one: Pushed) -> bool:
-        """Tell whether a tag that cannot be read may be given this manifest: a push from here was doing that and broke off."""
-
 
 def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     """Return the storage that a name means.
@@ -66,3 +64,15 @@ def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     if "://" in name or not name:
         raise UsageError("bad_registry", f"Not a registry: {name[:200]!r}.", "Give a directory, or oci://host[:port][/prefix].")
     return Layout(Path(os.path.abspath(os.path.expanduser(name))))
+
+
+class RegistryTarget(NamedTuple):
+    """Where to look: the registry (see `open_store`), whether plain http is spoken, and the project."""
+
+    project: str
+    registry: str | None = None
+    plain_http: bool = False
+
+    def store(self, reference: Reference | None = None) -> Store:
+        """Return the storage: the reference's own registry before the named one."""
+        return open_store((reference.registry if reference else None) or self.registry, plain_http=self.plain_http)

@@ -24,7 +24,7 @@ from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed, digest_of
 from rye.registry.oci.reference import parse, read_tag, tag_of
-from rye.registry.registry import RegistryTarget
+from rye.registry.oci.store import RegistryTarget
 from support.oci_server import put_items
 from support.signed_tools import put
 
@@ -32,7 +32,7 @@ RUNTIME = Path(rye.__file__).parents[1]
 PUSH = """
 import sys
 from rye.registry import registry
-from rye.registry.registry import RegistryTarget
+from rye.registry.oci.store import RegistryTarget
 for start in range(int(sys.argv[3]), int(sys.argv[4])):
     registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", [f"my/many/t{start:03}"])
     print(start, flush=True)
