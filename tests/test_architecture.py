@@ -32,7 +32,7 @@ ORDER = (
     ("primary_tools",),
     ("registry", "catalog"),
     ("executor",),
-    ("authoring",),
+    ("authoring", "folders"),
     ("items",),
     ("trust",),
     ("toolkit",),

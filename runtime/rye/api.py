@@ -16,7 +16,6 @@ from rye.workspace.workspace import find_root, root_to_work_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rye.call.host import Host
     from rye.items.targets import Target
 
 _NOTHING_ASKED = CallOptions()
@@ -61,7 +60,7 @@ def execute(
     options = options or _NOTHING_ASKED
     if item_type in ("knowledge", "directive"):
         return answer(Call(item_type, item_id, given, root, dry_run, False, options), reach)
-    return run(Call(item_type, item_id, given, root, dry_run, False, options, _host(reach)))
+    return run(Call(item_type, item_id, given, root, dry_run, False, options, lambda: _host(reach)))
 
 
 def _root(named: str | Path | None) -> str:
@@ -75,18 +74,14 @@ def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[
 
         return executor_texts.run(call)
 
-    return run(changed(call, host=_host(reach)))
+    return run(changed(call, host=lambda: _host(reach)))
 
 
-def _host(reach: Callable[[str, str], bool] | None) -> Callable[[], Host]:
-    """Return what makes the primary tools: called only by one of them, so that other calls never import their modules."""
+def _host(reach: Callable[[str, str], bool] | None) -> Any:
+    """Make the primary tools: called only by one of them, so that other calls never import their modules."""
+    from rye.primary_tools import PrimaryTools
 
-    def host() -> Host:
-        from rye.primary_tools import PrimaryTools
-
-        return PrimaryTools(answer, reach)
-
-    return host
+    return PrimaryTools(answer, reach)
 
 
 def search(

@@ -20,7 +20,7 @@ from rye.cli.table import VERBS
 from rye.journal import journal
 from rye.journal.history import History
 from rye.registry import registry
-from rye.registry.registry import RegistryTarget
+from rye.registry.oci.store import RegistryTarget
 from rye.workspace.workspace import Workspace
 from support.in_process import rye as shell
 from support.oci_server import put_items
@@ -40,7 +40,9 @@ WRITES = {
         ("sign", ".ai/tools/my/unsigned.py", "notes/plan.md", *KEY),
         ("sign", "my/unsigned", *KEY),
         ("sign", "--all", *KEY),
+        ("sign", "notes", *KEY),
     ],
+    "skill": [("skill", "add", "{beside}/pdf")],
     "bundle": [("bundle", "create", *BUNDLE, "--version", "1.0.0", "--description", "A", *KEY)],
     "lock": [("lock", "my/tool")],
     "registry": [("registry", "pull", "my/many/t001"), ("registry", "pull", "my/many/*")],
@@ -119,6 +121,9 @@ def filled(project, user_space, tmp_path):
     beside = tmp_path / "beside"
     (beside / "source").mkdir(parents=True)
     (beside / "key.pem").write_bytes(MINE.pem)
+    (beside / "pdf").mkdir()
+    (beside / "pdf/SKILL.md").write_text("---\nname: pdf\ndescription: Read.\n---\n")
+    (beside / "pdf/run.sh").write_text("echo\n")
     trust_key()
     put_items(beside / "source", 4)
     registry.push(RegistryTarget(str(beside / "source"), str(beside / "registry")), "tool", ["my/many/*"])

@@ -40,6 +40,8 @@ _DEFAULTS: dict[str, Value] = {
     # Names of `rye.workspace.protected_paths` that tools may write after all.
     "protected.allow": [],
     "signing.agents": "deny",
+    # What a skill must be before it is used, see `rye.folders.skills.GOOD`.
+    "skills.require": "pinned",
     "log.events": False,
     # What tools may do that declare nothing about it, as those of other installations: "ID read write", "category/ read".
     "permissions.granted": [],
@@ -66,13 +68,17 @@ _DEFAULTS: dict[str, Value] = {
 }
 
 # The values of a key from the loosest to the tightest: a project may ask for a tighter one.
-_LEVELS: dict[str, tuple[str, ...]] = {"sandbox.mode": ("off", "auto", "require"), "sandbox.network": ("on", "off")}
+_LEVELS: dict[str, tuple[str, ...]] = {
+    "sandbox.mode": ("off", "auto", "require"),
+    "sandbox.network": ("on", "off"),
+    "skills.require": ("none", "pinned", "signed"),
+}
 _CHOICES = {**_LEVELS, "signing.agents": ("deny", "allow"), "registry.agents": ("deny", "allow")}
 # Lists of which a project may only take away.
 _GRANTS = frozenset({"sandbox.pass_env"})
 
 # Sections that guard something: a name that they do not know, or a wrong value, is refused before anything is done.
-_GUARDS = frozenset({"permissions", "protected", "record", "sandbox", "signing", "web"})
+_GUARDS = frozenset({"permissions", "protected", "record", "sandbox", "signing", "skills", "web"})
 _SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in _DEFAULTS))
 
 _MAX_BYTES = 256 * 1024

@@ -51,8 +51,6 @@ class Ready(Record):
 
 _ready: dict[_Key, Ready] = {}
 _read: dict[_Key, Tool] = {}
-# The system's primitives by their ids, as of one manifest.
-_primitives: dict[_Key, Link] = {}
 _manifests: dict[tuple[bytes | None, str, str], bundles.Manifest] = {}
 _verdicts: dict[str, Verdicts] = {}
 
@@ -125,11 +123,7 @@ class Admission:
     def _next(self, named_by: Link) -> Link:
         item_id = str(named_by.tool.executor_id)
         system = self._space("system")
-        # The manifest of this very call pins the bytes of a primitive, which has no code: it need not be read again.
-        listed = self._manifest_in("system", system).items.get("tool", {}).get(item_id, "")
-        known = _primitives.get((item_id, listed, self.state))
-        if known is not None:
-            return known
+        listed = item_id in self._manifest_in("system", system).items.get("tool", {})
         try:
             # A reserved id is the system's, whatever else the user lets a project serve, unless the system lacks it.
             search_path = (system,) if listed else self._below(named_by.candidate.space)
@@ -138,10 +132,7 @@ class Admission:
             if err.code not in ("item_not_found", "bad_item_id"):
                 raise
             raise chains.missing(named_by, err) from None
-        found = Link(candidate, self._tool_of(candidate)[0])
-        if found.tool.tool_type == "primitive" and candidate.space == "system":
-            _remember(_primitives, (item_id, candidate.digest, self.state), found)
-        return found
+        return Link(candidate, self._tool_of(candidate)[0])
 
     def _below(self, space: str) -> Sequence[Space]:
         """Return the spaces that may serve what an item of one space names: that space, and those behind it."""

@@ -249,19 +249,8 @@ def find(item_type: str, item_id: str, search_path: Sequence[Space]) -> Candidat
         if not serves(space, item_id):
             shadowed.append(path)
             continue
-        known = _candidates.get((space.name, path))
-        # The same bytes at the same place are the same candidate, digest and all; the bytes are compared, never times.
-        if known is None or known.raw != raw or known.shadowed != tuple(shadowed):
-            known = Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
-            if len(_candidates) >= _MOST_KNOWN:
-                _candidates.clear()
-            _candidates[space.name, path] = known
-        return known
+        return Candidate(item_type, item_id, suffix, space.name, path, raw, tuple(shadowed))
     raise _not_found(item_type, item_id, search_path, shadowed)
-
-
-_candidates: dict[tuple[str, str], Candidate] = {}
-_MOST_KNOWN = 256
 
 
 def serves(space: Space, item_id: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 from rye.call.safe_text import nearest
 from rye.errors import UsageError
+from rye.folders import gate
 from rye.mcp_server import settings_file
 from rye.mcp_server.http import TOKEN_VARIABLE
 from rye.plain_class import Record
@@ -206,6 +207,43 @@ def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
     path = _expanded(one.user) if scope == "user" else os.path.join(project, one.project)
     _refuse_foreign(path, scope, project)
     return settings_file.put(path, one.syntax, (one.section, NAME), None, project if scope == "project" else None)
+
+
+def gate_path(scope: Scope, project: str) -> str:
+    """Return the settings of Claude Code in which its hooks stand."""
+    top = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+    return os.path.join(top if scope == "user" else os.path.join(project, ".claude"), "settings.json")
+
+
+def gates(path: str) -> list[str]:
+    """Return the events at which the gate of skills is asked."""
+    hooks = settings_file.member(path, "json", ("hooks",))
+    return [event for event, those in hooks.items() if _is_gate(those)] if isinstance(hooks, dict) else []
+
+
+def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool = True) -> settings_file.Written:
+    """Put the gate of skills (see `rye.folders.gate`) into Claude Code's settings, or take it out.
+
+    Raises:
+        UsageError: `foreign_link`; `broken_settings`; as `settings_file.put`.
+    """
+    path = gate_path(scope, project)
+    _refuse_foreign(path, scope, project)
+    hooks = settings_file.member(path, "json", ("hooks",))
+    hooks = dict(hooks) if isinstance(hooks, dict) else {}
+    command = shlex.join([*program, *gate.COMMAND.split()])
+    for event, more in (("SessionStart", {}), ("PreToolUse", {"matcher": gate.MATCHER})):
+        others = [one for one in hooks.pop(event, None) or [] if not _is_gate([one])]
+        if wanted:
+            others.append({**more, "hooks": [{"type": "command", "command": command}]})
+        hooks |= {event: others} if others else {}
+    if not wanted and not gates(path):
+        return settings_file.Written(path, changed=False, kept=None)
+    return settings_file.put(path, "json", ("hooks",), hooks, project if scope == "project" else None)
+
+
+def _is_gate(hooks: Any) -> bool:
+    return any(gate.COMMAND in json.dumps(one) for one in hooks) if isinstance(hooks, list) else False
 
 
 def _refuse_foreign(path: str, scope: Scope, project: str) -> None:

@@ -1,20 +1,27 @@
-"""Knowledge and directives as skills, by the MCP extension `io.modelcontextprotocol/skills` (SEP-2640).
+"""Knowledge, directives and folders as skills, by the MCP extension `io.modelcontextprotocol/skills` (SEP-2640).
 
 A skill is one file, `skill://knowledge/<folder of the id>/<name>/SKILL.md`, or with `directive`: the item's verified
 text below the frontmatter that hosts show first. `_meta` has what the item's signer signed, so that a host can check it.
+The folders are those of `rye skill list` that are signed by a key that counts or as they were added, as
+`skill://folder/<name>/<file>`.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
+import os
 import re
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rye.errors import ItemError, RyeError
 from rye.executor import texts
 from rye.executor.admission import Admission
+from rye.folders import skills as skill_folders
+from rye.fs import atomic
 from rye.fs.digest import sha256
 from rye.items import directives, parse, spaces
 from rye.trust.verify import Verified
@@ -24,6 +31,7 @@ SCHEME: Final = "skill://"
 
 _FILE: Final = "/SKILL.md"
 _TYPES: Final = ("knowledge", "directive")
+_VERIFIED: Final = ("valid", "pinned")
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 1_024
 
@@ -46,7 +54,34 @@ def listed(project: str) -> list[dict[str, Any]]:
         except RyeError:
             # Of what does not verify nothing is shown; `rye verify` tells the user.
             continue
+    return [*found, *(_folder_entry(name, *one) for name, one in _folders(project).items())]
+
+
+def _folders(project: str) -> dict[str, tuple[str, Mapping[str, str]]]:
+    """Return name -> (folder, its files with their digests) of the skills that verify; the project's before the user's."""
+    store = spaces.trust_store(spaces.spaces(project))
+    found: dict[str, tuple[str, Mapping[str, str]]] = {}
+    for folder, _host, _scope in skill_folders.folders(project):
+        row, files = skill_folders.verified(folder, store)
+        if row["verdict"] in _VERIFIED and skill_folders.allowed(row, project) and not skill_folders.faults(folder):
+            found.setdefault(os.path.basename(folder.rstrip("/")), (folder, files))
     return found
+
+
+def _folder_entry(name: str, folder: str, files: Mapping[str, str]) -> dict[str, Any]:
+    uri = f"{SCHEME}folder/{quote(name)}/"
+    header = skill_folders.header_of(_folder_file(folder, files, "SKILL.md").decode())
+    kinds = {64: "sha256", 128: "blake2b"}
+    resources = [{"uri": uri + quote(one), "digest": f"{kinds[len(it)]}:{it}"} for one, it in sorted(files.items())]
+    return {"uri": f"{uri}SKILL.md", "frontmatter": header, "resources": resources}
+
+
+def _folder_file(folder: str, files: Mapping[str, str], name: str) -> bytes:
+    """Return a file of a skill as it was found good."""
+    data = atomic.read(os.path.join(folder, name)) if name in files else None
+    if data is None or files[name] not in (sha256(data).hexdigest(), hashlib.blake2b(data).hexdigest()):
+        raise ItemError("unknown_skill", f"There is no file {name[:200]} in the skill.", "skills/list names what there is.")
+    return data
 
 
 def _uris(admission: Admission) -> dict[str, tuple[str, str]]:
@@ -71,11 +106,29 @@ def entry(project: str, uri: str) -> dict[str, Any]:
     Raises:
         RyeError: `unknown_skill`, and what verifying the item raises.
     """
+    if (one := _in_folder(project, uri)) is not None:
+        return _folder_entry(*one[:3])
     return _entry(_by_uri(project, uri))
+
+
+def _in_folder(project: str, uri: str) -> tuple[str, str, Mapping[str, str], str] | None:
+    """Return (name, folder, files, file) of a URI in a folder that verifies; None for another URI."""
+    if not uri.startswith(f"{SCHEME}folder/"):
+        return None
+    name, _, file = unquote(uri.removeprefix(f"{SCHEME}folder/")).partition("/")
+    found = _folders(project).get(name)
+    return None if found is None else (name, *found, file)
 
 
 def read(project: str, uri: str) -> dict[str, Any]:
     """Return a skill's file, whole, as the protocol's contents of a resource. Errors as `entry`."""
+    if (one := _in_folder(project, uri)) is not None:
+        data = _folder_file(*one[1:])
+        try:
+            return {"uri": uri, "mimeType": "text/markdown" if uri.endswith(".md") else "text/plain", "text": data.decode()}
+        except UnicodeDecodeError:
+            encoded = base64.b64encode(data).decode()
+            return {"uri": uri, "mimeType": "application/octet-stream", "blob": encoded}
     return {"uri": uri, "mimeType": "text/markdown", "text": _by_uri(project, uri).text}
 
 

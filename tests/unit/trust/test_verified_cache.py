@@ -30,7 +30,7 @@ def fresh():
     """Return a function that makes this process forget what it knows, as a new one would."""
 
     def forget():
-        for known in (admission._ready, admission._read, admission._primitives, admission._manifests, admission._verdicts):
+        for known in (admission._ready, admission._read, admission._manifests, admission._verdicts):
             known.clear()
 
     forget()

@@ -11,7 +11,7 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, print_json, printable, project_of, project_to_work_in
+from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, printable, project_of, project_to_work_in, told_json
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -24,9 +24,7 @@ def run_lint(args: SimpleNamespace) -> int:
     tools = _tools(args)
     search_path = spaces.spaces(project_of(args.project))
     rows = [row for target in tools for row in _findings(target, search_path)]
-    if args.json:
-        print_json(rows)
-    else:
+    if not told_json(args, rows):
         for row in rows:
             print(printable(f"{row['path']}:{row['line']}: {row['code']} {row['message']}"))
     # After the rows, so that `--json` prints its (empty) list before the refusal.
@@ -67,8 +65,7 @@ def run_new(args: SimpleNamespace) -> int:
     """Run `rye new`; return its exit code."""
     # Not in a home: its `.ai` is the user's own space, and a folder of tests would lie beside it.
     made = new_tool(args.item_id, project_to_work_in(args.project), args.runtime)
-    if args.json:
-        print_json(made._asdict())
+    if told_json(args, made._asdict()):
         return EXIT_OK
     print(harmless(f"{made.tool}\n{made.test}"))
     print(f"""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rye._version import __version__
 from rye.cli import words
-from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_json, print_table, project_of, require_person_or_key, tell
+from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_table, project_of, require_person_or_key, tell, told_json
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
 from rye.items import bundles, lockfiles, release_list, spaces
@@ -87,9 +87,8 @@ def _inspect(space: Space, args: SimpleNamespace) -> int:
         for kind, digests in manifest.items.items()
         for item_id, digest in digests.items()
     ]
-    if args.json:
-        print_json({"bundle": dict(manifest.bundle), "signer": key.public.fingerprint, "owner": key.owner, "items": rows})
-    else:
+    signed = {"signer": key.public.fingerprint, "owner": key.owner}
+    if not told_json(args, {"bundle": dict(manifest.bundle), **signed, "items": rows}):
         print(harmless(f"bundle {args.id} {manifest.bundle.get('version')}, signed by {key.public.fingerprint} ({key.owner})"))
         print_table(rows, ("type", "item_id", "sha256"))
     return EXIT_OK
@@ -99,9 +98,7 @@ def _verify(space: Space, args: SimpleNamespace) -> int:
     """Compare the items in the bundle with those that its manifest lists, in both directions."""
     rows = _verdicts(space, args)
     bad = [row for row in rows if row["verdict"] != "valid"]
-    if args.json:
-        print_json(rows)
-    else:
+    if not told_json(args, rows):
         print_table(bad or rows, ("verdict", "type", "item_id", "hint"))
         print(f"{len(rows) - len(bad)} valid, {len(bad)} not.")
     return EXIT_TRUST if bad else EXIT_OK

@@ -19,6 +19,7 @@ from rye.cli.shared import (
     project_of,
     require_extra,
     require_person,
+    told_json,
     typed_path,
 )
 from rye.edits import change_texts
@@ -48,8 +49,7 @@ def run_log(args: SimpleNamespace) -> int:
         shown = [timeline.logged(ws, past, row) for row in rows[: max(args.limit, 0)]]
         if args.new and len(shown) == len(rows) and args.actor is None and args.path is None:
             timeline.looked(ws, past)
-    if args.json:
-        print_json(shown)
+    if told_json(args, shown):
         return EXIT_OK
     print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"), prose="what")
     if not shown:
@@ -151,8 +151,7 @@ def run_blame(args: SimpleNamespace) -> int:
     if len(files) > 1:
         raise UsageError("bad_call", "Several files are given.", "Give one, or --agent-trace for all in one record.")
     lines = [_blamed(number, one) for number, one in enumerate(files[0][1], 1)]
-    if args.json:
-        print_json(lines)
+    if told_json(args, lines):
         return EXIT_OK
     who = max((len(one["who"]) for one in lines), default=0)
     for one in lines:

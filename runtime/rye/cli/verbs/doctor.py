@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from rye.cli import terminal
-from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, print_json, printable, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, printable, project_of, told_json
 from rye.config import layers, settings, stored_state, user_dirs, yaml_files
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
@@ -234,6 +234,9 @@ def _clients(project: str) -> Iterator[Finding]:
             yield _client(client, path, name, server)
             if client == "gemini":
                 yield from _folder_trust(project)
+    for path in (client_config.gate_path("project", project), client_config.gate_path("user", project)):
+        if events := client_config.gates(path):
+            yield Finding("gate of skills", "ok", f"{path}: {', '.join(events)}")
     if not configured:
         yield Finding("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
 
@@ -338,8 +341,7 @@ def run_doctor(args: SimpleNamespace) -> int:
     """Run `rye doctor`; return its exit code."""
     found = findings(project_of(args.project))
     problems = sum(one.status == "problem" for one in found)
-    if args.json:
-        print_json({"problems": problems, "findings": [as_dict(one) for one in found]})
+    if told_json(args, {"problems": problems, "findings": [as_dict(one) for one in found]}):
         return EXIT_NO if problems else EXIT_OK
     for one in found:
         sign = terminal.styled(_SIGNS[one.status].ljust(7), one.status, sys.stdout)

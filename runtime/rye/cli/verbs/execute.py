@@ -16,10 +16,10 @@ from rye.cli.shared import (
     at_terminal,
     exit_code,
     harmless,
-    print_json,
     printable,
     project_to_work_in,
     require_person,
+    told_json,
 )
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
@@ -64,9 +64,7 @@ def run_execute(args: SimpleNamespace) -> int:
         response = api.answer(call)
         if watched is not None:
             watched.close()
-        if args.json:
-            print_json(response, answer)
-        else:
+        if not told_json(args, response, answer):
             _print(response, answer, project, watched)
     return exit_code(response)
 

@@ -7,7 +7,7 @@ import sys
 import time
 from types import SimpleNamespace
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, print_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, told_json
 from rye.errors import UsageError
 from rye.fleet import driver, job_file, results
 from rye.fleet.driver import Progress
@@ -40,9 +40,7 @@ def run_fleet(args: SimpleNamespace) -> int:
     seconds = time.monotonic() - started
     for reason in found.reasons:
         print(harmless(f"rye fleet: {reason}"), file=sys.stderr)
-    if args.json:
-        print_json({"jobs": len(jobs), **counts, "seconds": round(seconds, 3), "out": args.out})
-    else:
+    if not told_json(args, {"jobs": len(jobs), **counts, "seconds": round(seconds, 3), "out": args.out}):
         summary = ", ".join(f"{count} {status}" for status, count in counts.items())
         print(f"rye fleet: {len(jobs)} jobs: {summary}, in {seconds:.1f} s", file=sys.stderr)
     return EXIT_OK if counts["done"] == len(jobs) else EXIT_NO

@@ -13,6 +13,7 @@ from rye.cli import options, pages, terminal, words
 from rye.cli.shared import EXIT_OK, harmless, print_json, printable, project_of
 from rye.cli.table import VERBS
 from rye.items import schema
+from rye.items.parse import Tool
 
 _WIDTH = 100
 _INDENT = 2
@@ -57,37 +58,24 @@ def _print_tool(called: str, args: SimpleNamespace, *, short: bool) -> None:
     if args.json:
         print_json({"item_id": tool.id, "version": tool.version, "description": tool.description, "parameters": tool.schema})
         return
-    width = min(terminal.columns(sys.stdout) or _WIDTH, _WIDTH + 28)
-    for line in _tool_lines(called, tool.id, tool.version, tool.description, tool.docstring, tool.schema, tool.letters, width):
+    for line in _tool_lines(called, tool, min(terminal.columns(sys.stdout) or _WIDTH, _WIDTH + 28)):
         print(line)
 
 
-def _tool_lines(
-    called: str,
-    item_id: str,
-    version: str,
-    description: str,
-    docstring: str,
-    parameters_schema: Mapping[str, Any],
-    letters: Mapping[str, str],
-    width: int,
-) -> Iterator[str]:
-    first, _, rest = docstring.strip().partition("\n")
-    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {words.usage(parameters_schema)}"
+def _tool_lines(called: str, tool: Tool, width: int) -> Iterator[str]:
+    first, _, rest = tool.docstring.strip().partition("\n")
+    yield f"{terminal.styled('usage:', 'heading', sys.stdout)} rye {printable(called)} {words.usage(tool.schema)}"
     yield ""
-    yield harmless(description or first)
-    yield terminal.styled(printable(f"{item_id}, version {version}"), "faint", sys.stdout)
-    properties = parameters_schema.get("properties", {})
-    if properties:
+    yield harmless(tool.description or first)
+    yield terminal.styled(printable(f"{tool.id}, version {tool.version}"), "faint", sys.stdout)
+    if tool.schema.get("properties"):
         yield ""
         yield terminal.styled("parameters:", "heading", sys.stdout)
-        yield from _parameters(parameters_schema, _INDENT, width)
-    if letters:
-        stand = ", ".join(
-            f"-{one} {f'--{words}'.replace('_', '-') if words else '(always so)'}" for one, words in letters.items()
-        )
+        yield from _parameters(tool.schema, _INDENT, width)
+    if tool.letters:
+        stand = ", ".join(f"-{k} {f'--{v}'.replace('_', '-') if v else '(always so)'}" for k, v in tool.letters.items())
         yield from textwrap.wrap(f"{' ' * _INDENT}letters: {printable(stand)}", width, subsequent_indent="    ")
-    text = harmless(f"{'' if first.rstrip('.') == description.rstrip('.') else first}\n{rest}".strip())
+    text = harmless(f"{'' if first.rstrip('.') == tool.description.rstrip('.') else first}\n{rest}".strip())
     if text:
         yield ""
         yield text

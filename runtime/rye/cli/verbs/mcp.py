@@ -29,7 +29,13 @@ def run_mcp(args: SimpleNamespace) -> int:
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {', '.join(CLIENTS)}.")
     if args.action:
         return (_install if args.action == "install" else _uninstall)(args)
-    for option, given in (("--client", args.client), ("--scope", args.scope), ("--write", args.write), ("--uvx", args.uvx)):
+    for option, given in (
+        ("--client", args.client),
+        ("--scope", args.scope),
+        ("--write", args.write),
+        ("--uvx", args.uvx),
+        ("--gate", args.gate),
+    ):
         if given:
             raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
     try:
@@ -50,7 +56,7 @@ def _import(args: SimpleNamespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
     if not args.name or not (args.command or args.url):
         raise UsageError("bad_option", "Name the server, and say how it is reached.", "Try: rye mcp import NAME -- COMMAND …")
-    from rye.cli.verbs import mcp_import
+    from rye.cli import mcp_import
     from rye.trust import keys
 
     shared.require_person_or_key("sign items", args.key, key_option=True)
@@ -143,6 +149,8 @@ def _install(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config, http
 
     client_config.client(args.client)
+    if args.gate:
+        return _install_gate(args)
     # A client that starts a server without it shows only a dead one.
     if not (args.http or args.uvx):
         shared.require_extra("mcp", "mcp")
@@ -165,11 +173,29 @@ def _install(args: SimpleNamespace) -> int:
     return EXIT_OK
 
 
+def _install_gate(args: SimpleNamespace) -> int:
+    from rye.mcp_server import client_config
+
+    if args.client != "claude-code":
+        raise UsageError("bad_option", f"{args.client} has no hooks that a gate could use.", "Give --client claude-code.")
+    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
+    project = _project(args) if scope == "project" else os.getcwd()
+    written = client_config.put_gate(_program(uvx=args.uvx), scope, project)
+    kept = f" The former content is in {written.kept}." if written.kept else ""
+    print(shared.harmless(f"{'Wrote' if written.changed else 'There already:'} the gate of skills: {written.path}.{kept}"))
+    print("The setting skills.require (signed, pinned or none) decides what passes; `rye skill verify` shows it.")
+    return EXIT_OK
+
+
 def _uninstall(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config
 
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
     written = client_config.remove(args.client, scope, _project(args) if scope == "project" else os.getcwd())
+    if args.client == "claude-code":
+        gone = client_config.put_gate((), scope, _project(args) if scope == "project" else os.getcwd(), wanted=False)
+        if gone.changed:
+            print(shared.harmless(f"Removed the gate of skills from {gone.path}."))
     if not written.changed:
         print(f"{shared.printable(written.path)} has no entry of rye; nothing was changed.")
         return EXIT_OK
@@ -227,3 +253,20 @@ def _program(*, uvx: bool) -> list[str]:
         return ["uvx", "--from", f"{clone}[mcp]", "rye"]
     in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
     return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
+
+
+def run_serve(args: SimpleNamespace) -> int:
+    """Run `rye serve --agent-sandbox`, the runtime inside a sandbox of kubernetes-sigs/agent-sandbox; return its exit code."""
+    if not args.agent_sandbox:
+        raise UsageError("bad_option", "Say what to serve.", "Give --agent-sandbox; `rye mcp` serves tools to agents' clients.")
+    if not 0 <= args.port < 65_536:
+        raise UsageError("bad_address", f"{args.port} is no port.", "Give one from 0 to 65535.")
+    project = _project(args)
+    shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
+    from rye import local_http
+    from rye.agent_sandbox import server
+
+    token, made = (None, False) if args.no_token else local_http.token_to_use(server.TOKEN_VARIABLE)
+    address = local_http.Address(args.host.removeprefix("[").removesuffix("]"), args.port)
+    server.serve(project, address, token, tuple(args.allow_host), show_token=made)
+    return EXIT_OK

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rye import api
-from rye.cli.shared import EXIT_NO, EXIT_OK, print_json, printable, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, printable, project_of, told_json
 from rye.cli.table import TYPES
 from rye.errors import UsageError
 
@@ -17,8 +17,7 @@ def run_search(args: SimpleNamespace) -> int:
     answer = api.search(
         " ".join(args.query), _scope(args), project_path=project_of(args.project), space=args.space, limit=args.limit
     )
-    if args.json:
-        print_json(answer)
+    if told_json(args, answer):
         return EXIT_OK if answer["results"] else EXIT_NO
     for row in answer["results"]:
         print(printable(f"{row['type']} {row['id']}  ({row['source']}, {row['score']:.2f})"))
@@ -72,8 +71,7 @@ def run_load(args: SimpleNamespace) -> int:
         overwrite=args.overwrite,
         allow_downgrade=args.allow_downgrade,
     )
-    if args.json:
-        print_json(found)
+    if told_json(args, found):
         return EXIT_OK
     for warning in found["warnings"]:
         print(f"rye: warning: {printable(warning)}", file=sys.stderr)

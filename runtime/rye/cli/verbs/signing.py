@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye import api
-from rye.cli.shared import EXIT_NO, EXIT_OK, EXIT_TRUST, print_json, print_table, printable, project_of, require_person_or_key
+from rye.cli.shared import EXIT_NO, EXIT_OK, EXIT_TRUST, print_table, printable, project_of, require_person_or_key, told_json
 from rye.errors import ItemError, RyeError, UsageError
-from rye.items import release_list
-from rye.journal import own_files
-from rye.journal.own_files import OwnFile
+from rye.folders import signing
+from rye.items import spaces
 from rye.trust import keys
+from rye.trust.verify import TrustStore
 
 _PROGRESS_FROM = 200
+_MOST_INPUT = 16 << 20
+_DENIED = 2
 
 
 def run_verify(args: SimpleNamespace) -> int:
     """Run `rye verify`; return its exit code."""
-    rows = api.verify_iter(
-        args.targets,
-        project_path=project_of(args.project),
-        space=args.space,
-        trust=args.trust,
-        everything=args.all or not args.targets,
-    )
+    if args.hook is not None:
+        return _hook()
+    project = project_of(args.project)
+    wanted = args.key is not None or args.signature is not None
+    folders, targets = _folders(args, lambda one: wanted or signing.is_whole(one))
+    everything = args.all or not args.targets
+    store = spaces.trust_store(spaces.spaces(project), keys.named_documents(args.trust)) if folders else TrustStore()
+    rows: Iterator[dict[str, Any]] = (signing.verify(one, store, key=args.key, signature=args.signature) for one in folders)
+    if targets or everything:
+        from rye import api
+
+        more = api.verify_iter(targets, project_path=project, space=args.space, trust=args.trust, everything=everything)
+        rows = chain(rows, more)
     results = list(_with_progress(rows, "verified"))
-    if args.json:
-        print_json(results)
-    else:
+    if not told_json(args, results):
         table = ({**row, "signer": _signer(row), "reason_and_next_step": row["hint"]} for row in results)
         _print_rows(results, table, "verdict", "valid")
-        if (args.all or not args.targets) and not release_list.is_listed():
+        for row in results:
+            if row.get("uncovered"):
+                _say(f"no signature covers these in {row['target']}: {printable(', '.join(row['uncovered'][:20]))}")
+        if everything and not _is_listed():
             _say("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
     if not results:
         _say("nothing to verify: there is no item. Name a file, a folder or an id.")
@@ -49,17 +59,21 @@ def run_verify(args: SimpleNamespace) -> int:
 def run_sign(args: SimpleNamespace) -> int:
     """Run `rye sign`; return its exit code."""
     require_person_or_key("sign items", args.key, key_option=True)
+    project = project_of(args.project)
+    folders, targets = _folders(args, lambda one: not signing.holds_items(one))
+    how = {"key": args.key, "signature": args.signature, "ignore": args.ignore, "links": args.allow_links}
+    rows: Iterator[dict[str, Any]] = (signing.sign(one, project, **how) for one in folders)
     try:
-        rows = api.sign_iter(
-            args.targets, project_path=project_of(args.project), key=args.key, everything=args.all, space=args.space
-        )
+        if targets or args.all or not folders:
+            from rye import api
+
+            more = api.sign_iter(targets, project_path=project, key=args.key, everything=args.all, space=args.space)
+            rows = chain(rows, more)
     except ItemError as err:
         # All targets are found before any is signed.
         raise ItemError(err.code, err.message, f"Nothing was signed. {err.hint}") from None
     results = list(_with_progress(rows, "signed"))
-    if args.json:
-        print_json(results)
-    else:
+    if not told_json(args, results):
         table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in results)
         _print_rows(results, table, "status", "signed")
         for warning in (one for row in results for one in row.get("warnings", ())):
@@ -67,6 +81,35 @@ def run_sign(args: SimpleNamespace) -> int:
     if not results:
         _say("nothing to sign: there is no item. Name a file, a folder or an id.")
     return EXIT_OK if results and all(row["status"] != "failed" for row in results) else EXIT_NO
+
+
+def _is_listed() -> bool:
+    from rye.items import release_list
+
+    return release_list.is_listed()
+
+
+def _hook() -> int:
+    """Answer a hook. What goes wrong denies: exit code 2 is a refusal to its client."""
+    from rye.folders import gate
+
+    try:
+        data = sys.stdin.buffer.read(_MOST_INPUT)
+        said = gate.answer(data, spaces.trust_store(spaces.spaces(project_of(None))))
+    except Exception as err:  # noqa: BLE001  # a gate that failed open would let everything pass
+        _say(printable(str(err)) or type(err).__name__)
+        return _DENIED
+    if said:
+        print(json.dumps(said))
+    return EXIT_OK
+
+
+def _folders(args: SimpleNamespace, whole: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """Return the targets that are taken as whole folders, and the others."""
+    folders = [one for one in args.targets if os.path.isdir(one) and whole(one)]
+    if args.signature is not None and (len(folders), len(args.targets)) != (1, 1):
+        raise UsageError("bad_option", "--signature is of one folder.", "Name that folder, and nothing else.")
+    return folders, [one for one in args.targets if one not in folders]
 
 
 def run_keys(args: SimpleNamespace) -> int:
@@ -78,8 +121,7 @@ def run_keys(args: SimpleNamespace) -> int:
     key = keys.generate(args.owner or "local") if args.action == "generate" else keys.show()
     if args.action == "export":
         key["exported"] = _export(key, project_of(args.project))
-    if args.json:
-        print_json(key)
+    if told_json(args, key):
         return EXIT_OK
     for name in ("fingerprint", "digest", "owner", "public_key", "document", "exported"):
         if name in key:
@@ -95,6 +137,9 @@ def run_keys(args: SimpleNamespace) -> int:
 
 def _export(key: Mapping[str, Any], project: str) -> str:
     """Put the document of the user's key into a project, and return where it lies."""
+    from rye.journal import own_files
+    from rye.journal.own_files import OwnFile
+
     if not key["trusted"]:
         raise RyeError("no_key_document", f"Your key has no document {key['document']}.", "Run `rye trust add KEY.toml`.")
     path = os.path.join(os.path.realpath(project), ".ai", "trusted_keys", f"{key['fingerprint']}.toml")

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_json, print_table, printable, project_of, require_person, size_text
+from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_table, printable, project_of, require_person, size_text, told_json
 from rye.config import stored_state, user_dirs
 from rye.config.stored_state import StoredState
 from rye.errors import UsageError
@@ -32,9 +32,7 @@ def run_state(args: SimpleNamespace) -> int:
     if args.action == "prune":
         return _prune(args.max_mb)
     rows = _rows()
-    if args.json:
-        print_json(rows)
-    else:
+    if not told_json(args, rows):
         _print(rows)
         print(f"{len(rows)} stored, {size_text(sum(row['bytes'] for row in rows))}.")
     return EXIT_OK

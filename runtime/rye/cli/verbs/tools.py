@@ -12,7 +12,7 @@ from typing import Any
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json, print_table, project_of
+from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json, print_table, project_of, told_json
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"
@@ -24,7 +24,7 @@ def run_prompt(args: SimpleNamespace) -> int:
 
     project = project_of(args.project)
     if args.name is None:
-        return _list_prompts(project, as_json=args.json)
+        return _list_prompts(args, project)
     # A short name means one of the directives for agents; an id always has a category.
     item_id = args.name if "/" in args.name else f"{_FOLDER}/{args.name}"
     inputs = {}
@@ -34,23 +34,21 @@ def run_prompt(args: SimpleNamespace) -> int:
         # Only this directive declares these inputs; others would refuse them as unknown.
         inputs = {"profile": profile, "edits": config_profile.effect_on_edits(profile)}
     response = api.execute(item_id, inputs, item_type="directive", project_path=project)
-    if args.json:
-        print_json(response)
-    elif response["status"] == "error":
+    if told_json(args, response):
+        return exit_code(response)
+    if response["status"] == "error":
         print(harmless(f"rye: {response['error']}"), file=sys.stderr)
     else:
         print(str(response["data"]["output"]).strip())
-    return EXIT_OK if response["status"] == "success" else exit_code(response)
+    return exit_code(response)
 
 
-def _list_prompts(project: str, *, as_json: bool) -> int:
+def _list_prompts(args: SimpleNamespace, project: str) -> int:
     from rye import api
 
     found = api.search("*", f"directive.{_FOLDER.replace('/', '.')}.*", project_path=project, limit=100)["results"]
     rows = [{"name": row["name"], "item_id": row["id"], "description": row["description"] or row["title"]} for row in found]
-    if as_json:
-        print_json(rows)
-    elif rows:
+    if not told_json(args, rows) and rows:
         print_table(rows, ("name", "description"), prose="description")
     return EXIT_OK if rows else EXIT_NO
 
@@ -68,9 +66,9 @@ def run_tools(args: SimpleNamespace) -> int:
     if not (categories or args.all or args.json):
         return _print_categories(project)
     rows = discovery.tools(categories, project_path=project)
-    if args.json:
-        print_json(rows)
-    elif rows:
+    if told_json(args, rows):
+        return EXIT_OK if rows else EXIT_NO
+    if rows:
         # What cannot run says why in the place of what it would do.
         shown = [{**row, "description": row.get("hint") or row.get("description")} for row in rows]
         marked = [{**row, "verdict": f"{row['verdict']}, cannot run"} if _cannot_run(row) else row for row in shown]

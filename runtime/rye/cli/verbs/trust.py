@@ -14,16 +14,18 @@ from rye.cli.shared import (
     at_terminal,
     confirm,
     harmless,
-    print_json,
     print_table,
     printable,
     project_of,
     require_person,
     require_person_or_key,
+    told_json,
 )
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters
+from rye.folders import signing
+from rye.fs import atomic
 from rye.items import proposed_keys, spaces
 from rye.process.autorun import command_check
 from rye.trust import decisions, keys, signature, verify
@@ -60,9 +62,7 @@ def _list(args: SimpleNamespace, project: str) -> int:
     rows += [
         {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": digest} for digest in sorted(nameless)
     ]
-    if args.json:
-        print_json(rows)
-    else:
+    if not told_json(args, rows):
         print_table(rows, ("fingerprint", "owner", "role", "state", "digest"))
     for problem in store.problems:
         print(f"rye: {printable(problem)}", file=sys.stderr)
@@ -74,9 +74,7 @@ def _show(args: SimpleNamespace, project: str) -> int:
     key = _named(args.key, store)
     row: dict[str, Any] = _row(key, store)
     row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
-    if args.json:
-        print_json(row)
-    else:
+    if not told_json(args, row):
         for name, value in row.items():
             print(f"{name}: {value}" if name == "pem" else f"{name}: {printable('' if value is None else value)}".rstrip())
     return EXIT_OK
@@ -99,6 +97,8 @@ def _add(args: SimpleNamespace, _project: str) -> int:
     require_person_or_key("add a key to the trust store")
     if args.key is None:
         raise UsageError("no_document", "No key document is named.", "Write `rye trust add KEY.toml`.")
+    if args.key.endswith(".pem"):
+        return _add_pem(args.key)
     key = verify.parse_key_document(keys.named_documents([args.key])[0], "user")
     # Before the question: a revoked key must not look as if a yes could bring it back.
     _refuse_revoked(key, decisions.load().revoked_keys)
@@ -108,6 +108,21 @@ def _add(args: SimpleNamespace, _project: str) -> int:
     path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
     _write_document(path, key)
     print(harmless(f"Added: {path}"))
+    return EXIT_OK
+
+
+def _add_pem(path: str) -> int:
+    """Put a bare public key among the user's: it counts for folders that are signed as a whole, and for no item."""
+    pem, digest = signing.public_key(path)
+    if digest in decisions.load().revoked_keys:
+        raise TrustError("revoked_key", f"You revoked the key {digest}.", "It stays refused whatever is added or approved.")
+    print(f"key {digest[:16]}, full digest {digest}", file=sys.stderr)
+    if at_terminal() and not confirm("Trust this key for folders that it signs?"):
+        return _refused()
+    added = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
+    added.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.write(added, pem, 0o644)
+    print(harmless(f"Added: {added}"))
     return EXIT_OK
 
 

@@ -18,7 +18,7 @@ import json
 import os
 import re
 import select
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -32,7 +32,7 @@ from rye.executor.chain import Chain, Started
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
 from rye.fs.digest import hexdigest
-from rye.plain_class import Record
+from rye.plain_class import Record, changed
 from rye.workspace import pictures
 
 if TYPE_CHECKING:
@@ -110,16 +110,21 @@ def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any
 
 def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
     """Make a call ready. Errors as `start` of the primitive that reaches the server."""
+    found = reached(chain, plan, root, here=here)
+    return changed(found, work=partial(_called, found.work, plan, parameters))
+
+
+def reached(chain: Chain, plan: Plan, root: str, *, here: bool) -> Started:
+    """Return what opens a session with the server, under what its call is confined to."""
     if plan.process is None:
         foresee(chain, plan, root, here=here)
         assert plan.request is not None
-        return Started(partial(_called, partial(HttpSession, plan.request), plan, parameters), None)
-    message, worker, note = program.waiting(chain, plan.process, {}, root)
-    report = worker.reported
-    return Started(partial(_called, partial(StdioSession, worker, message), plan, parameters), report, note)
+        return Started(partial(HttpSession, plan.request), None)
+    message, worker, warnings = program.waiting(chain, plan.process, {}, root)
+    return Started(partial(StdioSession, worker, message), worker.reported, warnings)
 
 
-def _called(connect: Any, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any]:
+def _called(connect: Callable[[], Session], plan: Plan, parameters: dict[str, Any]) -> dict[str, Any]:
     session = connect()
     try:
         greet(session)

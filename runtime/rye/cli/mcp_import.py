@@ -19,7 +19,7 @@ from rye.call.safe_text import plain
 from rye.config.settings import Settings
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.chain import Chain
-from rye.executor.primitives import http_request, mcp_call, program
+from rye.executor.primitives import mcp_call
 from rye.fs.digest import hexdigest
 from rye.items import sign_verify
 from rye.items.parse import Tool
@@ -172,13 +172,7 @@ def _tools_of_server(item_id: str, config: dict[str, Any], permissions: tuple[st
     chain = Chain(asker, (), (), "mcp", {"tool_name": "ask", "tool_digest": "", **config}, {})
     plan = mcp_call.plan(chain, None)
     with context.using(deadline=Deadline(_SECONDS), settings=Settings()):
-        session: mcp_call.Session
-        if plan.process is not None:
-            message, worker, _ = program.waiting(chain, plan.process, {}, root)
-            session = mcp_call.StdioSession(worker, message)
-        else:
-            http_request.foresee(chain, plan.request, root, here=False)  # type: ignore[arg-type]  # one of the two is there
-            session = mcp_call.HttpSession(plan.request)  # type: ignore[arg-type]
+        session = mcp_call.reached(chain, plan, root, here=False).work()
         try:
             mcp_call.greet(session)
             return mcp_call.tools(session)

@@ -1,0 +1,290 @@
+"""Skills: folders with a SKILL.md, added to where agents' hosts look, with what was added pinned in the user's space.
+
+A skill is as github.com/agentskills describes it; its program `skills-ref` says what is valid. What was added is kept in
+`${USER_SPACE:-~}/.ai/trust/skills.json`: `{"format": 1, "skills": {path: {name of a file: its SHA-256}}}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+from zipfile import BadZipFile, ZipFile
+
+from rye.call.safe_text import plain
+from rye.config import settings, user_dirs
+from rye.errors import ItemError, RyeError, TrustError
+from rye.folders import signing, tree
+from rye.fs import atomic
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
+from rye.trust.verify import TrustStore
+
+HOSTS: Final = {"agents": ".agents/skills", "claude-code": ".claude/skills"}
+"""Where hosts look, below a project and below the home: Claude Code, and those that share `.agents`."""
+GOOD: Final = {"signed": ("valid",), "pinned": ("valid", "pinned"), "none": ("valid", "pinned", "unsigned", "unknown_signer")}
+"""The verdicts that the user's setting `skills.require` lets pass."""
+
+_FIELDS: Final = {"name", "description", "license", "allowed-tools", "metadata", "compatibility"}
+_MOST_BYTES: Final = 64 << 20
+_MOST_ENTRIES: Final = 10_000
+_TOOL: Final = "rye/cli/skill"
+# Starts that take what they run from the network, in no version that was looked at. Bounded: a skill's author writes the text.
+_FETCHES: Final = (
+    r"\b(?:npx|bunx|pnpx|npm exec|(?:pnpm|yarn) dlx)\b(?!.{0,200}@\d+\.\d+\.\d+\b)",
+    r"\b(?:uvx|uv tool run|pipx run)\b(?!.{0,200}(?:==|@)\d)",
+    r"\bgit\+(?:https?|ssh|git):",
+    r"\b(?:curl|wget)\b[^\n;]{0,300}\|\s{0,9}(?:sudo\s{1,9})?(?:\S{0,99}/)?(?:ba|da|z)?sh\b",
+    r"\b(?:ba|da|z)?sh\b[^\n;]{0,99}(?:<\(|\$\(|`)\s{0,9}(?:curl|wget)\b",
+)
+
+
+def folders(project: str, host: str | None = None) -> Iterator[tuple[str, str, str]]:
+    """Yield (folder, host, `project` or `user`) of the skills that lie where hosts look."""
+    for scope, top in (("project", project), ("user", os.path.expanduser("~"))):
+        for name, place in HOSTS.items():
+            if host in (None, name):
+                for path in sorted(Path(top, place).glob("*/")):
+                    yield str(path), name, scope
+
+
+def header_of(text: str) -> dict[str, Any]:
+    """Return the header of a SKILL.md, whose values are texts.
+
+    Raises:
+        ValueError: it has none, or one that hosts read differently.
+    """
+    import yaml
+
+    parts = text.replace("\r\n", "\n").split("---", 2)
+    if len(parts) != 3 or parts[0]:
+        raise ValueError("it does not begin with a header between two lines of ---")
+    try:
+        # Each value is a text and stands there once: that is the YAML that hosts agree on.
+        for event in yaml.parse(parts[1]):
+            special = (getattr(event, one, None) for one in ("anchor", "tag", "flow_style"))
+            if isinstance(event, yaml.AliasEvent) or any(special):
+                raise ValueError("its header has an alias, a tag, or a list or mapping in brackets")
+        node = yaml.compose(parts[1], yaml.BaseLoader)
+        names = [one.value for one, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+        if len(set(map(str, names))) != len(names):
+            raise ValueError("its header names a field twice")
+        header = yaml.load(parts[1], yaml.BaseLoader)  # noqa: S506  # it makes nothing but texts
+    except (yaml.YAMLError, RecursionError) as err:
+        raise ValueError(str(err)) from None
+    if not isinstance(header, dict):
+        raise ValueError("its header is no mapping")  # noqa: TRY004  # a fault of the text, like the others
+    return header
+
+
+def faults(folder: str, *, moved: bool = False) -> list[str]:
+    """Return why a folder is no valid skill, in sentences; none for a valid one. What is `moved` gets its name for a folder."""
+    try:
+        with atomic.open_regular(os.path.join(folder, "SKILL.md")) as file:
+            header = header_of(file.read(1 << 20).decode())
+    except (OSError, ValueError) as err:
+        return [f"SKILL.md cannot be read: {plain(str(err), 200)}."]
+    found = [f"The field {plain(str(one), 60)} is none of a skill's." for one in sorted(set(header) - _FIELDS)]
+    name, about, needs = header.get("name"), header.get("description"), header.get("compatibility", "")
+    normal = unicodedata.normalize("NFKC", name.strip()) if isinstance(name, str) else ""
+    good = 0 < len(normal) <= 64 and normal == normal.lower() and all(one.isalnum() or one == "-" for one in normal)
+    if not good or "--" in normal or normal.strip("-") != normal:
+        found.append("Its name is not 1 to 64 small letters, digits and single hyphens between them.")
+    elif not moved and normal != unicodedata.normalize("NFKC", os.path.basename(os.path.realpath(folder))):
+        found.append(f"Its name is {normal}, its folder's {plain(os.path.basename(folder), 100)}.")
+    if not isinstance(about, str) or not about.strip() or len(about) > 1_024:
+        found.append("Its description is missing, or longer than 1,024 characters.")
+    if not isinstance(needs, str) or len(needs) > 500:
+        found.append("Its compatibility is no text, or longer than 500 characters.")
+    return found
+
+
+def fetches(folder: str) -> list[str]:
+    """Return what starts a program from the network at launch, as `file:line: text`: in scripts, hooks and MCP entries."""
+    found = []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > 1 << 20 or path.name == signing.SIGNATURE:
+            continue
+        text = path.read_text("utf-8", "replace")
+        # An entry of a client has program and arguments on lines of their own.
+        joined = re.sub(r'("\s*:|[\s"\[\]{},])+', " ", text) if path.suffix == ".json" else None
+        for number, line in [(1, joined)] if joined is not None else enumerate(text.splitlines(), 1):
+            for pattern in _FETCHES:
+                if match := re.search(pattern, line[:100_000]):
+                    shown = plain(line[match.start() :], 100)
+                    found.append(f"{path.relative_to(folder)}:{number}: {shown}")
+                    break
+    return found
+
+
+def verify(folder: str, store: TrustStore) -> dict[str, Any]:
+    """Return the row of `rye.folders.signing.verify`, with the verdicts `pinned` and `changed` for what was added unsigned.
+
+    Raises:
+        TrustError: `trust_store_unreadable`.
+    """
+    return verified(folder, store)[0]
+
+
+def verified(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the row of `verify`, and the digests of the files that it speaks of, by name; none where it speaks of none."""
+    row, files = signing.verified(folder, store)
+    pinned = _pins().get(os.path.realpath(folder))
+    if pinned is not None and row["verdict"] in ("unsigned", "unknown_signer"):
+        try:
+            found = dict(tree.read(folder).digests)
+        except (OSError, TrustError) as err:
+            return row | {"verdict": "changed", "hint": str(err)}, {}
+        if found == pinned:
+            return row | {"verdict": "pinned", "hint": None}, pinned
+        hint = f"{signing.differences(pinned, found)} Remove it, review it and add it again."
+        return row | {"verdict": "changed", "hint": hint.replace("that were signed", "that were added")}, {}
+    return row, files
+
+
+def allowed(row: dict[str, Any], project: str) -> bool:
+    """Tell whether the user's policy lets a skill with this row be used."""
+    return row["verdict"] in GOOD[str(settings.Settings().tightened("skills.require", project))]
+
+
+def add(source: str, project: str, store: TrustStore, *, host: str = "agents", user: bool = False) -> dict[str, Any]:
+    """Copy a skill to where a host looks, byte for byte, and pin it.
+
+    Args:
+        source: a folder, or a ZIP file with one skill at its top or in one folder.
+        project: the project that gets it, where `user` is not set.
+        store: whose signatures count.
+        host: one of `HOSTS`.
+        user: put it below the home, for all projects.
+
+    Returns:
+        The row of `verify` for what was added, with `path` and `fetches`.
+
+    Raises:
+        ItemError: `bad_skill`, with every fault; `skill_exists`. TrustError: `skill_refused`, with the verdict.
+    """
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="rye-skill-") as unpacked:
+        if os.path.isfile(source):
+            source = _unpacked(source, unpacked)
+        source = os.path.realpath(source)
+        if wrong := faults(source, moved=True):
+            raise ItemError("bad_skill", f"This is no valid skill. {' '.join(wrong)}", "Ask its author to correct it.")
+        row = signing.verify(source, store, pins_signer=False)
+        if row["verdict"] not in GOOD["none"] or (row["verdict"] != "valid" and not allowed({"verdict": "pinned"}, project)):
+            hint = row["hint"] or "The setting skills.require asks for a signature that you trust."
+            raise TrustError("skill_refused", f"The skill was not added: {row['verdict']}.", hint)
+        try:
+            files = {one: Path(source, one).read_bytes() for one in tree.read(source).digests}
+        except OSError as err:
+            raise ItemError("bad_skill", f"It cannot be read: {err.strerror}.", "Free the way, then try again.") from None
+        if sum(map(len, files.values())) > _MOST_BYTES:
+            raise ItemError("bad_skill", f"It has more than {_MOST_BYTES >> 20} MiB.", "Ask its author for a smaller one.")
+        top = os.path.expanduser("~") if user else os.path.realpath(project)
+        name = unicodedata.normalize("NFKC", header_of(files["SKILL.md"].decode())["name"].strip())
+        target = os.path.join(top, HOSTS[host], name)
+        if os.path.lexists(target):
+            hint = f"Run `rye skill remove {name}` first."
+            raise ItemError("skill_exists", f"{target} is there already.", hint)
+        modes = {one: 0o755 if os.stat(Path(source, one)).st_mode & stat.S_IXUSR else 0o644 for one in files}
+        written = [OwnFile(os.path.join(target, one), data, modes[one]) for one, data in files.items()]
+        own_files.write(written, _TOOL, [] if user else [project])
+    _pin(target, dict(tree.read(target).digests))
+    return verify(target, store) | {"path": target, "fetches": fetches(target)}
+
+
+def remove(name: str, project: str, *, host: str | None = None, user: bool | None = None) -> list[str]:
+    """Delete a skill's files where hosts look, recorded in the project like any change; return the folders.
+
+    Raises:
+        ItemError: `no_skill`.
+    """
+    removed = []
+    for path, _host, scope in folders(project, host):
+        if os.path.basename(path) == name and user in (None, scope == "user"):
+            inner = sorted(one for one in Path(path).rglob("*") if not one.is_dir() or one.is_symlink())
+            own_files.write([OwnFile(str(one), None) for one in inner], _TOOL, [] if scope == "user" else [project])
+            for folder, _, _ in os.walk(path, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+            _pin(path, None)
+            removed.append(path)
+    if not removed:
+        raise ItemError("no_skill", f"There is no skill {plain(name, 100)}.", "`rye skill list` names those that are.")
+    return removed
+
+
+def _unpacked(path: str, into: str) -> str:
+    """Unpack a ZIP file of one skill, and return its folder."""
+    try:
+        with ZipFile(path) as archive:
+            entries = archive.infolist()
+            kinds = {stat.S_IFMT(one.external_attr >> 16) for one in entries}
+            names = [one.filename for one in entries]
+            inside = all(
+                name and not name.startswith("/") and "\\" not in name and ".." not in name.split("/") for name in names
+            )
+            if not inside or len(set(names)) != len(names) or kinds - {0, stat.S_IFREG, stat.S_IFDIR}:
+                raise BadZipFile("it has links, a name twice, or names that lead out")
+            if len(entries) > _MOST_ENTRIES or sum(one.file_size for one in entries) > _MOST_BYTES:
+                raise BadZipFile(f"it has more than {_MOST_ENTRIES:,} entries, or {_MOST_BYTES >> 20} MiB")
+            tops = {name.split("/")[0] for name in names}
+            # Without a folder of its own it has the archive's name.
+            below = into if "SKILL.md" not in names else os.path.join(into, Path(path).stem)
+            for one in entries:
+                target = Path(below, one.filename)
+                (target if one.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
+                if not one.is_dir():
+                    with archive.open(one) as packed, target.open("xb") as file:
+                        _copy(packed, file, one.file_size)
+                    target.chmod(0o755 if one.external_attr >> 16 & stat.S_IXUSR else 0o644)
+    except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as err:
+        raise ItemError("bad_skill", f"{path} cannot be unpacked: {plain(str(err), 200)}.", "Fetch it again.") from None
+    if below == into and len(tops) != 1:
+        raise ItemError("bad_skill", f"{path} holds no SKILL.md at its top, and not one folder.", "Pack one skill.")
+    return below if below != into else os.path.join(into, *tops)
+
+
+def _copy(packed: IO[bytes], file: IO[bytes], size: int) -> None:
+    # As much as it says, whatever it unpacks to.
+    data = packed.read(size + 1)
+    if len(data) != size:
+        raise BadZipFile("an entry is larger than it says")
+    file.write(data)
+
+
+def _path() -> Path:
+    return Path(user_dirs.user_ai()) / "trust" / "skills.json"
+
+
+def _pins() -> dict[str, dict[str, str]]:
+    try:
+        record = json.loads(_path().read_bytes())
+        if record["format"] != 1:
+            raise ValueError(record["format"])
+        return {str(path): {str(name): str(one) for name, one in files.items()} for path, files in record["skills"].items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+        hint = "Restore it from a backup, or remove it and add the skills again."
+        raise TrustError("trust_store_unreadable", f"{_path()} cannot be read ({type(err).__name__}).", hint) from None
+
+
+def _pin(path: str, files: dict[str, str] | None) -> None:
+    """Keep what a skill's files are, or forget it."""
+    try:
+        with atomic.locked(_path().with_suffix(".lock")):
+            known = _pins()
+            known.pop(os.path.realpath(path), None)
+            if files is not None:
+                known[os.path.realpath(path)] = files
+            atomic.write(_path(), json.dumps({"format": 1, "skills": known}, indent=1).encode() + b"\n", 0o600)
+    except OSError as err:
+        raise RyeError("trust_store_unwritable", f"{_path()} cannot be written: {err.strerror}.", "Make it writable.") from None

@@ -1,0 +1,193 @@
+"""Signed folders and skills beside the programs of others: model-signing 1.1.1, skills-ref, and Claude Code behind the gate.
+
+`RYE_TEST_TIMES=10` makes 200 folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import venv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from rye.folders import oms, signing, skills
+from rye.trust.verify import TrustStore
+from support import client_programs
+from support.harness import times
+from support.scripted_api import scripted_api
+
+DRIVER = Path(__file__).parents[1] / "support/client_drivers/others_folders.py"
+NAMES = (
+    *("a b", "ü", "x:y", "q'", "n\nl", "\\back", "*star", "[br]", "..x", "...", "-dash", "日本", "a.b", "a", "A", "\u200bz"),
+    *(".hidden", ".gitignore", ".git", "name.sig", "{}", "%41", "~", "$x", "tab\t", ".github"),
+)
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Ask the driver, which runs in an environment of its own."""
+    folder = Path(os.environ.get("RYE_CLIENTS") or tmp_path_factory.mktemp("env")) / "model-signing"
+    python = folder / "bin/python"
+    if not (folder / "whole").exists():
+        venv.create(folder, with_pip=True)
+        words = [python, "-m", "pip", "install", "-q", "model-signing==1.1.1", "pyopenssl", "skills-ref"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"model-signing cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
+        (folder / "whole").write_text("")
+    with subprocess.Popen([python, DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
+
+        def ask(**request):
+            driver.stdin.write(json.dumps(request) + "\n")
+            driver.stdin.flush()
+            return json.loads(driver.stdout.readline())
+
+        yield ask
+        driver.stdin.close()
+
+
+def key_files(folder):
+    found = []
+    for number, curve in enumerate((ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)):
+        key = ec.generate_private_key(curve())
+        private, public = folder / f"{number}.key", folder / f"{number}.pem"
+        pem, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        private.write_bytes(key.private_bytes(pem, kind, serialization.NoEncryption()))
+        public.write_bytes(oms.pem_of(key.public_key()))
+        found.append((str(private), str(public)))
+    return found
+
+
+def fill(rng, top, count):
+    """Make files, folders and links of odd names below a folder."""
+    folders, files = [top], []
+    for _ in range(rng.randint(0, count // 5 + 1)):
+        path = os.path.join(rng.choice(folders), rng.choice(NAMES) + str(rng.randint(0, 9)) * rng.randint(0, 1))
+        if not os.path.lexists(path):
+            os.mkdir(path)
+            folders.append(path)
+    for number in range(count):
+        path = os.path.join(rng.choice(folders), rng.choice(NAMES) + str(number) * (rng.random() < 0.8))
+        if not os.path.lexists(path):
+            Path(path).write_bytes(rng.randbytes(rng.choice([0, 1, 1_000, 300_000]) if count < 500 else 10))
+            files.append(path)
+    if rng.random() < 0.3:
+        for number in range(rng.randint(1, 4)):
+            target = rng.choice([*files, *folders, "/etc/hostname", "nowhere"])
+            os.symlink(target, os.path.join(rng.choice(folders), f"link{number}"))
+    return [os.path.relpath(one, top) for one in (*files, *folders[1:])]
+
+
+@pytest.mark.frameworks
+def test_model_signing_and_rye_agree(theirs, tmp_path):
+    rng, keys, seen, wrong = random.Random(7), key_files(tmp_path), Counter(), []
+    for number in range(times(20)):
+        folder = tmp_path / f"f{number}"
+        folder.mkdir()
+        paths = fill(rng, str(folder), rng.choice([1, 2, 5, 20, 100]) if number % 20 else rng.choice([500, 2_000]))
+        private, public = rng.choice(keys)
+        signature = str(folder / "oms.sig" if rng.random() < 0.5 else tmp_path / f"{number}.sig")
+        ignore = rng.sample(paths, min(len(paths), rng.randint(0, 2)))
+        how = {"folder": str(folder), "signature": signature, "links": rng.random() < 0.6}
+        algorithm = rng.choice(["sha256", "sha256", "blake2"])
+        they_refuse = theirs(do="sign", key=private, ignore=ignore, algorithm=algorithm, **how)
+        if not they_refuse:
+            row = signing.verify(str(folder), TrustStore(), key=public, signature=signature)
+            no = theirs(do="verify", key=public, algorithm=algorithm, **how)
+            # The specification refuses a folder without files; they sign it.
+            empty = "it lists no files" in str(row["hint"])
+            seen["theirs", row["verdict"]] += not empty
+            wrong += [("theirs", number, row, no)] * (not empty and (row["verdict"] == "valid") == bool(no))
+            os.unlink(signature)
+        row = signing.sign(str(folder), "/", key=private, signature=signature, ignore=ignore, links=how["links"])
+        if row["status"] == "signed":
+            no = theirs(do="verify", key=public, algorithm="sha256", **how)
+            seen["ours", "valid" if not no else "refused"] += 1
+            wrong += [("ours", number, row, no)] * bool(no)
+            # The control: both see a change.
+            Path(folder, "one more").write_text("")
+            assert theirs(do="verify", key=public, algorithm="sha256", **how)
+            assert signing.verify(str(folder), TrustStore(), key=public, signature=signature)["verdict"] == "tampered"
+        elif not they_refuse:
+            wrong += [("not signed", number, row)] * ("holds no file" not in row["error"])
+        shutil.rmtree(folder)
+    print(dict(seen))
+    assert not wrong, wrong[:3]
+    assert seen["theirs", "valid"]
+    assert seen["ours", "valid"]
+
+
+HEADERS = (
+    *("name: pdf\ndescription: x", "name: pdf", "description: x", "name: pdf\ndescription: ''", "name: PDF\ndescription: x"),
+    *("name: -pdf\ndescription: x", "name: pd--f\ndescription: x", "name: p_df\ndescription: x", "name: other\ndescription: x"),
+    *("name: pdf\ndescription: x\nversion: 1", "name: pdf\ndescription: x\nlicense: MIT", "name: pdf\ndescription: [x]", "- a"),
+    *(
+        "name: pdf\ndescription: x\nmetadata:\n  a: b",
+        "name: pdf\ndescription: x\nallowed-tools: Bash Read",
+        "name: pdf: x",
+        "",
+    ),
+    *("name: pdf\ndescription: " + "x" * 1_024, "name: pdf\ndescription: " + "x" * 1_025, "name: pdf\ndescription: yes"),
+    *(
+        "name: pdf\ndescription: x\ncompatibility: " + "x" * 501,
+        "name: pdf\ndescription: >\n  long\n  text",
+        "name: 1\ndescription: x",
+    ),
+    *("name: &a pdf\ndescription: *a", "name: pdf\nname: pdf\ndescription: x", "name: !!str pdf\ndescription: x", "name: [a"),
+)
+
+
+@pytest.mark.frameworks
+def test_skills_ref_and_rye_agree(theirs, tmp_path):
+    folder = tmp_path / "pdf"
+    folder.mkdir()
+    texts = [f"---\n{one}\n---\n\nBody.\n" for one in HEADERS] + ["", "no header", "---\nname: pdf\n", " ---\nname: pdf\n---\n"]
+    wrong = []
+    for text in texts:
+        (folder / "SKILL.md").write_text(text)
+        they, we = theirs(do="validate", folder=str(folder)), skills.faults(str(folder))
+        wrong += [(text[:80], they, we)] * (bool(they) != bool(we))
+    assert not wrong, wrong
+
+
+@pytest.mark.clients
+@pytest.mark.parametrize("gated", [True, False], ids=["behind the gate", "control"])
+def test_claude_code_refuses_an_unsigned_and_a_changed_skill(tmp_path, gated):
+    place = Path(os.environ.get("RYE_CLIENTS") or tmp_path / "clients") / "claude-code"
+    if why := client_programs.install("claude-code", place):
+        pytest.skip(why)
+    project, home = tmp_path / "project", tmp_path / "home"
+    (project / ".git").mkdir(parents=True)
+    home.mkdir()
+    env = {**os.environ, "HOME": str(home), "NO_PROXY": "*", "DISABLE_AUTOUPDATER": "1"}
+    for name in ("good", "swapped", "brought"):
+        source = tmp_path / "source" / name if name != "brought" else project / ".claude/skills/brought"
+        source.mkdir(parents=True)
+        (source / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Skill {name}.\n---\n\nThe text of {name}.\n")
+        words = ["skill", "add", str(source), "--for", "claude-code"]
+        if name != "brought":
+            subprocess.run([sys.executable, "-m", "rye", *words], cwd=project, env=env, check=True, capture_output=True)
+    with (project / ".claude/skills/swapped/SKILL.md").open("a") as file:
+        file.write("More.\n")
+    if gated:
+        words = ["mcp", "install", "--client", "claude-code", "--gate", "--scope", "project"]
+        subprocess.run([sys.executable, "-m", "rye", *words], cwd=project, env=env, check=True, capture_output=True)
+    with scripted_api([("Skill", {"skill": name}) for name in ("brought", "swapped", "good")], "done") as api:
+        env |= {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "x"}
+        words = [str(place / "node_modules/.bin/claude"), "-p", "Use the skills.", "--allowedTools", "Skill"]
+        done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, timeout=180, check=False)
+        assert done.returncode == 0, done.stderr
+        sent = json.dumps([body for _, body in api.requests])
+    reached = {name: f"The text of {name}" in sent for name in ("brought", "swapped", "good")}
+    assert reached == {"brought": not gated, "swapped": not gated, "good": True}
+    if gated:
+        assert ["is refused by rye" in one for one in api.results] == [True, True, False]
