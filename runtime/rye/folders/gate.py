@@ -20,7 +20,7 @@ from rye.trust.verify import TrustStore
 MATCHER: Final = "Skill|Read"
 COMMAND: Final = "verify --hook claude-code"
 
-_DEEPEST: Final = 5
+_MOST_TEXT: Final = 1 << 20
 
 
 def answer(data: bytes, store: TrustStore) -> dict[str, Any]:
@@ -33,60 +33,100 @@ def answer(data: bytes, store: TrustStore) -> dict[str, Any]:
         asked = json.loads(data)
         event, project = asked["hook_event_name"], str(asked["cwd"])
         given = asked.get("tool_input") or {}
-        wanted = str(given.get("skill") or given.get("command") or "").split()[:1]
+        called = str(given.get("skill") or given.get("command") or "").strip().lstrip("/")
         file = str(given.get("file_path") or "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError("bad_hook_input", "This is no input of a hook.", "Let Claude Code call it.") from None
     if event == "SessionStart":
-        refused = [why for folder in _all(project) if (why := _refusal(folder, project, store))]
+        refused = [why for text in _texts(project, below=True) if (why := _refusal(text, project, store))]
         said = f"rye refuses these skills: {' '.join(refused)}"
         more = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": said}, "systemMessage": said}
         return more if refused else {}
     if event != "PreToolUse":
         return {}
     if asked.get("tool_name") == "Skill":
-        name = wanted[0].rpartition(":")[2].lstrip("/") if wanted else ""
-        chosen = [folder for folder in _all(project) if name in _names(folder)]
+        chosen = [one for one in _texts(project, below=True) if _is_called(one, called)]
     else:
-        real = os.path.realpath(os.path.join(project, file))
-        chosen = [folder for folder in _all(project) if file and real.startswith(os.path.realpath(folder) + os.sep)]
-    why = next((why for folder in chosen if (why := _refusal(folder, project, store))), None)
+        chosen = _around(os.path.join(project, file), project) if file else []
+    why = next((why for text in chosen if (why := _refusal(text, project, store))), None)
     if why is None:
         return {}
     decided = {"hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why}
     return {"hookSpecificOutput": decided}
 
 
-def _all(project: str) -> Iterator[str]:
-    """Yield the folders of skills that Claude Code takes: of the project, above and below it, the user's, and of plugins."""
+def _settings() -> Path:
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
+
+
+def _texts(project: str, *, below: bool) -> Iterator[Path]:
+    """Yield what Claude Code takes for skills: each SKILL.md, and each command (`commands/*.md`), which it treats as one.
+
+    They lie in the project, above it, in each folder of it (where `below`), in the user's settings and in plugins.
+    """
     here = Path(os.path.realpath(project))
-    settings = Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
-    inner = []
-    for folder, names, _ in os.walk(here):
-        inner += [Path(folder, ".claude")] * (".claude" in names)
-        deep = os.path.relpath(folder, here).count("/") >= _DEEPEST
-        names[:] = [] if deep else [one for one in names if one != "node_modules" and not one.startswith(".")]
-    for top in dict.fromkeys((*(one / ".claude" for one in (here, *here.parents)), *inner, settings)):
-        yield from map(str, sorted(top.glob("skills/*/")))
-    yield from (str(one.parent) for one in sorted(settings.glob("plugins/**/skills/*/SKILL.md")))
+    tops = [one / ".claude" for one in (here, *here.parents)]
+    for folder, names, _ in os.walk(here) if below else ():
+        tops += [Path(folder, ".claude")] * (".claude" in names)
+        names[:] = [one for one in names if one != ".git"]
+    settings = _settings()
+    found = {}
+    for top in (*tops, settings):
+        # `**` goes through no links, `*` does.
+        for pattern in ("skills/*/SKILL.md", "skills/**/SKILL.md", "commands/**/*.md"):
+            found.update(dict.fromkeys(sorted(top.glob(pattern))))
+    for pattern in ("plugins/**/skills/*/SKILL.md", "plugins/**/commands/**/*.md"):
+        found.update(dict.fromkeys(sorted(settings.glob(pattern))))
+    yield from found
 
 
-def _names(folder: str) -> set[str]:
-    """Return the names by which a skill may be called: its folder's, and the one in its header."""
+def _around(file: str, project: str) -> list[Path]:
+    """Return the SKILL.md of each skill that a file belongs to, by its path or by where its links lead."""
+    written, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))
+    own = (".claude", str(_settings()), os.path.realpath(_settings()))
+    near = [
+        one / "SKILL.md"
+        for path in (written, real)
+        for one in path.parents
+        if "skills" in one.parts and (own[0] in one.parts or str(one).startswith(own[1:])) and (one / "SKILL.md").is_file()
+    ]
+    linked = [one for one in _texts(project, below=False) if Path(os.path.realpath(one.parent)) in real.parents]
+    return list(dict.fromkeys((*near, *(one for one in linked if one.name == "SKILL.md"))))
+
+
+def _is_called(text: Path, called: str) -> bool:
+    """Tell whether a call may mean a skill: by the name of its folder or file, or by the one in its header."""
+    # A plugin's name may stand before it, and arguments after it.
+    forms = {one for form in (called, *called.split()[:1]) for one in (form, form.rpartition(":")[2])}
+    names = [text.parent.name if text.name == "SKILL.md" else text.stem]
+    head = ""
     try:
-        head = Path(folder, "SKILL.md").read_text("utf-8", "replace")[:4_096]
-    except OSError:
-        head = ""
-    written = {line.partition(":")[2].strip().strip("\"'") for line in head.splitlines() if line.startswith("name:")}
-    return {os.path.basename(folder.rstrip("/")), *written}
+        with text.open("rb") as file:
+            head = file.read(_MOST_TEXT).decode("utf-8", "replace")
+        names.append(str(skills.header_of(head).get("name", "")))
+    except (OSError, ValueError):
+        # Another reader may find a name here: each that it could write counts.
+        head = head.split("---", 2)[1] if head.count("---") > 1 else head
+        if "\\" in head or any(one.casefold() in head.casefold() for one in forms if one):
+            return True
+    known = {form.strip().casefold() for name in names for form in (name, name.rpartition(":")[2])}
+    return any(form.casefold() in known for form in forms)
 
 
-def _refusal(folder: str, project: str, store: TrustStore) -> str | None:
+def _refusal(text: Path, project: str, store: TrustStore) -> str | None:
+    """Return why the user's policy refuses a skill or command; None where it does not."""
+    is_skill = text.name == "SKILL.md"
     try:
-        row = skills.verify(folder, store)
+        row = skills.verify(str(text.parent), store) if is_skill else {"verdict": "unsigned", "hint": _OF_COMMANDS}
         if skills.allowed(row, project):
             return None
         why = f"{row['verdict']}. {row['hint'] or ''}"
     except RyeError as err:
         why = str(err)
-    return f"The skill {plain(os.path.basename(folder.rstrip('/')), 100)} is refused by rye: {plain(why, 500)}"
+    name = f"skill {text.parent.name}" if is_skill else f"command {text.stem}"
+    return f"The {plain(name, 100)} is refused by rye: {plain(why, 500)}"
+
+
+_OF_COMMANDS: Final = (
+    "A command can be neither signed nor pinned: make a skill of it, review it, and add that with `rye skill add`."
+)

@@ -135,6 +135,8 @@ def verify(folder: str, store: TrustStore) -> dict[str, Any]:
 def verified(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Return the row of `verify`, and the digests of the files that it speaks of, by name; none where it speaks of none."""
     row, files = signing.verified(folder, store)
+    if row["verdict"] == "valid" and "SKILL.md" not in files:
+        row |= {"verdict": "unsigned", "hint": "Its signature leaves SKILL.md out. Ask its author to sign it whole."}
     pinned = _pins().get(os.path.realpath(folder))
     if pinned is not None and row["verdict"] in ("unsigned", "unknown_signer"):
         try:
