@@ -193,8 +193,9 @@ def children(name):
 def test_where_a_guard_was_killed_before_the_command_another_one_serves(tmp_path, who):
     for _ in range(2):
         run("true", tmp_path)
+    # The one that waits for the next command is forked while this one's end is told.
+    until(lambda: len(children("reaper.serve")) >= 2)
     guards = children("reaper.serve")
-    assert len(guards) >= 2
     # Sorted by their age: the first one forks.
     killed = {"the one that forks": guards[:1], "the one that waits": guards[1:], "both": guards}[who]
     for pid in killed:
