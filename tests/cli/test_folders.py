@@ -189,6 +189,20 @@ def test_a_folder_with_items_is_still_its_items(project, tmp_path):
     assert [row["target"] for row in json.loads(done.stdout)] == ["notes/a.md"]
 
 
+def test_a_folder_of_anything_that_bears_no_signature_is_unsigned(project, tmp_path):
+    private, public = key_pair(tmp_path, "Ed25519")
+    for name in ("model", "empty"):
+        (project / name).mkdir()
+        (project / "model/weights.bin").write_bytes(b"1")
+        assert verdict(project / name)["verdict"] == "unsigned"
+    (project / "model/run.py").write_text("print()\n")
+    signed(project / "model", "--key", private)
+    assert verdict(project / "model", "--key", public)["verdict"] == "valid"
+    # Whoever takes the signature away does not get its files judged one by one.
+    (project / "model/oms.sig").unlink()
+    assert "signed by" in verdict(project / "model")["hint"]
+
+
 def test_it_can_be_checked_by_hand(skill, tmp_path):
     """The steps of docs/signing.md, with openssl and sha256sum alone."""
     private, public = key_pair(tmp_path, "P-256")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rye.call.safe_text import plain
 from rye.errors import RyeError, UsageError
-from rye.folders import skills
+from rye.folders import signing, skills
 from rye.trust.verify import TrustStore
 
 MATCHER: Final = "Skill|Read"
@@ -118,6 +118,8 @@ def _refusal(text: Path, project: str, store: TrustStore) -> str | None:
     is_skill = text.name == "SKILL.md"
     try:
         row = skills.verify(str(text.parent), store) if is_skill else {"verdict": "unsigned", "hint": _OF_COMMANDS}
+        if row["verdict"] == "unsigned":
+            row = _of_plugin(text, store) or row
         if skills.allowed(row, project):
             return None
         why = f"{row['verdict']}. {row['hint'] or ''}"
@@ -125,6 +127,15 @@ def _refusal(text: Path, project: str, store: TrustStore) -> str | None:
         why = str(err)
     name = f"skill {text.parent.name}" if is_skill else f"command {text.stem}"
     return f"The {plain(name, 100)} is refused by rye: {plain(why, 500)}"
+
+
+def _of_plugin(text: Path, store: TrustStore) -> dict[str, Any] | None:
+    """Return the row of the plugin that a text belongs to, if a signature of the whole plugin covers the text."""
+    plugin = next((one for one in text.parents if (one / ".claude-plugin/plugin.json").is_file()), None)
+    if plugin is None or signing.signature_of(str(plugin)) is None:
+        return None
+    row, files = signing.verified(str(plugin), store)
+    return row if row["verdict"] != "valid" or text.relative_to(plugin).as_posix() in files else None
 
 
 _OF_COMMANDS: Final = (

@@ -37,11 +37,19 @@ def signature_of(folder: str) -> str | None:
 
 
 def is_whole(folder: str) -> bool:
-    """Tell whether a folder is verified as one thing: it bears a signature, or is a skill or a plugin; else its items are."""
+    """Tell whether a folder is verified as one thing.
+
+    It bears a signature, or did when it was verified before; is a skill or a plugin; or has no file that could be an item.
+    """
+    from rye.items import targets
+
     marks = (SIGNATURE, "SKILL.md", os.path.join(".claude-plugin", "plugin.json"))
-    return any(os.path.isfile(os.path.join(folder, one)) for one in marks) or (
-        signature_of(folder) is not None and not holds_items(folder)
-    )
+    if any(os.path.isfile(os.path.join(folder, one)) for one in marks):
+        return True
+    if holds_items(folder):
+        return False
+    was_signed = signature_of(folder) is not None or PINNED + os.path.realpath(folder) in pins.load().pins
+    return was_signed or not targets.holds_any(folder)
 
 
 def holds_items(folder: str) -> bool:

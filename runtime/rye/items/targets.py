@@ -89,6 +89,11 @@ def all_targets(search_path: Sequence[Space]) -> list[Target]:
     ]
 
 
+def holds_any(folder: str) -> bool:
+    """Tell whether a folder has a file that could carry an item's signature."""
+    return any(True for _ in _below(os.path.abspath(folder)))
+
+
 def _named(text: str, search_path: Sequence[Space]) -> list[Target]:
     if not text:
         raise UsageError("empty_target", "A target is empty.", "Name an item id, a file, a folder or a glob, or give --all.")
