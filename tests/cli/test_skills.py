@@ -324,6 +324,11 @@ def test_the_gate_is_written_beside_other_hooks_and_taken_out_again(run, project
         hooks = json.loads(settings.read_text())["hooks"]
         assert [len(hooks["PreToolUse"]), len(hooks["SessionStart"])] == [2, 1]
     assert "gate of skills" in run("doctor")[1]
+    local = project / ".claude/settings.local.json"
+    for off in (False, True):
+        local.write_text(json.dumps({"disableAllHooks": off}))
+        assert ("disableAllHooks" in run("doctor")[1]) is off
+    local.unlink()
     assert run("mcp", "install", "--client", "codex", "--gate")[0] == 2
     assert run("mcp", "uninstall", "--client", "claude-code", "--scope", "project")[0] == 0
     assert json.loads(settings.read_text()) == before

@@ -221,6 +221,12 @@ def gates(path: str) -> list[str]:
     return [event for event, those in hooks.items() if _is_gate(those)] if isinstance(hooks, dict) else []
 
 
+def hooks_off(project: str) -> str | None:
+    """Return the settings that switch off all hooks of Claude Code, the gate with them: a clone may bring them."""
+    paths = [gate_path("user", project), *(os.path.join(project, ".claude", f"settings{one}.json") for one in ("", ".local"))]
+    return next((one for one in paths if settings_file.member(one, "json", ("disableAllHooks",)) is True), None)
+
+
 def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool = True) -> settings_file.Written:
     """Put the gate of skills (see `rye.folders.gate`) into Claude Code's settings, or take it out.
 

@@ -236,7 +236,9 @@ def _clients(project: str) -> Iterator[Finding]:
                 yield from _folder_trust(project)
     for path in (client_config.gate_path("project", project), client_config.gate_path("user", project)):
         if events := client_config.gates(path):
-            yield Finding("gate of skills", "ok", f"{path}: {', '.join(events)}")
+            off = client_config.hooks_off(project)
+            fix = f"Take disableAllHooks out of {off}: Claude Code asks no hook." if off else ""
+            yield Finding("gate of skills", "problem" if off else "ok", f"{path}: {', '.join(events)}", fix)
     if not configured:
         yield Finding("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
 
