@@ -337,6 +337,7 @@ def test_every_file_that_an_edit_touches_is_checked(warm):
         (warm / "c.py").unlink(missing_ok=True)
         for name, text in texts.items():
             (warm / name).write_text(text)
+            rye.execute("rye/file-system/read", {"file_path": name}, project_path=warm)
         # The server has seen them when it finds the error that one has.
         until(lambda: ask(warm, "wrong.py")["counts"]["error"] == 1)
         assert ask(warm, "a.py")["counts"]["error"] == 0
