@@ -303,6 +303,26 @@ def test_a_signature_that_leaves_the_skills_text_out_is_none(run, project, autho
     assert decided(hook(run, project, "PreToolUse", tool_name="Skill", tool_input={"skill": "half"})[1]) == "no word"
 
 
+@pytest.mark.slow
+def test_the_gate_denies_what_a_clone_makes_late(run, project):
+    """A client lets pass what its hook does not answer in time."""
+    for at in range(3):
+        folder = make(project / ".claude/skills", f"s{at}", text="{0}")
+        (folder / "SKILL.md").write_text("---\n" + "".join(f"k{n}: x\n" for n in range(90_000)) + "---\n")
+    started = time.monotonic()
+    assert decided(hook(run, project, "PreToolUse", tool_name="Skill", tool_input={"skill": "k9"})[1]) == "deny"
+    assert time.monotonic() - started < 20
+    os.mkfifo(project / "asked")
+    with subprocess.Popen(
+        [sys.executable, "-m", "rye", "verify", "--hook", "claude-code"],
+        stdin=os.open(project / "asked", os.O_RDWR),
+        env=environment(),
+        stderr=subprocess.PIPE,
+    ) as late:
+        assert late.wait(40) == 2
+        assert b"so it denies" in late.stderr.read()
+
+
 def test_a_project_can_only_tighten(run, project, tmp_path, user_space):
     run("skill", "add", str(make(tmp_path / "a", "good")))
     (project / ".ai/config").mkdir(parents=True)

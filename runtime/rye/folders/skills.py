@@ -34,6 +34,7 @@ GOOD: Final = {"signed": ("valid",), "pinned": ("valid", "pinned"), "none": ("va
 _FIELDS: Final = {"name", "description", "license", "allowed-tools", "metadata", "compatibility"}
 _MOST_BYTES: Final = 64 << 20
 _MOST_ENTRIES: Final = 10_000
+_MOST_HEADER: Final = 16 << 10
 _TOOL: Final = "rye/cli/skill"
 # Starts that take what they run from the network, in no version that was looked at. Bounded: a skill's author writes the text.
 _FETCHES: Final = (
@@ -65,6 +66,8 @@ def header_of(text: str) -> dict[str, Any]:
     parts = text.replace("\r\n", "\n").split("---", 2)
     if len(parts) != 3 or parts[0]:
         raise ValueError("it does not begin with a header between two lines of ---")
+    if len(parts[1]) > _MOST_HEADER:
+        raise ValueError(f"its header has more than {_MOST_HEADER:,} characters")
     try:
         # Each value is a text and stands there once: that is the YAML that hosts agree on.
         for event in yaml.parse(parts[1]):
@@ -226,6 +229,8 @@ def remove(name: str, project: str, *, host: str | None = None, user: bool | Non
 def _unpacked(path: str, into: str) -> str:
     """Unpack a ZIP file of one skill, and return its folder."""
     try:
+        if os.path.getsize(path) > _MOST_BYTES:
+            raise BadZipFile(f"it has more than {_MOST_BYTES >> 20} MiB")
         with ZipFile(path) as archive:
             entries = archive.infolist()
             kinds = {stat.S_IFMT(one.external_attr >> 16) for one in entries}

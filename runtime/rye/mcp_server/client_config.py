@@ -241,7 +241,7 @@ def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool
     for event, more in (("SessionStart", {}), ("PreToolUse", {"matcher": gate.MATCHER})):
         others = [one for one in hooks.pop(event, None) or [] if not _is_gate([one])]
         if wanted:
-            others.append({**more, "hooks": [{"type": "command", "command": command}]})
+            others.append({**more, "hooks": [{"type": "command", "command": command, "timeout": 60}]})
         hooks |= {event: others} if others else {}
     if not wanted and not gates(path):
         return settings_file.Written(path, changed=False, kept=None)

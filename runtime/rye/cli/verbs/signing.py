@@ -23,6 +23,7 @@ from rye.trust.verify import TrustStore
 _PROGRESS_FROM = 200
 _MOST_INPUT = 16 << 20
 _DENIED = 2
+_HOOK_SECONDS = 20
 
 
 def run_verify(args: SimpleNamespace) -> int:
@@ -91,14 +92,26 @@ def _is_listed() -> bool:
 
 def _hook() -> int:
     """Answer a hook. What goes wrong denies: exit code 2 is a refusal to its client."""
+    import signal
+
     from rye.folders import gate
 
+    def late(*_: object) -> None:
+        # No exception: what runs may catch it and go on.
+        os.write(2, b"The gate of skills found no answer in %d s, so it denies.\n" % _HOOK_SECONDS)
+        os._exit(_DENIED)
+
+    # A client lets pass what its hook does not answer in time, so a clone must not make the answer late.
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(_HOOK_SECONDS)
     try:
         data = sys.stdin.buffer.read(_MOST_INPUT)
         said = gate.answer(data, spaces.trust_store(spaces.spaces(project_of(None))))
     except Exception as err:  # noqa: BLE001  # a gate that failed open would let everything pass
         _say(printable(str(err)) or type(err).__name__)
         return _DENIED
+    finally:
+        signal.alarm(0)
     if said:
         print(json.dumps(said))
     return EXIT_OK
