@@ -15,6 +15,7 @@ from typing import Any, Final
 from rye.call.safe_text import plain
 from rye.errors import RyeError, UsageError
 from rye.folders import signing, skills
+from rye.fs import atomic
 from rye.trust.verify import TrustStore
 
 MATCHER: Final = "Skill|Read"
@@ -101,7 +102,7 @@ def _is_called(text: Path, called: str) -> bool:
     names = [text.parent.name if text.name == "SKILL.md" else text.stem]
     head = ""
     try:
-        with text.open("rb") as file:
+        with atomic.open_regular(str(text)) as file:
             head = file.read(_MOST_TEXT).decode("utf-8", "replace")
         names.append(str(skills.header_of(head).get("name", "")))
     except (OSError, ValueError):
