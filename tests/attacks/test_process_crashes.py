@@ -20,7 +20,9 @@ from typing import NamedTuple
 import pytest
 
 from attacks.test_record_crashes import everything_back, fresh, listed, look, undone, whole_undo
+from rye.config import user_dirs
 from rye.process import jobs
+from rye.workspace import running_commands
 from support import shell_calls, signed_tools
 from support.harness import Template, times
 from support.stepper import Stepper, fingerprint, works
@@ -154,12 +156,16 @@ def job_start(made: Template, folder: Path, project: Path) -> Victim:
     parameters = {"command": command, "background": True}
     pid = made.victim(job="execute", project=str(project), tool="rye/bash/bash", parameters=parameters, out=str(folder / "out"))
 
+    def is_running() -> bool:
+        folder = Path(user_dirs.state_dir(str(project)), running_commands.FOLDER)
+        return any(running_commands.is_alive(str(project), one.name) for one in folder.glob("*"))
+
     def ended() -> bool:
         killed = made.ended() == -signal.SIGKILL
         fd = os.open(project / "go", os.O_RDWR)
         os.write(fd, b"x\n")
-        # A supervisor may be on its way to the job that it starts, and have no record yet.
-        assert until(lambda: not supervisors())
+        # A supervisor may be on its way to the job that it starts, and have no record yet; a reaper may hold the command still.
+        assert until(lambda: not supervisors() and not is_running())
         os.close(fd)
         return killed
 

@@ -52,13 +52,13 @@ def listed(project: Path) -> list[dict]:
 
 
 def look(project: Path) -> None:
-    with Workspace(str(project)) as ws:
-        tree_changes.end(ws, tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "true"))
+    with Workspace(str(project)) as ws, running_commands.running(ws.fd) as token:
+        tree_changes.end(ws, tree_changes.begin(ws, token, "rye/bash/bash", "true"))
 
 
 def recorded(project: Path, change: Callable[[], object]) -> str:
-    with Workspace(str(project)) as ws:
-        recording = tree_changes.begin(ws, running_commands.begin(ws.fd), "rye/bash/bash", "a command")
+    with Workspace(str(project)) as ws, running_commands.running(ws.fd) as token:
+        recording = tree_changes.begin(ws, token, "rye/bash/bash", "a command")
         change()
         found = tree_changes.end(ws, recording)
     assert found.entry_id, found
