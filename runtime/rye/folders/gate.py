@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,8 +59,8 @@ def _settings() -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))
 
 
-def _texts(project: str, *, below: bool) -> Iterator[Path]:
-    """Yield what Claude Code takes for skills: each SKILL.md, and each command (`commands/*.md`), which it treats as one.
+def _texts(project: str, *, below: bool) -> list[Path]:
+    """Return what Claude Code takes for skills: each SKILL.md, and each command (`commands/*.md`), which it treats as one.
 
     They lie in the project, above it, in each folder of it (where `below`), in the user's settings and in plugins.
     """
@@ -71,25 +70,22 @@ def _texts(project: str, *, below: bool) -> Iterator[Path]:
         tops += [Path(folder, ".claude")] * (".claude" in names)
         names[:] = [one for one in names if one != ".git"]
     settings = _settings()
-    found = {}
-    for top in (*tops, settings):
-        # `**` goes through no links, `*` does.
-        for pattern in ("skills/*/SKILL.md", "skills/**/SKILL.md", "commands/**/*.md"):
-            found.update(dict.fromkeys(sorted(top.glob(pattern))))
-    for pattern in ("plugins/**/skills/*/SKILL.md", "plugins/**/commands/**/*.md"):
-        found.update(dict.fromkeys(sorted(settings.glob(pattern))))
-    yield from found
+    # `**` goes through no links, `*` does.
+    own = ("skills/*/SKILL.md", "skills/**/SKILL.md", "commands/**/*.md")
+    places = [(top, pattern) for top in dict.fromkeys((*tops, settings)) for pattern in own]
+    places += [(settings, pattern) for pattern in ("plugins/**/skills/*/SKILL.md", "plugins/**/commands/**/*.md")]
+    return list(dict.fromkeys(one for top, pattern in places for one in sorted(top.glob(pattern))))
 
 
 def _around(file: str, project: str) -> list[Path]:
     """Return the SKILL.md of each skill that a file belongs to, by its path or by where its links lead."""
     written, real = Path(os.path.abspath(file)), Path(os.path.realpath(file))
-    own = (".claude", str(_settings()), os.path.realpath(_settings()))
+    settings = (str(_settings()), os.path.realpath(_settings()))
     near = [
         one / "SKILL.md"
         for path in (written, real)
         for one in path.parents
-        if "skills" in one.parts and (own[0] in one.parts or str(one).startswith(own[1:])) and (one / "SKILL.md").is_file()
+        if "skills" in one.parts and (".claude" in one.parts or str(one).startswith(settings)) and (one / "SKILL.md").is_file()
     ]
     linked = [one for one in _texts(project, below=False) if Path(os.path.realpath(one.parent)) in real.parents]
     return list(dict.fromkeys((*near, *(one for one in linked if one.name == "SKILL.md"))))

@@ -31,7 +31,6 @@ SCHEME: Final = "skill://"
 
 _FILE: Final = "/SKILL.md"
 _TYPES: Final = ("knowledge", "directive")
-_VERIFIED: Final = ("valid", "pinned")
 _LONGEST_NAME: Final = 64
 _LONGEST_DESCRIPTION: Final = 1_024
 
@@ -63,7 +62,9 @@ def _folders(project: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
     for folder, _host, _scope in skill_folders.folders(project):
         row, files = skill_folders.verified(folder, store)
-        if row["verdict"] in _VERIFIED and skill_folders.allowed(row, project) and not skill_folders.faults(folder):
+        # However loose the policy is, nothing that does not verify is served.
+        good = row["verdict"] in skill_folders.GOOD["pinned"] and skill_folders.allowed(row, project)
+        if good and not skill_folders.faults(folder):
             found.setdefault(os.path.basename(folder.rstrip("/")), (folder, files))
     return found
 
