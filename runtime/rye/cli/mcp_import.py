@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from rye.config.settings import Settings
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.chain import Chain
 from rye.executor.primitives import mcp_call
-from rye.fs.digest import hexdigest
 from rye.items import sign_verify
 from rye.items.parse import Tool
 from rye.items.targets import Target
@@ -92,7 +92,7 @@ def _stem(own: str, stems: set[str]) -> str:
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", own)[:_STEM_MAX]
     stem = stem if stem[:1].isalnum() else f"tool{stem}"
     if stem.lower() in stems:
-        stem = f"{stem}-{hexdigest(own.encode())[:8]}"
+        stem = f"{stem}-{sha256(own.encode()).hexdigest()[:8]}"
     stems.add(stem.lower())
     return stem
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from rye.errors import UsageError
 from rye.fs import atomic, beneath
-from rye.fs.digest import sha256
 
 
 def user_space() -> str:
@@ -130,6 +129,9 @@ def _key_of(fd: int) -> str:
 
 
 def _identity_key(fd: int) -> str:
+    # Loaded here, since help and the version need no root.
+    from hashlib import sha256
+
     # An inode number is used again after a folder is deleted; the birth time tells the two apart.
     identity = (os.fstat(fd).st_ino, *beneath.birth_time(fd), os.fstatvfs(fd).f_fsid)
     return sha256("{}.{}.{}.{}".format(*identity).encode()).hexdigest()[:16]

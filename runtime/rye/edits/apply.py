@@ -19,7 +19,6 @@ from rye.call.results import MAX_LINE_CHARS, shorten_all
 from rye.edits import short_answer, syntax_check, view_state
 from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
-from rye.fs.digest import hexdigest
 from rye.journal import commit, journal
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import addresses, epochs, reconcile, store
@@ -175,7 +174,7 @@ def successor(document: Document, refined: list[Splice]) -> Document:
     """Return a document that is open for editing as refined splices make it."""
     text, exact = document.text, joined(refined)
     new = render(document.data or b"", text, exact)
-    index = reconcile.splice(document.index, _changes(document, refined), hexdigest(new))
+    index = reconcile.splice(document.index, _changes(document, refined), sha256(new).hexdigest())
     after = text.after([one[:3] for one in exact], new)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
@@ -319,7 +318,7 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
     code = changed(old, bom=mark)
     diff = [f"{document.path}: {old.label} -> {code.label}, byte order mark {'added' if mark else 'removed'}"]
     # The mark belongs to no line, so only the content hash changes.
-    index = reconcile.splice(document.index, [], hexdigest(new))
+    index = reconcile.splice(document.index, [], sha256(new).hexdigest())
     after = changed(document, text=parse(new, code), index=index, before=None, data=new, stored=None)
     if dry_run:
         ws.guard(document.file.parts)

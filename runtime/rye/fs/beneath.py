@@ -167,9 +167,10 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
     Raises:
         OSError: ELOOP or ENOTDIR where there is a link; ENOENT … as the kernel says.
     """
-    if kernel_resolves():
+    path = os.fsencode("/".join(parts) or ".")
+    if len(path) < PATH_MAX and kernel_resolves():
         try:
-            return _open_in_steps(root_fd, os.fsencode("/".join(parts) or "."), flags)
+            return _openat2(root_fd, path, flags)
         except OSError as err:
             if err.errno not in _UNABLE:
                 raise
@@ -180,23 +181,6 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
         return os.open(parts[-1] if parts else ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=trail.here)
     finally:
         trail.close()
-
-
-def _open_in_steps(root_fd: int, path: bytes, flags: int) -> int:
-    """Open a path without `..` as `_openat2`, in steps where it is longer than the kernel takes in one."""
-    here = root_fd
-    try:
-        while len(path) >= PATH_MAX:
-            step = path[: PATH_MAX - 1].rpartition(b"/")[0]
-            path = path[len(step) + 1 :]
-            there = _openat2(here, step, DIRECTORY)
-            if here != root_fd:
-                os.close(here)
-            here = there
-        return _openat2(here, path, flags)
-    finally:
-        if here != root_fd:
-            os.close(here)
 
 
 def _lexical(parts: Sequence[bytes]) -> Parts:

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import ItemError, TrustError
-from rye.fs.digest import sha256
 from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record

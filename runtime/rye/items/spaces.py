@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache, wraps
+from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
 
@@ -26,7 +27,6 @@ from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath
-from rye.fs.digest import hexdigest
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
@@ -86,7 +86,7 @@ class Candidate(Record):
 
     def __post_init__(self) -> None:
         """Hash the bytes, once a call: whoever needs to name them takes this."""
-        object.__setattr__(self, "digest", hexdigest(self.raw))
+        object.__setattr__(self, "digest", sha256(self.raw).hexdigest())
 
 
 class Look(NamedTuple):

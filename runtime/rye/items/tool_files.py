@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any, Final
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
-from rye.fs.digest import hexdigest
 from rye.items import signed_fields, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Space
@@ -78,7 +78,7 @@ def gathered(tool: Tool, content_of: Callable[[str], bytes | None]) -> dict[str,
     found: dict[str, bytes] = {}
     for path, digest in declared(tool).items():
         content = content_of(path)
-        actual = None if content is None else hexdigest(content)
+        actual = None if content is None else sha256(content).hexdigest()
         if content is None or actual != digest:
             raise TrustError(
                 "tampered",
@@ -116,7 +116,7 @@ def with_digests(raw: bytes, item_id: str, suffix: str, content_of: Callable[[st
         content = content_of(path)
         if content is None:
             raise ItemError("file_not_found", f"{item_id} names {path}, which is not there.", "Write it, or leave it out.")
-        found[path] = hexdigest(content)
+        found[path] = sha256(content).hexdigest()
     return raw if known[name] == found else signed_fields.with_field(raw, suffix, name, found)
 
 

@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rye.call.results import shorten_all
 from rye.errors import UsageError, WorkspaceError
 from rye.fs.beneath import Parts
-from rye.fs.digest import hexdigest
 from rye.line_ids import addresses, store
 from rye.line_ids import index as line_ids_index
 from rye.line_ids.index import Index, LineId
@@ -441,7 +441,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bo
             document.confirm()
         return document
     file, data = _stable(file)
-    content_hash = stored.index.content_hash if stored is not None and trusted and not read_whole else hexdigest(data)
+    content_hash = stored.index.content_hash if stored is not None and trusted and not read_whole else sha256(data).hexdigest()
     if stored is not None and stored.index.content_hash == content_hash:
         text = (
             Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])

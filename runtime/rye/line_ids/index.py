@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
-from rye.fs.digest import sha256
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.diff import indentation

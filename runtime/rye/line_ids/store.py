@@ -21,12 +21,12 @@ import time
 from array import array
 from collections.abc import Iterable
 from contextlib import suppress
+from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
 from rye.errors import WorkspaceError
 from rye.fs import names
-from rye.fs.digest import sha256_for
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
@@ -257,10 +257,10 @@ def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> t
 
 
 def _digest(*parts: bytes) -> str:
-    found = sha256_for(sum(map(len, parts)))()
+    found = sha256()
     for part in parts:
         found.update(part)
-    return str(found.hexdigest()[:32])
+    return found.hexdigest()[:32]
 
 
 def save(

@@ -14,6 +14,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -22,7 +23,6 @@ from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.folders import skills as skill_folders
 from rye.fs import atomic
-from rye.fs.digest import sha256
 from rye.items import directives, parse, spaces
 from rye.trust.verify import Verified
 

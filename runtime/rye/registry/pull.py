@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Any
 
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.executor import executor
-from rye.fs.digest import hexdigest
 from rye.items import lockfiles, parse, spaces, tool_files, versions
 from rye.items.install import Copy, install
 from rye.items.spaces import Space
@@ -265,7 +265,7 @@ def _install(pull: Pull, project: str, search_path: Sequence[Space], options: Pu
     def may_replace(path: str, old: bytes) -> bool:
         """An unchanged file of the same signer may go; what was edited here stays."""
         if path in others:
-            return options.overwrite or (path, hexdigest(old)) in known
+            return options.overwrite or (path, sha256(old).hexdigest()) in known
         new = current[path]
         try:
             before = trust_verify.verify(old, new.file.form, trusted)

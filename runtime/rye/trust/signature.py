@@ -19,10 +19,10 @@ import base64
 import contextlib
 import os
 import re
+from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from rye.errors import ItemError, RyeError, TrustError, UsageError
-from rye.fs.digest import sha256
 from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:

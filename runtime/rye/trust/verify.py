@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from hashlib import sha256
 from typing import Any, Final, Literal, NoReturn, final
 
 from rye.errors import TrustError, UsageError
-from rye.fs.digest import sha256
 from rye.plain_class import Record, changed, field
 from rye.trust.signature import Form, PublicKey, Signature, Signed, check, split
 

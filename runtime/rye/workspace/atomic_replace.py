@@ -13,11 +13,11 @@ import ctypes
 import errno
 import os
 import stat
+from hashlib import sha256
 
 from rye.call.context import deadline
 from rye.call.results import call_text
 from rye.errors import WorkspaceError
-from rye.fs.digest import hexdigest, sha256_of_much
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
 
@@ -40,7 +40,7 @@ def is_temporary(name: bytes) -> bool:
 
 def digest_of(data: bytes) -> str:
     """Return the SHA-256 of a file's bytes as 64 hex digits."""
-    return hexdigest(data)
+    return sha256(data).hexdigest()
 
 
 def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> bool:
@@ -350,7 +350,7 @@ def digest_at(dir_fd: int, name: bytes) -> str | None:
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
             return None
         # Through one small buffer: the content itself is not wanted, and fresh memory for it would cost more than the hash.
-        hashed, buffer = sha256_of_much(), bytearray(_BUFFER)
+        hashed, buffer = sha256(), bytearray(_BUFFER)
         while count := os.readv(fd, [buffer]):
             hashed.update(memoryview(buffer)[:count])
         return str(hashed.hexdigest())

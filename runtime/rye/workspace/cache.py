@@ -13,13 +13,13 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 
 from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
-from rye.fs.digest import sha256
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
 

@@ -32,128 +32,31 @@ from rye.fs import beneath, names
 ALSO_ABSENT: Final = (".vscode", ".mcp.json", ".claude", ".cursor")
 """Names that a command may not make either, where they do not exist."""
 
-NAMES: Final = (
-    *ALSO_ABSENT,
-    ".idea",
-    ".vs",
-    ".fleet",
-    ".zed",
-    ".windsurf",
-    ".roo",
-    ".kiro",
-    ".amazonq",
-    ".kilocode",
-    ".junie",
-    ".qwen",
-    ".aider.conf.yml",
-    ".gemini",
-    ".codex",
-    ".opencode",
-    "opencode.json",
-    "opencode.jsonc",
-    ".continue",
-    ".crush.json",
-    "crush.json",
-    ".factory",
-    ".openhands",
-    ".trae",
-    ".helix",
-    ".nvim.lua",
-    ".nvim",
-    ".vim",
-    ".dir-locals.el",
-    ".dir-locals-2.el",
-    ".envrc",
-    ".direnv",
-    ".gitmodules",
-    ".gitconfig",
-    ".lldbinit",
-    ".gdbinit",
-    ".pdbrc",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".vimrc",
-    ".exrc",
-    ".nvimrc",
-    ".lvimrc",
-    ".lazy.lua",
-    ".emacs",
-    ".ghci",
-    ".ocamlinit",
-    ".Rprofile",
-    ".Renviron",
-    ".RData",
-    ".octaverc",
-    ".irbrc",
-    ".pryrc",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".lazygit.yml",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
-    ".corepack.env",
-    ".cargo/config",
-    ".cargo/config.toml",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    ".tool-versions",
-    ".rvmrc",
-    ".autoenv",
-    ".autoenv.zsh",
-    ".bazelversion",
-    ".bazeliskrc",
-    "tools/bazel",
-    ".mvn/jvm.config",
-    ".mise",
-    "mise.toml",
-    ".mise.toml",
-    "mise.local.toml",
-    ".mise.local.toml",
-    ".config/mise",
-    ".config/mise.toml",
-    ".hg/hgrc",
-    ".hg/hgrc-not-shared",
-    ".hg/sharedpath",
-    ".jj/repo/config.toml",
-    ".sl/config",
-    "_darcs/prefs/defaults",
-    ".pijul/config",
-)
-"""Protected names, from the root: configuration of editors, MCP clients, shells, debuggers, version controls, package and
-version managers. They are those that are known: the list is not complete, and below the root the same names mean nothing."""
+_BY_KIND: Final = {
+    "editors": ".idea .vs .fleet .zed .helix .nvim.lua .nvim .vim .vimrc .exrc .nvimrc .lvimrc .lazy.lua .emacs .dir-locals.el "
+    ".dir-locals-2.el .devcontainer .devcontainer.json .lazygit.yml",
+    "assistants": ".windsurf .roo .kiro .amazonq .kilocode .junie .qwen .aider.conf.yml .gemini .codex .opencode opencode.json "
+    "opencode.jsonc .continue .crush.json crush.json .factory .openhands .trae",
+    "shells": ".envrc .direnv .bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin "
+    ".zlogout .kshrc .cshrc .tcshrc .login .inputrc .autoenv .autoenv.zsh",
+    "debuggers, interpreters": ".lldbinit .gdbinit .pdbrc .ghci .ocamlinit .Rprofile .Renviron .RData .octaverc .irbrc .pryrc",
+    "version controls": ".gitmodules .gitconfig .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .jj/repo/config.toml .sl/config "
+    "_darcs/prefs/defaults .pijul/config",
+    "package and version managers": ".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .corepack.env .cargo/config .cargo/config.toml "
+    "rust-toolchain rust-toolchain.toml .tool-versions .rvmrc .bazelversion .bazeliskrc tools/bazel .mvn/jvm.config .mise "
+    "mise.toml .mise.toml mise.local.toml .mise.local.toml .config/mise .config/mise.toml",
+    "hooks": ".pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml lefthook.toml lefthook.json "
+    ".lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml .overcommit.yml",
+}
+
+NAMES: Final = (*ALSO_ABSENT, *(name for kind, names in _BY_KIND.items() if kind != "hooks" for name in names.split()))
+"""Protected names, from the root: configuration of programs by their kind and of MCP clients. They are those that are
+known: the list is not complete, and below the root the same names mean nothing."""
 
 PATTERNS: Final = ("*.code-workspace", "*.sublime-project")
 """What names of files in the root end with, of which an editor does the same."""
 
-WITH_HOOKS: Final = (
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    "lefthook.toml",
-    "lefthook.json",
-    ".lefthook.yml",
-    ".lefthook.yaml",
-    ".lefthook.toml",
-    ".lefthook.json",
-    "lefthook-local.yml",
-    ".overcommit.yml",
-)
+WITH_HOOKS: Final = tuple(_BY_KIND["hooks"].split())
 """Lists of programs for hooks of git: protected where the user has installed hooks, which run them at the next commit."""
 
 _EVERY: Final = (*NAMES, *PATTERNS, *WITH_HOOKS)

@@ -8,6 +8,7 @@ Several users' spaces may share one project: a seal names its space, so that wha
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import re
@@ -16,7 +17,6 @@ from typing import Any
 
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.fs.digest import compare_digest, hmac_hexdigest
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
@@ -99,7 +99,9 @@ def own(fd: int, key: bytes, name: str, suffix: str, limit: int = 1 << 28) -> tu
 
 
 def _seal(key: bytes, label: str, body: bytes | memoryview) -> bytes:
-    return hmac_hexdigest(key, label.encode() + b"\0", body).encode()
+    found = hmac.new(key, label.encode() + b"\0", "sha256")
+    found.update(body)
+    return found.hexdigest().encode()
 
 
 def sealed(key: bytes, label: str, body: bytes) -> bytes:
@@ -120,7 +122,7 @@ def unsealed(key: bytes, label: str, raw: bytes) -> dict[str, Any]:
         ValueError, TypeError, RecursionError: it does not bear this project's seal, or is no JSON object.
     """
     # In constant time and over the raw bytes: nothing is parsed before the seal fits.
-    if not compare_digest(raw[:_SIZE], _FORM % (space(key).encode(), _seal(key, label, memoryview(raw)[_SIZE:]))):
+    if not hmac.compare_digest(raw[:_SIZE], _FORM % (space(key).encode(), _seal(key, label, memoryview(raw)[_SIZE:]))):
         raise ValueError(label)
     record = json.loads(raw)
     if not isinstance(record, dict):

@@ -22,12 +22,12 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any, BinaryIO, NamedTuple
 
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError
-from rye.fs.digest import hexdigest, sha256
 from rye.trust import decisions
 from rye.trust.decisions import Root
 
@@ -137,7 +137,7 @@ def identity(root: str, path: str) -> str:
         real = os.path.realpath(whole)
         with _opened(real) as file:
             info = os.fstat(file.fileno())
-            content = hexdigest(file.read())
+            content = sha256(file.read()).hexdigest()
     except OSError as err:
         raise ItemError(
             "interpreter_missing", f"{path} cannot be read: {err.strerror}.", "Name a program of the project."

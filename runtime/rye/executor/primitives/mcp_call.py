@@ -20,6 +20,7 @@ import re
 import select
 from collections.abc import Callable, Container, Iterator
 from functools import partial
+from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -31,7 +32,6 @@ from rye.executor import isolated
 from rye.executor.chain import Chain, Started
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
-from rye.fs.digest import hexdigest
 from rye.plain_class import Record, changed
 from rye.workspace import pictures
 
@@ -223,7 +223,7 @@ def _as_json(value: Any) -> str:
 def digest_of(tool: dict[str, Any]) -> str:
     """Return the SHA-256 of all that a server says of a tool to a model: name, title, description, schemas, annotations."""
     said = {name: value for name, value in tool.items() if name not in _UNTOLD}
-    return hexdigest(json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode())
+    return sha256(json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()).hexdigest()
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
