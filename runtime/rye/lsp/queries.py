@@ -23,8 +23,7 @@ from rye.line_ids.render import Row
 from rye.lsp import servers
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import Positions, path_of, uri_of
-from rye.lsp.session import ANSWER_SECONDS, Session, session
-from rye.lsp.watcher import MAX_FILES
+from rye.lsp.session import ANSWER_SECONDS, MAX_FILES, Session, session
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
 from rye.sandbox.policy import Confined, Policy
@@ -101,7 +100,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked():
             project = Project(ws, found, {})
-            found.refresh(ws.root, found.sources_of(ws.root).stamps(ws), lambda one: _text_at(project, one))
+            found.look(ws, lambda one: _text_at(project, one))
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
@@ -350,7 +349,7 @@ def answer(project: Project, lines: list[str], call: str, unit: str, **fields: A
     state = "started for this call" if project.session.cold else "warm"
     if project.session.cold:
         output.append(f"({project.session.server.name} was started for this call; the next one in this process is faster)")
-    if not project.session.sources_of(project.ws.root).complete:
+    if not project.session.sees_all:
         output.append(
             f"(only the first {MAX_FILES:,} source files are watched: changes elsewhere may be unknown to the server)"
         )

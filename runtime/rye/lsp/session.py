@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fnmatch
 import os
+import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rye.call.context import deadline
+from rye.fs import beneath
+from rye.line_ids import store
 from rye.lsp.connection import LanguageServerError, Wire
 from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import Server
-from rye.lsp.watcher import SourceFiles, Stamp
 from rye.plain_class import Record, field
 from rye.sandbox.policy import Confined
-from rye.workspace.workspace import Identity
+from rye.workspace.workspace import IGNORED_DIRECTORIES, Identity, Workspace
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0
@@ -30,6 +35,15 @@ _SETTLE_SECONDS = 1.5
 _AGAIN_SECONDS = 10.0
 _CLOSE_IDLE_SECONDS = 5.0
 _CREATED, _CHANGED, _DELETED = 1, 2, 3
+MAX_FILES = 50_000
+MAX_FOLDERS = 20_000
+# Of one folder.
+_MAX_ENTRIES = 200_000
+_IGNORED = re.compile("|".join(map(fnmatch.translate, IGNORED_DIRECTORIES)))
+# What programs put into folders that they can make again: https://bford.info/cachedir/
+_CACHE_MARK = "CACHEDIR.TAG"
+
+Stamp = tuple[int, ...]
 
 
 class Published(NamedTuple):
@@ -55,8 +69,8 @@ class Session(Record, frozen=False):
         report: what the sandbox holds.
         lock: locked during a question, so that documents and answers belong together.
         cold: no question was answered yet.
-        sources: the source files of each project, by its root.
         stamps: the file states that were reported to the server, by project.
+        sees_all: whether the last look saw all source files, and not only the first `MAX_FILES` in the first `MAX_FOLDERS`.
         stale: open documents whose published diagnostics may be out of date.
     """
 
@@ -70,8 +84,8 @@ class Session(Record, frozen=False):
     used: float = field(factory=time.monotonic)
     opened: dict[str, _Opened] = field(factory=dict)
     published: dict[str, Published] = field(factory=dict)
-    sources: dict[str, SourceFiles] = field(factory=dict)
     stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
+    sees_all: bool = True
     stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
@@ -115,11 +129,14 @@ class Session(Record, frozen=False):
         """Tell whether the server announced a capability."""
         return bool(self.capabilities.get(capability))
 
-    def sources_of(self, project: str) -> SourceFiles:
-        """Return a project's source files, whose changes are reported to the server."""
-        if project not in self.sources:
-            self.sources[project] = SourceFiles(self.server.languages, self.server.markers)
-        return self.sources[project]
+    def look(self, ws: Workspace, read: Callable[[str], str | None]) -> None:
+        """Report to the server what changed in a project since the last question; `read` as for `refresh`.
+
+        Raises:
+            DeadlineError: the call's time is up.
+        """
+        found, self.sees_all = source_stamps(ws, self.server)
+        self.refresh(ws.root, found, read)
 
     def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
         """Report to the server what changed on disk since the last question.
@@ -217,6 +234,62 @@ class Session(Record, frozen=False):
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
         """Ask the server something. Errors as `Wire.request`."""
         return self.wire.request(method, params, seconds)
+
+
+def source_stamps(ws: Workspace, server: Server) -> tuple[dict[str, Stamp], bool]:
+    """Return the state of a server's source files below a project's root, by absolute path, and whether these are all.
+
+    Breadth first, without linked and hidden folders. What `.gitignore` leaves out is looked at: generated sources are sources
+    to a language server.
+
+    Raises:
+        DeadlineError: the call's time is up.
+    """
+    limit, now, root = deadline(), time.time_ns(), os.fsencode(ws.root.rstrip("/"))
+    found: dict[str, Stamp] = {}
+    pending, folders = deque[beneath.Parts]([()]), 0
+    while pending and len(found) < MAX_FILES and folders < MAX_FOLDERS:
+        # A large project takes seconds, and the call may be over before the walk is.
+        limit.check()
+        parts, folders = pending.popleft(), folders + 1
+        try:
+            fd, physical = beneath.open_beneath(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            continue
+        try:
+            # A link on the way leads elsewhere; linked folders are not walked, since links may form circles.
+            files, names = _sources_in(fd, server, now) if physical == parts else ([], [])
+        except OSError:
+            continue
+        finally:
+            os.close(fd)
+        prefix = os.fsdecode(b"/".join((root, *parts, b"")))
+        found |= {prefix + name: stamp for name, stamp in files}
+        pending += [(*parts, os.fsencode(name)) for name in names]
+    return found, not pending
+
+
+def _sources_in(fd: int, server: Server, now: int) -> tuple[list[tuple[str, Stamp]], list[str]]:
+    """Return a folder's source files with their states, and the folders to be walked; nothing of one tagged as a cache."""
+    files: list[tuple[str, Stamp]] = []
+    folders: list[str] = []
+    with os.scandir(fd) as entries:
+        for entry in islice(entries, _MAX_ENTRIES):
+            name, is_folder = entry.name, entry.is_dir(follow_symlinks=False)
+            # By convention such a folder can be made again; its files are nobody's sources.
+            if name == _CACHE_MARK:
+                return [], []
+            is_source = name[0] != "." and os.path.splitext(name)[1].lower() in server.languages
+            if (is_source or name in server.markers) and not is_folder:
+                # A link may be turned to another file, or that file may change: both states count.
+                with contextlib.suppress(OSError):
+                    stamps = [store.stamp_of(entry.stat(follow_symlinks=follow)) for follow in (False, True)]
+                    # A state that is too young to be told from the next one is no other's.
+                    young = () if all(store.settled(stamp, now) for stamp in stamps) else (now,)
+                    files.append((name, (*stamps[0], *stamps[1], *young)))
+            elif is_folder and name[0] != "." and not _IGNORED.match(name):
+                folders.append(name)
+    return files, folders
 
 
 def well_formed(diagnostics: object) -> list[dict[str, Any]]:
