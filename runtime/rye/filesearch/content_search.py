@@ -94,8 +94,7 @@ class ContentSearch:
         self.tree, self.query, self.pattern = tree, query, pattern
         self.page = results.Page(output_budget() - _NOTICES)
         self.matches: list[dict[str, Any]] = []
-        self.line_ids = True
-        self._short = False
+        self._form = "lid"
         self._changed: list[str] = []
         self._without_ids: dict[str, str] = {}
         self._notes: dict[str, str] = {}
@@ -144,19 +143,19 @@ class ContentSearch:
         window = self.files[start : start + widened(self.query.limit, self.file_count - start)]
         return start, [(self.tree.shown(name), count) for name, count in window if not name or self.tree.exists(name)]
 
-    def show(self, context: int, render: Callable[[str, Hit, Seen, int], list[str]], *, line_ids: bool | str) -> int:
+    def show(self, context: int, render: Callable[[str, Hit, Seen, int], list[str]], form: str) -> int:
         """Find the matches of the window and print them to `page`; return how many matches are passed then.
 
         Args:
             context: lines to look up before and after each match.
             render: is given a path, a hit, what is to be shown of the file, and the hit's place among its hits; returns the
                 lines that print it.
-            line_ids: name the lines, "short" by short addresses. Without it no file is indexed.
+            form: how lines are named, as `addresses.FORMS`; with `none` no file is indexed.
 
         Raises:
             UsageError: `bad_offset`.
         """
-        self.line_ids, self._short = bool(line_ids), line_ids == "short"
+        self._form = form
         start = results.start_index(self.query.offset, self.total, "matches", self.tree.timed_out)
         reached = start
         window = _window(self.files, start, widened(self.query.limit, self.total - start))
@@ -227,10 +226,7 @@ class ContentSearch:
                     self._notes[path] = seen.note
             return len(seen.hits)
 
-        if self.line_ids:
-            matches.look(self.tree.ws, b"/".join(self.tree.path_of(name)), path, fd, short, context, take, short=self._short)
-        else:
-            matches.look_without_ids(self.tree.ws, path, fd, short, context, take)
+        matches.look(self.tree.ws, b"/".join(self.tree.path_of(name)), fd, short, context, self._form, take)
 
     def narrowing(self) -> tuple[str, str]:
         """Return in which folders the matches are, and what would narrow the search, in the words of a notice."""

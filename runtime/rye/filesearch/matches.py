@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
+from rye.fs import names
 from rye.line_ids import document, store
 from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids
 from rye.plain_class import Record
@@ -79,73 +79,85 @@ class _Memory(Record):
     index: store.Stamp
     total: int
     rows: dict[int, Row]
-    note: str
 
 
-_memories: OrderedDict[tuple[int, int, _Shown], _Memory] = OrderedDict()
+# By the root's identity, not its path, the file, and whether its lines were shown with short addresses: only those that were
+# shown may be named.
+_Key = tuple[int, int, bytes, bool]
+_memories: dict[_Key, _Memory] = {}
 
 
 def look(
-    ws: Workspace,
-    path: bytes,
-    shown: str,
-    fd: int,
-    hits: Sequence[Hit],
-    context: int,
-    take: Callable[[Seen], int],
-    *,
-    short: bool = False,
+    ws: Workspace, path: bytes, fd: int, hits: Sequence[Hit], context: int, form: str, take: Callable[[Seen], int]
 ) -> None:
     """Pass the rows around some hits of an open file to `take`, and record the rows that it took as shown.
 
     Args:
         ws: the workspace.
         path: physical project-relative path.
-        shown: the same as text.
         fd: the file that was searched.
         hits: in it, ascending.
         context: lines to show before and after each.
+        form: how lines are named, as `addresses.FORMS`; with `none` nothing is indexed or recorded.
         take: is given what can be shown; returns how many of `Seen.hits` it showed, from the first.
-        short: it shows short addresses.
     """
-    info = os.fstat(fd)
-    if info.st_size > MAX_FILE_BYTES:
-        take(hits_without_ids(hits, f"larger than {MAX_FILE_BYTES >> 20} MB"))
+    info, named = os.fstat(fd), form != "none"
+    if info.st_size > MAX_FILE_BYTES or (not named and not context and all(_is_utf8(hit.text) for hit in hits)):
+        take(hits_without_ids(hits, f"larger than {MAX_FILE_BYTES >> 20} MB" if named else ""))
         return
+    root = os.fstat(ws.fd)
+    key = root.st_dev, root.st_ino, path, form == "short"
     # A repeated search of an unchanged file needs neither its text nor its index.
-    remembered = _remembered(ws, (path, short), info, hits, context)
+    remembered = _remembered(ws, key, info, hits, context) if named else None
     if remembered is not None:
-        rows, note = remembered
-        take(Seen(rows, list(hits), note=note))
+        take(Seen(remembered, list(hits)))
         return
     try:
-        with document.view(ws, shown) as doc:
-            if short:
+        with (document.view if named else document.without_ids)(ws, names.show(path)) as doc:
+            if form == "short":
                 # As read shows a cell's line, and edit_lines takes it.
                 doc.show_as_cells()
-            _look(ws, doc, store.stamp_of(info), hits, context, take, short=short)
+            rows, note, printed = _shown(doc, hits, context, take, named=named)
+            if named and printed:
+                doc.shown(*printed, short=form == "short")
+                # A note is about some lines of the file: another search may show others.
+                if not note:
+                    _remember(
+                        ws,
+                        doc,
+                        key,
+                        store.stamp_of(info),
+                        {number + 1: rows[number + 1] for at in printed for number in range(*at)},
+                    )
     except WorkspaceError as err:
-        if err.code in _GONE:
-            take(Seen({}, [], changed=True))
+        gone = err.code in _GONE
+        take(Seen({}, [], changed=True) if gone else hits_without_ids(hits, err.message.rstrip(".") if named else ""))
+
+
+def _shown(
+    doc: document.Document, hits: Sequence[Hit], context: int, take: Callable[[Seen], int], *, named: bool
+) -> tuple[dict[int, Row], str, list[Span]]:
+    """Pass the rows around the hits that are still there to `take`; return them, their note, and which were taken."""
+    true = [hit for hit in hits if _is_unchanged(doc, hit)]
+    windows = spans(true, context, doc.text.count)
+    if named:
+        doc.name(windows)
+    rows = {row.number: row for start, stop in windows for row in doc.rows(start, stop, ids=named)}
+    note = doc.encoding_notice(windows)
+    count = take(Seen(rows, true, changed=len(true) < len(hits), note=note))
+    return rows, note, spans(true[:count], context, doc.text.count)
+
+
+def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
+    """Return the ranges [start, stop) of lines, from 0, that show the hits, joined where they meet."""
+    out: list[Span] = []
+    for hit in hits:
+        start, stop = max(0, hit.line - 1 - context), min(hit.last + context, count)
+        if out and start <= out[-1][1]:
+            out[-1] = (out[-1][0], max(stop, out[-1][1]))
         else:
-            take(hits_without_ids(hits, err.message.rstrip(".")))
-
-
-def look_without_ids(
-    ws: Workspace, shown: str, fd: int, hits: Sequence[Hit], context: int, take: Callable[[Seen], int]
-) -> None:
-    """Pass the rows around some hits to `take` without IDs: as they were found, or in the file's encoding with lines around."""
-    if (not context and all(_is_utf8(hit.text) for hit in hits)) or os.fstat(fd).st_size > MAX_FILE_BYTES:
-        take(hits_without_ids(hits))
-        return
-    try:
-        with document.without_ids(ws, shown) as doc:
-            true = [hit for hit in hits if _is_unchanged(doc, hit)]
-            ranges = [(start - 1, stop - 1) for start, stop in spans(true, context, doc.text.count)]
-            rows = {row.number: row for start, stop in ranges for row in doc.rows(start, stop, ids=False)}
-            take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(ranges)))
-    except WorkspaceError as err:
-        take(Seen({}, [], changed=True) if err.code in _GONE else hits_without_ids(hits))
+            out.append((start, stop))
+    return out
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -154,43 +166,6 @@ def _is_utf8(line: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _look(
-    ws: Workspace,
-    doc: document.Document,
-    searched: store.Stamp,
-    hits: Sequence[Hit],
-    context: int,
-    take: Callable[[Seen], int],
-    *,
-    short: bool,
-) -> None:
-    true = [hit for hit in hits if _is_unchanged(doc, hit)]
-    windows = spans(true, context, doc.text.count)
-    doc.name((start - 1, stop - 1) for start, stop in windows)
-    rows = {row.number: row for start, stop in windows for row in doc.rows(start - 1, stop - 1)}
-    note = doc.encoding_notice((start - 1, stop - 1) for start, stop in windows)
-    accepted = true[: take(Seen(rows, true, changed=len(true) < len(hits), note=note))]
-    printed = spans(accepted, context, doc.text.count)
-    if not printed:
-        return
-    doc.shown(*((start - 1, stop - 1) for start, stop in printed), short=short)
-    if store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked):
-        shown_rows = {number: rows[number] for start, stop in printed for number in range(start, stop)}
-        _remember(ws, doc, short, searched, shown_rows, note)
-
-
-def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
-    """Return the ranges [first, last + 1) of line numbers that show the hits, joined where they meet."""
-    out: list[Span] = []
-    for hit in hits:
-        start, stop = max(1, hit.line - context), min(hit.last + context, count) + 1
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
-    return out
 
 
 def _is_unchanged(doc: document.Document, hit: Hit) -> bool:
@@ -208,47 +183,23 @@ def _index_state(ws: Workspace, path: bytes) -> store.Stamp | None:
     return None
 
 
-# The file, and whether its lines were shown with short addresses: only those that were shown may be named.
-_Shown = tuple[bytes, bool]
-
-
-def _key(ws: Workspace, shown: _Shown) -> tuple[int, int, _Shown]:
-    root = os.fstat(ws.fd)
-    return root.st_dev, root.st_ino, shown
-
-
-def _remembered(
-    ws: Workspace, shown: _Shown, info: os.stat_result, hits: Sequence[Hit], context: int
-) -> tuple[dict[int, Row], str] | None:
-    # By the root's identity, not its path: another project may be moved to the same path.
-    key = _key(ws, shown)
+def _remembered(ws: Workspace, key: _Key, info: os.stat_result, hits: Sequence[Hit], context: int) -> dict[int, Row] | None:
     memory = _memories.get(key)
-    if memory is None or memory.file != store.stamp_of(info) or memory.index != _index_state(ws, shown[0]):
+    if memory is None or memory.file != store.stamp_of(info) or memory.index != _index_state(ws, key[2]):
         return None
-    numbers = [number for start, stop in spans(hits, context, memory.total) for number in range(start, stop)]
     with suppress(KeyError):
-        rows = {number: memory.rows[number] for number in numbers}
-        _memories.move_to_end(key)
-        # Other lines of the file had the note: these may all be plain ASCII, without an escaped byte.
-        odd = any(not row.text.isascii() or "\\x" in row.text for row in rows.values())
-        return rows, memory.note if odd else ""
+        return {at + 1: memory.rows[at + 1] for span in spans(hits, context, memory.total) for at in range(*span)}
     return None
 
 
-def _remember(
-    ws: Workspace, doc: document.Document, short: bool, searched: store.Stamp, rows: dict[int, Row], note: str
-) -> None:
-    index = _index_state(ws, doc.file.path)
+def _remember(ws: Workspace, doc: document.Document, key: _Key, searched: store.Stamp, rows: dict[int, Row]) -> None:
+    unchanged = store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked)
     # Very long rows would fill the memory that thousands of short ones need.
-    if index is None or any(len(row.text) > _ROW_CHARS for row in rows.values()):
-        return
-    key = _key(ws, (doc.file.path, short))
-    known = _memories.get(key)
-    if known is not None and known.file == searched and len(known.rows) + len(rows) <= _ROWS_REMEMBERED:
-        rows, note = known.rows | rows, known.note or note
-    if len(rows) <= _ROWS_REMEMBERED:
-        _memories[key] = _Memory(searched, index, doc.text.count, rows, note)
-        _memories.move_to_end(key)
-    while len(_memories) > _FILES_REMEMBERED:
-        # The least recently used one goes, because each use moves its entry to the end.
-        _memories.popitem(last=False)
+    small = len(rows) <= _ROWS_REMEMBERED and all(len(row.text) <= _ROW_CHARS for row in rows.values())
+    index = _index_state(ws, key[2]) if unchanged and small else None
+    if index is not None:
+        # The one that was stored first goes.
+        _memories.pop(key, None)
+        if len(_memories) >= _FILES_REMEMBERED:
+            del _memories[next(iter(_memories))]
+        _memories[key] = _Memory(searched, index, doc.text.count, rows)

@@ -35,32 +35,8 @@ class Query(Record):
     offset: int = 1
 
 
-class Found(Record):
-    """The files of the window as they are printed, and how many there are in all.
-
-    Attributes:
-        files: paths from the project's root.
-        total: how many files fit.
-        passed: how many files lie before the end of what is shown.
-        notices: what the answer must say beside the files.
-        timed_out: whether the search ended early.
-        fields: unreadable places, as fields.
-        where: in which folders the files are, for an answer that cannot show all.
-        advice: what would narrow the search, for the same.
-    """
-
-    files: list[str]
-    total: int
-    passed: int
-    notices: list[str]
-    timed_out: bool
-    fields: dict[str, Any]
-    where: str
-    advice: str
-
-
-def find(project_path: str, query: Query) -> Found:
-    """Return the files of the window.
+def find(project_path: str, query: Query, call: Callable[[int], str]) -> dict[str, Any]:
+    """Return the files of the window as a tool's result; `call` writes the call that continues at an offset.
 
     Raises:
         UsageError: `bad_glob`, `bad_offset`.
@@ -79,32 +55,23 @@ def find(project_path: str, query: Query) -> Found:
             if tree.exists(name) and not page.add([tree.shown(name)]):
                 break
         passed = start + len(page.lines) if page.full else min(start + limit, total)
-        notices = filesearch_tree.troubles(tree)
+        files, notices, fields = page.lines, filesearch_tree.troubles(tree), filesearch_tree.trouble_fields(tree)
         if not total and not tree.timed_out:
             notices.insert(0, _nothing(tree, view, query.pattern))
-        where, narrower = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
-        fields = filesearch_tree.trouble_fields(tree)
-        return Found(page.lines, total, passed, notices, tree.timed_out, fields, where, narrower)
-
-
-def answer(found: Found, call: Callable[[int], str]) -> dict[str, Any]:
-    """Return a tool's result; `call` writes the call that continues at an offset."""
-    notices, fields = list(found.notices), dict(found.fields)
-    more = found.passed < found.total
-    if more:
-        rest = found.total - found.passed
-        again, unit = call(found.passed + 1), f"files{found.where}"
-        notices.append(results.cut_notice(len(found.files), found.total, unit, again, rest, advice=found.advice))
-        fields["next_offset"] = found.passed + 1
-    return results.ok(
-        "\n".join([*found.files, *notices]),
-        files=found.files,
-        count=len(found.files),
-        total=found.total,
-        truncated=more or found.timed_out,
-        notices=notices,
-        **fields,
-    )
+        if passed < total:
+            where, narrower = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
+            rest, again = total - passed, call(passed + 1)
+            notices.append(results.cut_notice(len(files), total, f"files{where}", again, rest, advice=narrower))
+            fields["next_offset"] = passed + 1
+        return results.ok(
+            "\n".join([*files, *notices]),
+            files=files,
+            count=len(files),
+            total=total,
+            truncated=passed < total or tree.timed_out,
+            notices=notices,
+            **fields,
+        )
 
 
 @contextmanager
@@ -143,23 +110,18 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
 
 def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
-    end = globs.ending(pattern)
     fits = filesearch_tree.fits(pattern)
-    found: list[bytes] = []
+    found: list[str] = []
     for some in tree.files(view):
-        if end is not None:
-            found += [name for name in some if name.endswith(end.encode())]
-        else:
-            # Decoded together, which takes a fraction of the time.
-            texts = os.fsdecode(b"\0".join(some)).split("\0")
-            found += [name for name, text in zip(some, texts, strict=True) if fits(text)]
+        # Decoded together, which takes a fraction of the time.
+        found += filter(fits, os.fsdecode(b"\0".join(some)).split("\0"))
     exact = pattern.strip("/")
     # Who writes a whole name means that file, hidden or ignored as it may be.
     if not found and not set(exact) & set("*?[{\\") and _is_open(exact, view) and tree.exists(exact):
-        found = [os.fsencode(exact)]
+        found = [exact]
     folders.add_files(found)
-    found.sort(key=_newest(tree) if query.newest_first else None)
-    return [os.fsdecode(name) for name in found[: query.offset - 1 + widened(query.limit)]], len(found)
+    found.sort(key=_newest(tree) if query.newest_first else os.fsencode)
+    return found[: query.offset - 1 + widened(query.limit)], len(found)
 
 
 def _is_open(name: str, view: View) -> bool:
@@ -167,12 +129,12 @@ def _is_open(name: str, view: View) -> bool:
     return not any(f"{name}/".startswith(f"{folder}/") or f"/{folder}/" in name for folder in view.closed)
 
 
-def _newest(tree: Tree) -> Callable[[bytes], tuple[float, bytes]]:
-    def order(name: bytes) -> tuple[float, bytes]:
+def _newest(tree: Tree) -> Callable[[str], tuple[float, bytes]]:
+    def order(name: str) -> tuple[float, bytes]:
         try:
-            return -os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns, name
+            return -os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns, os.fsencode(name)
         except OSError:
-            return 0, name
+            return 0, os.fsencode(name)
 
     return order
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -27,11 +26,9 @@ class Folders:
         self._files[folder] += 1
         self.total += hits
 
-    def add_files(self, names: Sequence[bytes]) -> None:
+    def add_files(self, names: Sequence[str]) -> None:
         """Count files, each of which is a hit."""
-        found = Counter([name.rpartition(b"/")[0] for name in names])
-        for folder, count in found.items():
-            self._hits[os.fsdecode(folder)] += count
+        self._hits.update([name.rpartition("/")[0] for name in names])
         self.total += len(names)
 
     def spread(self, base: str) -> str:

@@ -51,7 +51,7 @@ def search(
         return [form.format(path=path, line=hit.line, text=mark + content_search.around(hit, row))]
 
     with content_search.opened(project_path, query) as found:
-        end = found.show(0, printed, line_ids=named if named == "short" else named == "lid")
+        end = found.show(0, printed, named)
         fields = {**filesearch_tree.trouble_fields(found.tree), "matches": found.matches, "count": len(found.matches)}
         notices = found.notices()
         if end < found.total:

@@ -192,7 +192,7 @@ return {"success": True, "read": read, "found": found, "name": Point(1).name}"""
 
 def test_searching_needs_the_permission_to_run(project):
     (project / "a.txt").write_text("one\n")
-    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.Query("*"))'
+    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.Query("*"), str)'
     put_tool(project, "my/tool", body, more=READ)
     response = call(project)
     if "no_programs" in response["isolation"]["holds"]:

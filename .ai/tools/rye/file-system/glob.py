@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:29Z:8a1b70e43484589155bb7e27bd29385ad2152301cf2c76eeb43b5367792f1bf0:JSGOFpOb5kKUSvA3-OEBUKMztSfgj9lVg8qoqAKTwoZYHtXmslimylsAFmnjRfG6jpIP2TGYzJtVuoNJkpRYAw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:02:54Z:80fca1608afd5f2040aab2bc0884edf9f0189e64ec84e60db7adfdbeab38f63e:oc9UAA66I2PpTTpFzuK3EH9yp_PgdCE596z4-wOcs6ELeRqmLh8lLA0HyYfEzzTcDlUSijW5liETEFUIsck5DA==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -83,7 +83,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         limit=params["limit"],
         offset=params["offset"],
     )
-    answer = name_search.answer(name_search.find(project_path, query), results.next_call("glob", params, CONFIG_SCHEMA))
+    answer = name_search.find(project_path, query, results.next_call("glob", params, CONFIG_SCHEMA))
     # The output has them; a model need not read them twice.
     del answer["notices"]
     return answer

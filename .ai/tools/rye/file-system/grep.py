@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:24:30Z:bb6af9daf51010b9a9c696cefdd66240d7d20c44057f93d6f35711cd4b5d9e9c:bA8qs17OeHD8F_kYsWQRTAthA3-ixd7niRlDRa0binloxSHEDWuBqxqrWsobGM4OJMHfBqg6oDHb38rdJWe1DA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:02:54Z:351e41d5e2bc005183d71150f05baf7c002fa164af15a7d189f06bd4f12f7537:lRH4eVuLtLaKkdAEmRFRs4h20vM9IWXIZW86UYrFDbL1aqJhoc8SVDgwKrW-Mrb7VgoEgImxmUyedP6u5f4pCw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -164,11 +164,7 @@ def _content(search: ContentSearch, params: dict[str, Any]) -> dict[str, Any]:
     if context is None:
         context = _AUTO_CONTEXT if search.total <= 3 and current().options.agent_defaults else 0
     form = "lid" if params["line_ids"] == "all" else params["line_ids"]
-    end = search.show(
-        context,
-        _Printer(search.page, context, form, one_file=search.tree.is_file),
-        line_ids=form if form == "short" else form != "none",
-    )
+    end = search.show(context, _Printer(search.page, context, form, one_file=search.tree.is_file), form)
     unit = f"matches in {search.file_count} file{'s' * (search.file_count != 1)}"
     return _answer(search, params, search.matches, end, search.total, unit)
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T02:44:25Z:4c1935fb072701d65544cd8f2a301a44a00da00c2b36b6cffdad36bc38f63f7c:080Jm-FM_lFZSK-BB82lQHmZ6Yt3ZSV4pmPEPMYJjngBTXmrlzLHJWB7gB3YYo-_Wkcsx5xttMDNWjU8dVUEAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:02:54Z:a796da4d9f6b03d7d596fab6cb2158376b37e1cbd3d54c2b988768fdc9406a52:0QiJgxW482HRrRDWH9Ej7_74VWvGT392T9hsi1vGHpBht8heWzbqANBZZu9jrDTnZ4Ob2dOggZezCxFTwmwMBw==:b63173adc9f5699f
 """Find files whose name contains a text (`route`), or fits a glob (`test_*.py`, `src/**/*.md`).
 
 Requires: pattern; with none of * ? [ { in it, it is a part of the name (`api/rout`: of the folder's and the file's). root is
@@ -57,7 +57,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         limit=params["limit"],
         offset=params["offset"],
     )
-    return name_search.answer(name_search.find(project_path, query), results.next_call("find_file", params, CONFIG_SCHEMA))
+    return name_search.find(project_path, query, results.next_call("find_file", params, CONFIG_SCHEMA))
 
 
 def _as_glob(pattern: str) -> str:
