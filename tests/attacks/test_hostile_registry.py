@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from rye.errors import RyeError
-from rye.registry import registry
+from rye.registry import pull as registry_pull
 from rye.registry.oci import http
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import INDEX_TYPE, KEY_TYPE, Pushed, digest_of
@@ -297,7 +297,7 @@ def pull(where, reference, project):
     """Pull; return the refusal's code and message, or None for a success."""
     kind = "bundle" if "/" not in reference else "tool"
     try:
-        row = registry.pull(RegistryTarget(str(project), where), kind, [reference], PullOptions())[0]
+        row = registry_pull.pull(RegistryTarget(str(project), where), kind, [reference], PullOptions())[0]
     except RyeError as err:
         return err.code, err.message
     if row["status"] == "installed":

@@ -83,7 +83,7 @@ def _ask(path: str) -> str:
 def _rows(project_path: str, file_path: str, *, may_miss: bool = False) -> Rows | RyeError | None:
     """Return a file's diagnostics, or why there are none; with `may_miss` None for a file that does not exist."""
     try:
-        with queries.known(project_path, file_path) as (project, path):
+        with queries.open_for_query(project_path, file_path, _SECONDS) as (project, path):
             return queries.diagnosed(project, path, _SECONDS)
     except RyeError as err:
         return None if may_miss and err.code == "file_not_found" else err

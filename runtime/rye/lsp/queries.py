@@ -85,8 +85,10 @@ def read_text(ws: Workspace, path: str) -> str | None:
 
 
 @contextmanager
-def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
+def open_for_query(project_path: str, file_path: str, seconds: float) -> Iterator[tuple[Project, str]]:
     """Open the session that knows a file, with every change reported to its server; yield the file's physical path.
+
+    `seconds` is how long it may wait for another caller's question.
 
     Raises:
         LanguageServerError: see `servers.server_for` and `session.session`; `not_text`.
@@ -98,7 +100,7 @@ def known(project_path: str, file_path: str) -> Iterator[tuple[Project, str]]:
         server = servers.server_for(ws.root, path)
         root = _root_of(ws, path, server.markers)
         found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
-        with found.locked():
+        with found.locked(seconds):
             project = Project(ws, found, {})
             found.look(ws, lambda one: _text_at(project, one))
             positions = project.positions(path)

@@ -97,15 +97,15 @@ class Session(Record, frozen=False):
         self.wire.notify("workspace/didChangeConfiguration", {"settings": {}})
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the session for one question; wait for another caller's question no longer than this call may take.
+    def locked(self, seconds: float) -> Iterator[None]:
+        """Lock the session for one question; wait so long for another caller's, and no longer than this call may take.
 
         Raises:
             LanguageServerError: `server_timeout`.
             DeadlineError: the call's own time is up.
         """
         limit = deadline()
-        if not self.lock.acquire(timeout=max(0.0, min(limit.remaining(), START_SECONDS + ANSWER_SECONDS))):
+        if not self.lock.acquire(timeout=max(0.0, min(limit.remaining(), seconds))):
             limit.check()
             message = f"{self.server.name} is busy with another question."
             raise LanguageServerError("server_timeout", message, "Try again: it may still be loading the project.")

@@ -13,10 +13,11 @@ from typing import Any
 from rye.call import context, results
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
-from rye.registry import browse, registry
+from rye.registry import browse
+from rye.registry import pull as registry_pull
+from rye.registry import push as registry_push
 from rye.registry.oci import reference as oci_reference
 from rye.registry.oci.store import RegistryTarget
-from rye.registry.pull import PullOptions
 
 _PERSON = ("push", "yank")
 
@@ -40,7 +41,7 @@ def answer(
     `reach` raises for an item, by type and id, that this caller may not reach.
 
     Raises:
-        RyeError: `needs_person`, `registry_not_allowed`, `out_of_reach`, and those of `rye.registry.registry`.
+        RyeError: `needs_person`, `registry_not_allowed`, `out_of_reach`, and those of `rye.registry.push`, `pull` and `browse`.
         UsageError: `bad_parameters`.
     """
     # Publishing cannot be taken back, so it needs the user's own configuration.
@@ -71,10 +72,10 @@ def answer(
         return _inspected(browse.inspect(target, item_type, reference, destination))
     warnings: list[str] = []
     if action == "push":
-        row = registry.push(target, item_type, [parsed.item_id])[0]
+        row = registry_push.push(target, item_type, [parsed.item_id])[0]
         text = f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']})."
     elif action == "pull":
-        row = registry.pull(target, item_type, [reference], PullOptions(destination))[0]
+        row = registry_pull.pull(target, item_type, [reference], registry_pull.PullOptions(destination))[0]
         if row["status"] == "refused":
             # The error carries these five itself; the rest are its details.
             fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
@@ -82,11 +83,11 @@ def answer(
         text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
         warnings = row["warnings"]
     elif action == "verify":
-        row = registry.verify(target, item_type, reference)
+        row = registry_pull.verify(target, item_type, reference)
         text = f"valid: {row['item_id']}:{row['version']}, signed by {row['signer']} ({row['owner']})."
         warnings = row["warnings"]
     else:
-        row = registry.yank(target, item_type, reference, reason)
+        row = registry_push.yank(target, item_type, reference, reason)
         text = f"Yanked {row['item_id']}:{row['version']}."
     return results.ok("\n".join([text, *(f"Warning: {one}" for one in warnings)]), **row)
 

@@ -236,7 +236,7 @@ def _key(repository: Repository, manifest: Manifest) -> TrustedKey | None:
         return None
 
 
-def verify(fetched: Fetched, search_path: Sequence[Space], destination: str = "project") -> list[Checked]:
+def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: str = "project") -> list[Checked]:
     """Return the files as verified, the bundle's manifest first.
 
     Raises:

@@ -15,7 +15,7 @@ from rye.errors import RegistryError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.items import parse, spaces
 from rye.items.versions import is_version, version_key
-from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify
+from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify_files
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
@@ -24,6 +24,7 @@ from rye.registry.oci.store import RegistryTarget, Store
 from rye.registry.pull import PullOptions, judge
 from rye.registry.push import yank_reason
 from rye.trust import pins
+from rye.trust import verify as trust_verify
 from rye.trust.signature import split
 
 _DIFF_LINES = 400
@@ -144,7 +145,7 @@ def inspect(target: RegistryTarget, item_type: str, text: str, destination: str 
     fetched = fetch(repository, reference)
     found = _claims(fetched)
     try:
-        checked = verify(fetched, search_path, destination)
+        checked = verify_files(fetched, search_path, destination)
     except RyeError as err:
         return {**found, "verdict": err.code, "error": err.message, "hint": err.hint}
     head = checked[0]
@@ -252,3 +253,27 @@ def _compared(head: Checked, search_path: Sequence[spaces.Space]) -> dict[str, A
         else "(the file installed here is not verified)"
     )
     return {"installed": {"version": version, "path": os.fspath(current.path), "space": current.space}, "diff": diff}
+
+
+def key(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
+    """Return the key document that came with an item: `{"document", "fingerprint", "digest", "owner"}`.
+
+    Raises:
+        RegistryError: `no_key_document`.
+    """
+    parsed = parse_reference(reference, item_type)
+    fetched = fetch(Repository(target.store(parsed), parsed.namespace), parsed)
+    found = signed_by(fetched)
+    if found is None:
+        raise RegistryError(
+            "no_key_document",
+            f"No key document that fits the signature came with {parsed}.",
+            "Ask its author for the document.",
+        )
+    return {
+        # Without its attestation: free text from a registry is neither printed nor stored.
+        "document": trust_verify.render_key_document(found.public, found.owner).decode(),
+        "fingerprint": found.public.fingerprint,
+        "digest": found.public.digest,
+        "owner": found.owner,
+    }

@@ -9,20 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import Any
 
 from rye.config import user_dirs
-from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
 from rye.executor import executor
-from rye.items import lockfiles, parse, spaces, tool_files, versions
+from rye.items import lockfiles, spaces, tool_files, versions
+from rye.items import parse as items_parse
 from rye.items.install import Copy, install
 from rye.items.spaces import Space
 from rye.items.versions import Coming, is_version, version_key
 from rye.plain_class import Record, field
-from rye.registry.artifacts import Checked, Fetched, Repository, fetch, verify
-from rye.registry.oci.reference import Reference
-from rye.registry.oci.store import Store
+from rye.registry.artifacts import Checked, Fetched, Repository, fetch, verify_files
+from rye.registry.oci.reference import Reference, parse, read_tag
+from rye.registry.oci.store import RegistryTarget, Store
 from rye.registry.push import yank_reason
 from rye.trust import pins
 from rye.trust import verify as trust_verify
@@ -73,19 +75,25 @@ class Pull(Record, frozen=False):
         }
 
 
-def pull_references(
-    references: Sequence[Reference], store_of: Callable[[Reference], Store], project: str, options: PullOptions
-) -> list[dict[str, Any]]:
-    """Pull items and bundles; return a row for each: `{"status": "installed" | "refused", …}`.
+def pull(target: RegistryTarget, item_type: str, texts: Sequence[str], options: PullOptions) -> list[dict[str, Any]]:
+    """Pull items and bundles; a reference may be a pattern below a namespace (`my/*`).
 
-    A refused one has `error`, `hint` and `code`, and nothing of it was written; the others are installed all the same.
+    Return a row for each: `{"status": "installed" | "refused", …}`. A refused one has `error`, `hint` and `code`, and nothing
+    of it was written; the others are installed all the same.
 
     Raises:
-        UsageError: `bad_space`.
+        UsageError: `bad_space`, `bad_reference`. RegistryError: `not_in_registry`, of a pattern.
     """
     if options.destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
-    search_path = spaces.spaces(project)
+    project, search_path = target.project, spaces.spaces(target.project)
+    stores: dict[str | None, Store] = {}
+
+    def store_of(reference: Reference) -> Store:
+        # One store for each registry, so that its connections and tokens serve all references.
+        return stores.setdefault(reference.registry, target.store(reference))
+
+    references = [one for text in texts for one in _references(text, item_type, store_of)]
     rows: list[dict[str, Any]] = []
     ready: list[tuple[int, Pull]] = []
     for number, outcome in enumerate(_gathered(references, store_of, search_path, options)):
@@ -100,6 +108,26 @@ def pull_references(
         except RyeError as err:
             rows[number] = _refused(references[number], err)
     return rows
+
+
+def _references(text: str, item_type: str, store_of: Callable[[Reference], Store]) -> list[Reference]:
+    if "*" not in text:
+        return [parse(text, item_type)]
+    # Parsed with a letter in place of each *, so that the rules for references hold for patterns too.
+    sample = parse(text.replace("*", "x"), item_type)
+    pattern = text.removeprefix(f"{sample.registry}").lstrip("/") if sample.registry else text
+    namespace = pattern.partition("/")[0]
+    if "*" in namespace or sample.version or sample.digest:
+        raise UsageError("bad_reference", f"Not a pattern of items: {text!r}.", "Write namespace/*, without version.")
+    store = store_of(sample)
+    tags = [one for tag in Repository(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type]
+    ids = {one.item_id for one in tags if not one.yanked}
+    found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
+    if not found:
+        raise RegistryError(
+            "not_in_registry", f"No {item_type} fits {text!r}.", f"`rye registry list {namespace}` shows what is."
+        )
+    return [Reference(item_type, item_id, registry=sample.registry) for item_id in found]
 
 
 def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
@@ -153,7 +181,7 @@ def verified_pull(
 ) -> Pull:
     """Fetch and verify, and warn of a version that the registry marks as yanked. Errors as `fetch` and `verify`."""
     fetched = fetch(repository, reference)
-    pull = Pull(fetched, verify(fetched, search_path, options.destination))
+    pull = Pull(fetched, verify_files(fetched, search_path, options.destination))
     head = pull.checked[0]
     reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:
@@ -162,6 +190,21 @@ def verified_pull(
             f"{head.file.item_id}:{head.version} was yanked, says the registry{reason_text}. Look for a newer version."
         )
     return pull
+
+
+def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any]:
+    """Fetch and verify without installing; return what `inspect` returns, without the diff.
+
+    Raises:
+        RyeError: whatever a pull would be refused for, except for the file at its destination.
+    """
+    parsed = parse(reference, item_type)
+    search_path = spaces.spaces(target.project)
+    repository = Repository(target.store(parsed), parsed.namespace)
+    pulled = verified_pull(repository, parsed, search_path)
+    for checked in pulled.checked:
+        judge(checked, pins.load(), search_path, PullOptions("none"))
+    return {"verdict": "valid", **pulled.row}
 
 
 def _admit(
@@ -322,7 +365,7 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
         with contextlib.suppress(TrustError, ItemError):
             before = trust_verify.verify(raw or b"", form_of("tool", suffix), trusted)
             if before.key.public == checked.verified.key.public:
-                declared = tool_files.declared(parse.read_tool(before, item_id, suffix))
+                declared = tool_files.declared(items_parse.read_tool(before, item_id, suffix))
                 found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in declared.items()}
     return found
 
@@ -341,3 +384,16 @@ def _lock_anew(checked: Checked, root: str, options: PullOptions) -> str | None:
         return None
     lockfiles.write(root, tool.id, tool.version, chain)
     return lockfiles.name_of(tool.id, tool.version)
+
+
+def unpin(namespace: str) -> str:
+    """Forget which key a namespace was pinned to; return its full digest.
+
+    Raises:
+        UsageError: `not_pinned`.
+    """
+    with pins.changing() as known:
+        pinned = known.pins.pop(namespace, None)
+    if pinned is None:
+        raise UsageError("not_pinned", f"The namespace {namespace!r} is not pinned.", "Nothing was changed.")
+    return pinned

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RegistryError, UsageError
 from rye.executor.admission import Admission
-from rye.items import bundles, parse, spaces, tool_files
+from rye.items import bundles, spaces, tool_files
+from rye.items import parse as items_parse
 from rye.items.spaces import Candidate, Space
 from rye.items.versions import is_version
 from rye.registry.artifacts import Repository, file_title
 from rye.registry.oci import manifest as oci_manifest
-from rye.registry.oci.manifest import (
-    CATEGORY,
-    DESCRIPTION,
-    ID,
-    KEY,
-    KEY_TYPE,
-    SIGNER,
-    SUFFIX,
-    TITLE,
-    TYPE,
-    VERSION,
-    YANKED,
-    Pushed,
-)
-from rye.registry.oci.reference import Reference, check_item, tag_of
-from rye.registry.oci.store import Store
+from rye.registry.oci.manifest import ID, TYPE, VERSION, YANKED, Pushed
+from rye.registry.oci.reference import check_item, parse, tag_of
+from rye.registry.oci.store import RegistryTarget, Store
 from rye.trust import verify
 from rye.trust.verify import Verified
 
@@ -39,30 +29,44 @@ _FILE = "application/octet-stream"
 _LOST = ("not_in_registry", "manifest_missing", "manifest_digest_mismatch")
 
 
-def push_items(items: Sequence[tuple[str, str]], store: Store, search_path: Sequence[Space]) -> list[dict[str, Any]]:
-    """Push items by (type, id), as the spaces serve them; return a row for each.
+def push(target: RegistryTarget, item_type: str, ids: Sequence[str], *, source: str | None = None) -> list[dict[str, Any]]:
+    """Push items, as the spaces serve them; an id may be a pattern (`my/*`). Return a row for each.
 
     Raises:
         TrustError: the verdict of one that is not verified here; nothing was pushed.
-        ItemError: `item_not_found`, `no_version`. RegistryError: `version_exists`,
-            `version_unreadable`, and those of the storage.
+        ItemError: `item_not_found`, `no_version`. RegistryError: `version_exists`, `version_unreadable`, and those of the
+            storage. UsageError: `no_items`.
     """
+    search_path = [space for space in spaces.spaces(target.project) if source in (None, space.name)]
     admission = Admission(search_path)
     uploads: list[tuple[str, dict[str, Any], Pushed]] = []
-    for item_type, item_id in items:
+    for item_id in (item_id for text in ids for item_id in _matching(item_type, text, search_path)):
         # First, since an id that no tag can express should fail before files are read.
         check_item(item_type, item_id)
         # Everything is verified before the first byte goes out: a push of many is refused as a whole.
         candidate = spaces.find(item_type, item_id, search_path)
         space = next(one for one in search_path if one.name == candidate.space)
         uploads.append(_item(candidate, admission.admit(candidate), space))
-    return _push(uploads, store)
+    return _push(uploads, target.store())
 
 
-def push_bundle(space: Space, bundle_id: str, store: Store, search_path: Sequence[Space]) -> list[dict[str, Any]]:
-    """Push a bundle from its folder: the signed manifest and every item that it lists. Errors as `push_items`."""
+def _matching(item_type: str, text: str, search_path: Sequence[Space]) -> list[str]:
+    if not any(char in text for char in "*?"):
+        return [text]
+    found = [item_id for item_id, _, _ in spaces.served_items(item_type, search_path, ()) if fnmatchcase(item_id, text)]
+    if not found:
+        raise UsageError("no_items", f"No {item_type} fits {text!r}.", "`rye tools` shows what there is.")
+    return found
+
+
+def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> list[dict[str, Any]]:
+    """Push a bundle from its `.ai` folder, None for the system bundle's: the signed manifest and every item that it lists.
+
+    Errors as `push`.
+    """
     check_item("bundle", bundle_id)
-    trusted = spaces.trust_store(search_path)
+    space = Space("system", spaces.system_folder()) if folder is None else Space(f"bundle:{bundle_id}", str(folder))
+    trusted = spaces.trust_store(spaces.spaces(target.project))
     manifest = bundles.read(spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml"), bundle_id, trusted)
     version = str(manifest.bundle.get("version", ""))
     files = {f"bundles/{bundle_id}/manifest.yaml": (_BUNDLE_MANIFEST, manifest.verified.raw)}
@@ -75,11 +79,11 @@ def push_bundle(space: Space, bundle_id: str, store: Store, search_path: Sequenc
             files |= _files_of(candidate, verified, space)
     facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
     described = str(manifest.bundle.get("description", ""))
-    return _push([_composed(facts, files, manifest.verified, described)], store)
+    return _push([_composed(facts, files, manifest.verified, described)], target.store())
 
 
 def _item(candidate: Candidate, verified: Verified, space: Space) -> tuple[str, dict[str, Any], Pushed]:
-    version = parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
+    version = items_parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
     name = candidate.item_id.rpartition("/")[2] + candidate.suffix
     facts = {"item_type": candidate.item_type, "item_id": candidate.item_id, "version": version, "suffix": candidate.suffix}
     files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw), **_files_of(candidate, verified, space)}
@@ -90,17 +94,17 @@ def _files_of(candidate: Candidate, verified: Verified, space: Space) -> dict[st
     """Return the other files of a tool, which its signature covers, by the title that they get."""
     if candidate.item_type != "tool":
         return {}
-    found = tool_files.read(parse.read_tool(verified, candidate.item_id, candidate.suffix), space)
+    found = tool_files.read(items_parse.read_tool(verified, candidate.item_id, candidate.suffix), space)
     return {file_title(candidate.item_id, path): (_FILE, content) for path, content in found.items()}
 
 
 def _description(candidate: Candidate, verified: Verified) -> str:
     if candidate.item_type == "tool":
-        return parse.read_tool(verified, candidate.item_id, candidate.suffix).description
+        return items_parse.read_tool(verified, candidate.item_id, candidate.suffix).description
     if candidate.item_type == "knowledge":
-        header = parse.read_knowledge(verified, candidate.item_id, candidate.suffix).header
+        header = items_parse.read_knowledge(verified, candidate.item_id, candidate.suffix).header
         return str(header.get("description", header.get("title", "")))
-    return str(parse.read_directive(verified, candidate.item_id).text.metadata["description"])
+    return str(items_parse.read_directive(verified, candidate.item_id).text.metadata["description"])
 
 
 def _composed(
@@ -120,15 +124,15 @@ def _composed(
     annotations = {
         ID: item_id,
         TYPE: facts["item_type"],
-        CATEGORY: item_id.rpartition("/")[0],
+        oci_manifest.CATEGORY: item_id.rpartition("/")[0],
         VERSION: version,
-        SUFFIX: facts["suffix"],
-        TITLE: item_id,
-        DESCRIPTION: plain(description, 500),
-        SIGNER: key.fingerprint,
-        KEY: key.digest,
+        oci_manifest.SUFFIX: facts["suffix"],
+        oci_manifest.TITLE: item_id,
+        oci_manifest.DESCRIPTION: plain(description, 500),
+        oci_manifest.SIGNER: key.fingerprint,
+        oci_manifest.KEY: key.digest,
     }
-    manifest, blobs = oci_manifest.compose({**files, f"{key.fingerprint}.toml": (KEY_TYPE, document)}, annotations)
+    manifest, blobs = oci_manifest.compose({**files, f"{key.fingerprint}.toml": (oci_manifest.KEY_TYPE, document)}, annotations)
     row = {
         "item_type": facts["item_type"],
         "item_id": item_id,
@@ -184,17 +188,18 @@ def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str
             )
 
 
-def yank(reference: Reference, store: Store, reason: str) -> dict[str, Any]:
+def yank(target: RegistryTarget, item_type: str, named: str, reason: str) -> dict[str, Any]:
     """Mark a version as taken back: whoever pulls it is warned. Nothing is deleted, so what is pinned can still be had.
 
     Raises:
         UsageError: `no_version`. RegistryError: `not_in_registry`, and those of the storage.
     """
+    reference = parse(named, item_type)
     if reference.version is None:
         raise UsageError("no_version", "Which version is to be yanked?", f"Write {reference.item_id}:X.Y.Z.")
-    repository = Repository(store, reference.namespace)
+    store = target.store(reference)
     tag = tag_of(reference.item_type, reference.item_id, reference.version)
-    current = oci_manifest.parse(store.manifest(repository.name, tag))
+    current = oci_manifest.parse(store.manifest(reference.namespace, tag))
     annotations = {
         ID: reference.item_id,
         TYPE: reference.item_type,
@@ -205,7 +210,7 @@ def yank(reference: Reference, store: Store, reason: str) -> dict[str, Any]:
     text = f"{reference.item_id}:{reference.version} ({current.digest}) was yanked. {annotations[YANKED]}\n".encode()
     manifest, blobs = oci_manifest.compose({"yanked.txt": ("text/plain", text)}, annotations)
     store.push(
-        repository.name,
+        reference.namespace,
         [Pushed(tag_of(reference.item_type, reference.item_id, reference.version, yanked=True), manifest, blobs)],
     )
     return {

@@ -9,32 +9,12 @@ from pathlib import Path
 
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.plain_class import Record
 from rye.web.client import Answer
 
 FRESH_SECONDS = 900
 MAX_BYTES = 64 * 1024 * 1024
 _MOST = 2_000
-_MAX_AGE_SECONDS = 7 * 24 * 3600
 _STORED_HEADERS = ("content-type", "content-length")
-
-
-class Stored(Record):
-    """A stored answer, and when it was fetched (seconds since 1970)."""
-
-    answer: Answer
-    at: float
-
-    @property
-    def age(self) -> float:
-        """Return the seconds since then; endless where that lies ahead, since the clock was wrong at one of the two times."""
-        seconds = time.time() - self.at
-        return seconds if seconds >= 0 else float("inf")
-
-    @property
-    def fresh(self) -> bool:
-        """Tell whether it can be used without asking the server."""
-        return self.age < FRESH_SECONDS
 
 
 def key(*parts: str) -> str:
@@ -42,8 +22,8 @@ def key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def load(root: str, name: str) -> Stored | None:
-    """Return a stored answer; None if there is none, or it is damaged."""
+def load(root: str, name: str) -> tuple[Answer, float] | None:
+    """Return a stored answer and its age in seconds; None if there is none, or it is damaged or no longer fresh."""
     try:
         with open(Path(user_dirs.state_dir(root)) / "web" / name, "rb") as file:
             facts = json.loads(file.readline())
@@ -52,7 +32,9 @@ def load(root: str, name: str) -> Stored | None:
         if hashlib.sha256(body).hexdigest() != facts["digest"]:
             return None
         answer = Answer(facts["url"], 200, "OK", dict(facts["headers"]), body, facts["cut"], tuple(facts["hops"]))
-        return Stored(answer, float(facts["at"]))
+        age = time.time() - float(facts["at"])
+        # Of an answer from the future the clock was wrong at one of the two times.
+        return (answer, age) if 0 <= age < FRESH_SECONDS else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -76,6 +58,6 @@ def store(root: str, name: str, answer: Answer) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         atomic.write(folder / name, json.dumps(facts).encode() + b"\n" + answer.body, 0o600, durably=False)
         # After the write, so that the new answer counts against the limits too.
-        atomic.prune(folder, _MOST, MAX_BYTES, _MAX_AGE_SECONDS)
+        atomic.prune(folder, _MOST, MAX_BYTES, FRESH_SECONDS)
     except OSError:
         return

@@ -176,20 +176,18 @@ def test_a_server_that_dies_at_its_start_leaves_nothing(begin):
     assert lsp_session._sessions == {}
 
 
-def test_who_waits_for_another_question_waits_no_longer_than_allowed(begin, monkeypatch):
+def test_who_waits_for_another_question_waits_no_longer_than_allowed(begin):
     session, _ = begin()
-    monkeypatch.setattr(lsp_session, "START_SECONDS", 0.1)
-    monkeypatch.setattr(lsp_session, "ANSWER_SECONDS", 0.1)
     codes = []
 
     def wait():
         try:
-            with session.locked():
+            with session.locked(0.2):
                 codes.append("held")
         except RyeError as err:
             codes.append(err.code)
 
-    with session.locked():
+    with session.locked(0.2):
         thread = threading.Thread(target=wait)
         thread.start()
         thread.join(10)

@@ -13,7 +13,9 @@ import pytest
 import rye
 from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
 from rye.items import lockfiles, sign_verify, spaces, targets
-from rye.registry import browse, registry
+from rye.registry import browse
+from rye.registry import pull as registry_pull
+from rye.registry import push as registry_push
 from rye.registry.oci.manifest import Pushed
 from rye.registry.oci.reference import tag_of
 from rye.registry.oci.store import RegistryTarget, open_store
@@ -70,7 +72,7 @@ def files(folder):
 def publish(at, item_id="my/text/report", version="1.0.0", key=MINE, project=None, **options):
     trust_key(key)
     put(project or at.project, f"tools/{item_id}.py", version_of(item_id, version, key, **options))
-    return registry.push(at, "tool", [item_id])[0]
+    return registry_push.push(at, "tool", [item_id])[0]
 
 
 def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other):
@@ -83,8 +85,8 @@ def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other)
         ),
     )
     at = RegistryTarget(str(project), where)
-    assert {row["status"] for row in registry.push(at, "tool", ["my/*"])} == {"pushed"}
-    assert registry.push(at, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
+    assert {row["status"] for row in registry_push.push(at, "tool", ["my/*"])} == {"pushed"}
+    assert registry_push.push(at, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
     sent = {item_id: (project / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids}
 
     there = other()
@@ -92,13 +94,13 @@ def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other)
     assert len(browse.rows(at, ["my"])) == 21
     found = browse.search(at, "T005", ["my"])
     assert [row["item_id"] for row in found["results"]] == ["my/many/t005"]
-    assert registry.verify(at, "tool", "my/many/t005")["verdict"] == "valid"
-    rows = registry.pull(at, "tool", ["my/*"], PullOptions())
+    assert registry_pull.verify(at, "tool", "my/many/t005")["verdict"] == "valid"
+    rows = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
     assert [row["status"] for row in rows] == ["installed"] * 20
     assert {item_id: (there / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids} == sent
     assert rye.execute("my/many/t005", {}, project_path=there)["data"]["output"] == "done"
-    assert registry.pull(at, "knowledge", ["my/notes/a"], PullOptions("user"))[0]["installed_to"] == "user"
-    again = registry.pull(at, "tool", ["my/many/t005"], PullOptions())[0]
+    assert registry_pull.pull(at, "knowledge", ["my/notes/a"], PullOptions("user"))[0]["installed_to"] == "user"
+    again = registry_pull.pull(at, "tool", ["my/many/t005"], PullOptions())[0]
     assert (again["status"], again["replaced"]) == ("installed", [])
 
 
@@ -119,21 +121,21 @@ def put_with_file(project, text, version="1.0.0", item_id="my/teller"):
 def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, where, other, user_space):
     at = RegistryTarget(str(project), where)
     put_with_file(project, b"hello\x00\xff world")
-    assert registry.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    assert registry_push.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
     put_with_file(project, b"hello new world", "1.1.0")
-    assert registry.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    assert registry_push.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
     there = other()
     at = RegistryTarget(str(there), where)
     words = there / ".ai/tools/my/_lib/words.txt"
-    (row,) = registry.pull(at, "tool", ["my/teller:1.0.0"], PullOptions())
+    (row,) = registry_pull.pull(at, "tool", ["my/teller:1.0.0"], PullOptions())
     assert (row["status"], len(row["paths"])) == ("installed", 2), row
     assert words.read_bytes() == b"hello\x00\xff world"
     # A newer version replaces what the older one brought, and nothing that was edited here.
     words.write_bytes(b"mine")
-    refused("edited_locally", registry.pull(at, "tool", ["my/teller"], PullOptions())[0])
+    refused("edited_locally", registry_pull.pull(at, "tool", ["my/teller"], PullOptions())[0])
     assert words.read_bytes() == b"mine"
     words.write_bytes(b"hello\x00\xff world")
-    assert registry.pull(at, "tool", ["my/teller"], PullOptions())[0]["status"] == "installed"
+    assert registry_pull.pull(at, "tool", ["my/teller"], PullOptions())[0]["status"] == "installed"
     assert rye.execute("my/teller", {}, project_path=there)["data"]["output"] == "hello new world"
     rye.execute("rye/file-system/undo", {}, project_path=there)
     assert words.read_bytes() == b"hello\x00\xff world"
@@ -143,7 +145,7 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
     where = str(tmp_path / "registry")
     at = RegistryTarget(str(project), where)
     put_with_file(project, b"hello")
-    registry.push(at, "tool", ["my/teller"])
+    registry_push.push(at, "tool", ["my/teller"])
     # Whoever keeps the registry answers other bytes, or none, with a manifest of their own.
     store = open_store(where)
     tag = tag_of("tool", "my/teller", "1.0.0")
@@ -162,7 +164,9 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
             layer["digest"] = f"sha256:{hashlib.sha256(change).hexdigest()}"
             blobs[layer["digest"]] = change
         store.push("my", [Pushed(tag, json.dumps(record).encode(), blobs)])
-        row = refused("tampered", registry.pull(RegistryTarget(str(there), where), "tool", ["my/teller"], PullOptions())[0])
+        row = refused(
+            "tampered", registry_pull.pull(RegistryTarget(str(there), where), "tool", ["my/teller"], PullOptions())[0]
+        )
         assert "_lib/words.txt" in row["error"]
         assert files(there) == []
 
@@ -177,14 +181,14 @@ def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, 
     put(project, "tools/my/zz.yaml", signed(runtime.encode(), suffix=".yaml"))
     put(project, "tools/my/told.zz", signed(text.encode(), suffix=".zz"))
     at = RegistryTarget(str(project), where)
-    assert {row["status"] for row in registry.push(at, "tool", ["my/*"])} == {"pushed"}
+    assert {row["status"] for row in registry_push.push(at, "tool", ["my/*"])} == {"pushed"}
     there = other()
     at = RegistryTarget(str(there), where)
     put(there, "tools/my/told.qq", b"# ---\n")
-    assert refused("edited_locally", registry.pull(at, "tool", ["my/told"], PullOptions())[0])
+    assert refused("edited_locally", registry_pull.pull(at, "tool", ["my/told"], PullOptions())[0])
     (there / ".ai/tools/my/told.qq").write_bytes(b"a,b\n")
     for item_id in ("my/told", "my/zz"):
-        assert registry.pull(at, "tool", [item_id], PullOptions())[0]["status"] == "installed"
+        assert registry_pull.pull(at, "tool", [item_id], PullOptions())[0]["status"] == "installed"
     assert rye.execute("my/told", {}, project_path=there)["data"]["output"] == "whole"
     assert rye.load("tool", "my/told", project_path=there, destination="user")["copied_to"] == "user"
     assert (tmp_path / "other-user/.ai/tools/my/told.zz").read_bytes() == (project / ".ai/tools/my/told.zz").read_bytes()
@@ -201,7 +205,7 @@ def test_a_tool_is_copied_with_its_files(project, user_space):
 def test_a_version_is_published_once(project, where):
     at = RegistryTarget(str(project), where)
     assert publish(at)["status"] == "pushed"
-    assert registry.push(at, "tool", ["my/text/report"])[0]["status"] == "unchanged"
+    assert registry_push.push(at, "tool", ["my/text/report"])[0]["status"] == "unchanged"
     with pytest.raises(RegistryError) as caught:
         publish(at, body='return {"success": True, "output": "other"}')
     assert caught.value.code == "version_exists"
@@ -213,14 +217,14 @@ def test_only_what_is_verified_is_pushed(project, where):
     put(project, "tools/my/a/bare.py", tool_text("my/a/bare"))
     for name, code in (("alien", "untrusted_key"), ("bare", "unsigned")):
         with pytest.raises(TrustError) as caught:
-            registry.push(at, "tool", [f"my/a/{name}"])
+            registry_push.push(at, "tool", [f"my/a/{name}"])
         assert caught.value.code == code
     put_tool(project, "alone")
     with pytest.raises(UsageError):
-        registry.push(at, "tool", ["alone"])
+        registry_push.push(at, "tool", ["alone"])
     put(project, "knowledge/my/n.md", signed(b"```yaml\nid: n\ncategory: my\n```\nText\n", item_type="knowledge", suffix=".md"))
     with pytest.raises(ItemError) as caught:
-        registry.push(at, "knowledge", ["my/n"])
+        registry_push.push(at, "knowledge", ["my/n"])
     assert caught.value.code == "no_version"
 
 
@@ -230,7 +234,7 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
     there = tmp_path / "there"
     there.mkdir()
     at = RegistryTarget(str(there), where)
-    row = refused("untrusted_key", registry.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    row = refused("untrusted_key", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0])
     assert MINE.public.fingerprint in row["error"]
     assert MINE.public.digest in row["error"]
     assert "tester" in row["error"]
@@ -242,10 +246,10 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
     shown = browse.inspect(at, "tool", "my/text/report")
     assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)
     document = tmp_path / "key.toml"
-    document.write_text(registry.key(at, "tool", "my/text/report")["document"])
+    document.write_text(browse.key(at, "tool", "my/text/report")["document"])
     put(tmp_path / "stranger", "config/rye.yaml", b"signing: {agents: allow}\n")
     assert run("trust", "add", str(document), cwd=there).returncode == 0
-    assert registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]["status"] == "installed"
+    assert registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]["status"] == "installed"
 
 
 def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
@@ -253,13 +257,13 @@ def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
     for version in ("1.0.0", "1.9.0", "1.10.0"):
         publish(at, version=version)
     at = RegistryTarget(str(other()), where)
-    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
     assert row["version"] == "1.10.0"
-    row = refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions())[0])
+    row = refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions())[0])
     assert row["floor"] == "1.10.0"
-    refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions("user"))[0])
+    refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions("user"))[0])
     assert browse.inspect(at, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
-    assert registry.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions(allow_downgrade=True))[0]["version"] == "1.9.0"
+    assert registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions(allow_downgrade=True))[0]["version"] == "1.9.0"
 
 
 def test_an_installed_or_locked_version_is_a_floor_too(project, where, other):
@@ -269,10 +273,12 @@ def test_an_installed_or_locked_version_is_a_floor_too(project, where, other):
     there = other()
     put(there, "tools/my/text/report.py", version_of("my/text/report", "1.5.0"))
     at = RegistryTarget(str(there), where)
-    assert "installed" in refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
+    assert (
+        "installed" in refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
+    )
     assert run("lock", "my/text/report", cwd=there).returncode == 0
-    assert "locked" in refused("downgrade", registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
-    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    assert "locked" in refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
+    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
     assert row["locked"] == ["lockfiles/my/text/report@2.0.0.lock.json"]
     assert rye.execute("my/text/report", {}, project_path=there)["status"] == "success"
     assert json.loads((there / ".ai" / lockfiles.name_of("my/text/report", "2.0.0")).read_text())["root"]["version"] == "2.0.0"
@@ -284,12 +290,12 @@ def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
     mine = put(there, "tools/my/text/report.py", version_of("my/text/report", "0.9.0") + b"# my own note\n")
     at = RegistryTarget(str(there), where)
     before = mine.read_bytes()
-    refused("edited_locally", registry.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    refused("edited_locally", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0])
     assert mine.read_bytes() == before
-    assert registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0]["status"] == "installed"
+    assert registry_pull.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0]["status"] == "installed"
     mine.unlink()
     put(there, "tools/my/text/report.sh", b"# ---\necho\n")
-    refused("edited_locally", registry.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0])
+    refused("edited_locally", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0])
 
 
 def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, other, tmp_path):
@@ -299,30 +305,30 @@ def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, ot
     there = other()
     trust_key(STRANGER)
     at = RegistryTarget(str(there), where)
-    assert registry.pull(at, "tool", ["my/a/one"], PullOptions())[0]["status"] == "installed"
+    assert registry_pull.pull(at, "tool", ["my/a/one"], PullOptions())[0]["status"] == "installed"
     assert pins.load().pins == {}
-    registry.pull(at, "tool", ["my/a/one"], PullOptions(pin=True))
-    row = refused("pinned_key_changed", registry.pull(at, "tool", ["my/a/two"], PullOptions(pin=True))[0])
+    registry_pull.pull(at, "tool", ["my/a/one"], PullOptions(pin=True))
+    row = refused("pinned_key_changed", registry_pull.pull(at, "tool", ["my/a/two"], PullOptions(pin=True))[0])
     assert (row["pinned"], row["key_digest"]) == (MINE.public.digest, STRANGER.public.digest)
-    assert registry.unpin("my") == MINE.public.digest
-    assert registry.pull(at, "tool", ["my/a/two"], PullOptions())[0]["status"] == "installed"
+    assert registry_pull.unpin("my") == MINE.public.digest
+    assert registry_pull.pull(at, "tool", ["my/a/two"], PullOptions())[0]["status"] == "installed"
     with pytest.raises(UsageError):
-        registry.unpin("my")
+        registry_pull.unpin("my")
 
 
 def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
     at = RegistryTarget(str(project), where)
     first = publish(at, version="1.0.0")
     publish(at, version="1.1.0")
-    registry.yank(at, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
+    registry_push.yank(at, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
     at = RegistryTarget(str(other()), where)
-    row = registry.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
     assert (row["version"], row["warnings"]) == ("1.0.0", [])
-    row = registry.pull(at, "tool", ["my/text/report:1.1.0"], PullOptions())[0]
+    row = registry_pull.pull(at, "tool", ["my/text/report:1.1.0"], PullOptions())[0]
     assert "was yanked" in row["warnings"][0]
     assert "loses[U+001B][31m data" in row["warnings"][0]
     assert [one["yanked"] for one in browse.rows(at, ["my"])] == [False, True]
-    row = registry.pull(at, "tool", [f"my/text/report@{first['digest']}"], PullOptions(allow_downgrade=True))[0]
+    row = registry_pull.pull(at, "tool", [f"my/text/report@{first['digest']}"], PullOptions(allow_downgrade=True))[0]
     assert row["version"] == "1.0.0"
 
 
@@ -334,7 +340,7 @@ def test_inspect_shows_what_a_pull_would_bring(project, where, other):
     )
     there = other()
     at = RegistryTarget(str(there), where)
-    registry.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())
+    registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())
     shown = browse.inspect(at, "tool", "my/text/report")
     assert shown["permissions"] == ["read", "write"]
     assert (shown["requires_rye"], shown["requires"]) == (">=0.1", ["tabulate>=0.9"])
@@ -346,9 +352,9 @@ def test_inspect_shows_what_a_pull_would_bring(project, where, other):
 
 def test_a_reserved_id_is_installed_only_where_the_user_lets_it(project, where, other):
     at = RegistryTarget(str(project), where)
-    registry.push(at, "tool", ["rye/file-system/ls"])
+    registry_push.push(at, "tool", ["rye/file-system/ls"])
     at = RegistryTarget(str(other()), where)
-    refused("reserved_id", registry.pull(at, "tool", ["rye/file-system/ls"], PullOptions())[0])
+    refused("reserved_id", registry_pull.pull(at, "tool", ["rye/file-system/ls"], PullOptions())[0])
 
 
 def test_a_bundle_travels_as_one(project, where, other, tmp_path):
@@ -373,15 +379,15 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     )
     assert made.returncode == 0, made.stderr
     at = RegistryTarget(str(project), where)
-    assert registry.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
+    assert registry_push.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
     at = RegistryTarget(str(there), where)
     assert len(browse.inspect(at, "bundle", "mine")["items"]) == 3
     edited = put(there, "tools/mine/a/two.py", b"mine\n")
-    refused("edited_locally", registry.pull(at, "bundle", ["mine"], PullOptions())[0])
+    refused("edited_locally", registry_pull.pull(at, "bundle", ["mine"], PullOptions())[0])
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
     edited.unlink()
-    row = registry.pull(at, "bundle", ["mine:1.0.0"], PullOptions())[0]
+    row = registry_pull.pull(at, "bundle", ["mine:1.0.0"], PullOptions())[0]
     assert row["status"] == "installed"
     tools = [f".ai/tools/mine/a/{name}" for name in ("_lib/words.txt", "one.py", "teller.py", "two.py")]
     assert files(there) == [".ai/bundles/mine/manifest.yaml", *tools]
@@ -405,14 +411,14 @@ def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
         assert json.loads(listed.stdout)["Tags"] == [tag]
     there = tmp_path / "there"
     there.mkdir()
-    row = registry.pull(RegistryTarget(str(there), str(copy)), "tool", ["my/text/report"], PullOptions())[0]
+    row = registry_pull.pull(RegistryTarget(str(there), str(copy)), "tool", ["my/text/report"], PullOptions())[0]
     assert row["status"] == "installed"
     assert (there / ".ai/tools/my/text/report.py").read_bytes() == (project / ".ai/tools/my/text/report.py").read_bytes()
 
 
 def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, other):
     publish(RegistryTarget(str(project), where))
-    rows = registry.pull(
+    rows = registry_pull.pull(
         RegistryTarget(str(other()), where), "tool", ["my/text/report", "my/text/none", "none/at/all"], PullOptions()
     )
     assert [row["status"] for row in rows] == ["installed", "refused", "refused"]
@@ -440,10 +446,10 @@ def test_malformed_references(project, text, item_type):
     at = RegistryTarget(str(project), str(project / "r"))
     put_tool(project, "My_Own/a/tool")
     put_tool(project, "my/" + "very-long-part/" * 9 + "tool")
-    for row in registry.pull(at, item_type, [text], PullOptions()) if "very" in text else ():
+    for row in registry_pull.pull(at, item_type, [text], PullOptions()) if "very" in text else ():
         assert row["code"] == "bad_reference"
     with pytest.raises(UsageError) as caught:
-        registry.push(at, item_type, [text.partition(":")[0]]) if "very" in text else registry.pull(
+        registry_push.push(at, item_type, [text.partition(":")[0]]) if "very" in text else registry_pull.pull(
             at, item_type, [text], PullOptions()
         )
     assert caught.value.hint
@@ -483,5 +489,5 @@ def test_a_lost_memory_is_an_error(project, where):
     publish(RegistryTarget(str(project), where))
     put(os.environ["USER_SPACE"], "trust/registry.json", b"{}")
     with pytest.raises(RyeError) as caught:
-        registry.pull(RegistryTarget(str(project), where), "tool", ["my/text/report"], PullOptions())
+        registry_pull.pull(RegistryTarget(str(project), where), "tool", ["my/text/report"], PullOptions())
     assert caught.value.code == "trust_store_unreadable"

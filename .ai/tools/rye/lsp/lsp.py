@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T17:30:21Z:73369b735e3bd8b347995cf33774f025d86833555be8d8c2ff0f19eaca90453a:mUs9YPtRtm-K3_z_gxdURxFJ7KbK5HL5Bj7urjxoWjvJDa5D1PuheF-k9Sl2GGzwT6QTDWgNKDPwMPWI-NVHAQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:13:56Z:152dbb268456d71424a91b3f02a669f06f6a51b00ef8f98e54704ce2bae61c41:U0yR4OKvGbT9y9l-dqYphCJz_4Xf472ZORjXivFpX89hO8BNAAl-O7mlkl5GvPE_CsjdFo1WgV4E0FGHYIpgBg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -93,8 +93,8 @@ CONFIG_SCHEMA = {
 _HOVER = 8_000
 _MAX_SYMBOLS = 1_000
 # SymbolKind of the protocol.
-_KINDS = (
-    "",
+_KINDS = [
+    "symbol",
     "file",
     "module",
     "namespace",
@@ -121,7 +121,7 @@ _KINDS = (
     "event",
     "operator",
     "type parameter",
-)
+]
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         with Workspace(project_path) as ws:
             # Finish what a crash interrupted first: the server must see the files as they will be.
             commit.recover(ws)
-    with queries.known(project_path, params["file_path"]) as (project, path):
+    with queries.open_for_query(project_path, params["file_path"], params["timeout"]) as (project, path):
         project.short = params["line_ids"] == "short"
         question = _Question(project, path, params)
         try:
@@ -251,7 +251,7 @@ def _symbols(question: _Question) -> dict[str, Any]:
     places = queries.spots(question.project, [(uri, span["start"]) for _, _, uri, span in flat])
     rows, lines = [], []
     for (depth, one, _, _), spot in zip(flat, places, strict=True):
-        kind = _KINDS[one["kind"]] if 0 < one.get("kind", 0) < len(_KINDS) else "symbol"
+        kind = _KINDS[one["kind"] if 0 < one.get("kind", 0) < len(_KINDS) else 0]
         name = plain(str(one.get("name", "")), 200)
         rows.append({"name": name, "kind": kind, "depth": depth, **spot.fields()})
         lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {queries.printed_id(spot.line_id)}")

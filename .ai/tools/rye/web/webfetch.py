@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:53:15Z:43ac0f1237f4f109b33e687f3879bae84ceea9ae9b3d01321de00d449083c616:WIfGGf4ambz8RXTXTwNq34cAVDHUNN41sFn8XddPVaLEEdjQ6HT0g5CsTvRRbiyNm7k-UF2rqQuijEePDvc2AA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:13:56Z:f0f0779353e699434fbaba00e0fad4726c66be9d458d882b3029679bd0b0a22d:jb1qJeO2ei_ijgRgBrff2MIwVFRC98ZXmWR5rSUFE6b2ERMabCL22sb11-4nJn-3nDgko0QZcgtlYnk_R8pIBw==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -104,8 +104,8 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answ
     # The permissions belong to the key: an answer stored while a host was allowed must not outlive that.
     name = cache.key(str(parse(url)), *sorted(allowed.patterns), proxy or "")
     stored = cache.load(root, name)
-    if stored is not None and stored.fresh:
-        return stored.answer, stored.age
+    if stored is not None:
+        return stored
     answer = fetch(Request(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
         raise FetchError(

@@ -25,7 +25,7 @@ from rye.cli.shared import (
 )
 from rye.cli.table import VERBS
 from rye.errors import RyeError, TrustError, UsageError
-from rye.registry import browse, registry
+from rye.registry import browse, pull, push
 from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
 
@@ -65,9 +65,9 @@ def _some(args: SimpleNamespace) -> list[str]:
 
 def _push(args: SimpleNamespace, target: RegistryTarget) -> int:
     if args.type == "bundle":
-        rows = registry.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
+        rows = push.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
     else:
-        rows = registry.push(target, args.type or "tool", _some(args), source=args.source)
+        rows = push.push(target, args.type or "tool", _some(args), source=args.source)
     return tell_rows(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
 
 
@@ -76,7 +76,7 @@ def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
     if args.pin:
         require_person_or_key("pin a namespace's key")
     options = PullOptions(args.destination, args.pin, args.allow_downgrade, args.overwrite)
-    rows = registry.pull(target, args.type or "tool", _some(args), options)
+    rows = pull.pull(target, args.type or "tool", _some(args), options)
     if not told_json(args, rows):
         for row in rows:
             _tell(row)
@@ -141,7 +141,7 @@ def _shown(value: object) -> str:
 
 
 def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
-    found = registry.verify(target, args.type or "tool", _one(args))
+    found = pull.verify(target, args.type or "tool", _one(args))
     if told_json(args, found):
         return EXIT_OK
     for warning in found["warnings"]:
@@ -151,13 +151,13 @@ def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 
 def _yank(args: SimpleNamespace, target: RegistryTarget) -> int:
-    result = registry.yank(target, args.type or "tool", _one(args), args.reason)
+    result = push.yank(target, args.type or "tool", _one(args), args.reason)
     said = f"Yanked {result['item_type']} {result['item_id']}:{result['version']}: whoever pulls it is warned."
     return tell(args, result, said)
 
 
 def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
-    found = registry.key(target, args.type or "tool", _one(args))
+    found = browse.key(target, args.type or "tool", _one(args))
     if told_json(args, found):
         return EXIT_OK
     # On standard error, so that standard output is the document alone and can go into a file.
@@ -168,7 +168,7 @@ def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 def _unpin(args: SimpleNamespace, _target: RegistryTarget) -> int:
     require_person_or_key("unpin a namespace's key")
-    digest = registry.unpin(_one(args))
+    digest = pull.unpin(_one(args))
     content = {"namespace": args.words[0], "key_digest": digest}
     return tell(args, content, f"{args.words[0]} is no longer pinned to {digest}.")
 

@@ -20,7 +20,8 @@ import pytest
 
 import rye
 from rye.errors import RegistryError, UsageError
-from rye.registry import registry
+from rye.registry import pull as registry_pull
+from rye.registry import push as registry_push
 from rye.registry.oci import credentials, http
 from rye.registry.oci.client import Server
 from rye.registry.oci.manifest import Layer, digest_of
@@ -213,26 +214,26 @@ def test_what_a_killed_server_left_half_written_is_made_good_or_refused(project,
     there.mkdir()
     with running(tmp_path / "server") as where:
         source, at = RegistryTarget(str(project), where), RegistryTarget(str(there), where)
-        assert {row["status"] for row in registry.push(source, "tool", ["my/*"])} == {"pushed"}
+        assert {row["status"] for row in registry_push.push(source, "tool", ["my/*"])} == {"pushed"}
         damaged = [path for path in (tmp_path / "server").rglob(half) if is_written_in_place(path)]
         assert damaged
         for path in damaged:
             os.truncate(path, path.stat().st_size // 2)
         if tagged:
-            assert {row["status"] for row in registry.pull(at, "tool", ["my/*"], PullOptions())} == {"refused"}
+            assert {row["status"] for row in registry_pull.pull(at, "tool", ["my/*"], PullOptions())} == {"refused"}
             # What stands there cannot be told, so it is not replaced; the way on is the registry's owner.
             with pytest.raises(RegistryError, match="cannot be read, so nothing was pushed") as caught:
-                registry.push(source, "tool", ["my/*"])
+                registry_push.push(source, "tool", ["my/*"])
             assert (caught.value.code, "delete its tag" in caught.value.hint) == ("version_unreadable", True)
         shutil.rmtree(next((tmp_path / "server").rglob("_manifests/tags")))
         if half.startswith("blobs"):
             # The server takes a half manifest for one that it has: a clear refusal, until its owner has removed it.
             with pytest.raises(RegistryError) as caught:
-                registry.push(source, "tool", ["my/*"])
+                registry_push.push(source, "tool", ["my/*"])
             assert caught.value.code == "manifest_damaged"
             shutil.rmtree(tmp_path / "server/data/docker")
-        pushed = registry.push(source, "tool", ["my/*"])
-        pulled = registry.pull(at, "tool", ["my/*"], PullOptions())
+        pushed = registry_push.push(source, "tool", ["my/*"])
+        pulled = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
         assert [(row["status"], row.get("error")) for row in pulled] == [("installed", None)] * 3
         assert {row["digest"] for row in pushed} == {row["digest"] for row in pulled}
 
@@ -268,12 +269,12 @@ def test_a_version_that_cannot_be_read_is_not_replaced(project, shown):
 
     with answering(answer) as (where, seen):
         at = RegistryTarget(str(project), where)
-        assert registry.push(at, "tool", [item_id])[0]["status"] == "pushed"
-        assert registry.push(at, "tool", [item_id])[0]["status"] == "unchanged"
+        assert registry_push.push(at, "tool", [item_id])[0]["status"] == "pushed"
+        assert registry_push.push(at, "tool", [item_id])[0]["status"] == "unchanged"
         hidden.update(one for one in held if not one.startswith("sha256:"))
         pushed = len([one for one in seen if one[0] == "PUT"])
         with pytest.raises(RegistryError) as caught:
-            registry.push(at, "tool", [item_id])
+            registry_push.push(at, "tool", [item_id])
         assert caught.value.code == "version_unreadable"
         assert len([one for one in seen if one[0] == "PUT"]) == pushed
         # Each blob went to the location that the server named, which is relative for all its query.
@@ -288,10 +289,11 @@ def is_written_in_place(path: Path) -> bool:
 PUSH = """
 import sys
 from rye.registry.oci import http
-from rye.registry import registry
+from rye.registry import pull as registry_pull
+from rye.registry import push as registry_push
 from rye.registry.oci.store import RegistryTarget
 http.WAITS = (0.05,)
-registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", ["my/*"])
+registry_push.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", ["my/*"])
 """
 
 
@@ -320,19 +322,19 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
     there.mkdir()
     at = RegistryTarget(str(there), where)
     process = serve(tmp_path / "server", address)
-    rows = registry.pull(at, "tool", ids, PullOptions())
+    rows = registry_pull.pull(at, "tool", ids, PullOptions())
     # A tag may be listed, and its manifest be half written: refused, and nothing of it is installed.
     assert_whole(project, there, [row["item_id"] for row in rows if row["status"] == "installed"], ids)
     with suppress(RegistryError):
-        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
-    if "refused" in {row["status"] for row in registry.pull(at, "tool", ids, PullOptions())}:
+        registry_push.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+    if "refused" in {row["status"] for row in registry_pull.pull(at, "tool", ids, PullOptions())}:
         # What it was writing just then stays half written, until the registry's owner removes it.
         shutil.rmtree(tmp_path / "server/data/docker")
-        registry.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+        registry_push.push(RegistryTarget(str(project), where), "tool", ["my/*"])
 
     tools = there / ".ai/tools/my/many"
     shutil.rmtree(tools, ignore_errors=True)
-    pull = threading.Thread(target=lambda: registry.pull(at, "tool", ids, PullOptions()))
+    pull = threading.Thread(target=lambda: registry_pull.pull(at, "tool", ids, PullOptions()))
     pull.start()
     kill_when(process, lambda: tools.exists() and len(list(tools.iterdir())) >= 5, lambda: not pull.is_alive())
     pull.join()
@@ -340,7 +342,7 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
 
     process = serve(tmp_path / "server", address)
     try:
-        rows = registry.pull(at, "tool", ["my/*"], PullOptions())
+        rows = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
         assert [(row["item_id"], row.get("code"), row.get("error")) for row in rows] == [(one, None, None) for one in ids]
     finally:
         process.kill()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import rye
 from rye.errors import RegistryError, UsageError
-from rye.registry import registry
+from rye.registry import push as registry_push
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed, digest_of
@@ -31,10 +31,10 @@ from support.signed_tools import put
 RUNTIME = Path(rye.__file__).parents[1]
 PUSH = """
 import sys
-from rye.registry import registry
+from rye.registry import push as registry_push
 from rye.registry.oci.store import RegistryTarget
 for start in range(int(sys.argv[3]), int(sys.argv[4])):
-    registry.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", [f"my/many/t{start:03}"])
+    registry_push.push(RegistryTarget(sys.argv[1], sys.argv[2]), "tool", [f"my/many/t{start:03}"])
     print(start, flush=True)
 """
 
@@ -138,17 +138,17 @@ def test_only_regular_files_of_the_named_bytes_are_read(tmp_path, how):
 def test_a_version_is_replaced_only_where_it_is_known_to_be_lost(project, tmp_path):
     put_items(project, 1)
     at = RegistryTarget(str(project), str(tmp_path / "registry"))
-    assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+    assert registry_push.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
     [path] = [one for one in (tmp_path / "registry/my/blobs/sha256").iterdir() if b"schemaVersion" in one.read_bytes()]
     whole = path.read_bytes()
     for lost in (path.unlink, lambda: path.write_bytes(b"")):
         lost()
-        assert registry.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
+        assert registry_push.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
         assert path.read_bytes() == whole
     path.unlink()
     path.symlink_to("/dev/null")
     with pytest.raises(RegistryError) as caught:
-        registry.push(at, "tool", ["my/many/t000"])
+        registry_push.push(at, "tool", ["my/many/t000"])
     assert caught.value.code == "version_unreadable"
 
 
