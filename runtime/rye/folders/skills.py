@@ -7,7 +7,6 @@ A skill is as github.com/agentskills describes it; its program `skills-ref` says
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
@@ -19,9 +18,10 @@ from zipfile import BadZipFile, ZipFile
 
 from rye.call.safe_text import plain
 from rye.config import settings, user_dirs
-from rye.errors import ItemError, RyeError, TrustError
+from rye.errors import ItemError, TrustError
 from rye.folders import signing, tree
 from rye.fs import atomic
+from rye.fs.records import Store
 from rye.journal import own_files
 from rye.journal.own_files import OwnFile
 from rye.trust.verify import TrustStore
@@ -140,7 +140,7 @@ def verified(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[st
     row, files = signing.verified(folder, store)
     if row["verdict"] == "valid" and "SKILL.md" not in files:
         row |= {"verdict": "unsigned", "hint": "Its signature leaves SKILL.md out. Ask its author to sign it whole."}
-    pinned = _pins().get(os.path.realpath(folder))
+    pinned = _PINS.load().get(os.path.realpath(folder))
     if pinned is not None and row["verdict"] in ("unsigned", "unknown_signer"):
         try:
             found = dict(tree.read(folder).digests)
@@ -267,31 +267,21 @@ def _copy(packed: IO[bytes], file: IO[bytes], size: int) -> None:
     file.write(data)
 
 
-def _path() -> Path:
-    return Path(user_dirs.user_ai()) / "trust" / "skills.json"
+def _of_json(record: Any) -> dict[str, dict[str, str]]:
+    return {str(path): {str(name): str(one) for name, one in files.items()} for path, files in record["skills"].items()}
 
 
-def _pins() -> dict[str, dict[str, str]]:
-    try:
-        record = json.loads(_path().read_bytes())
-        if record["format"] != 1:
-            raise ValueError(record["format"])
-        return {str(path): {str(name): str(one) for name, one in files.items()} for path, files in record["skills"].items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
-        hint = "Restore it from a backup, or remove it and add the skills again."
-        raise TrustError("trust_store_unreadable", f"{_path()} cannot be read ({type(err).__name__}).", hint) from None
+def _path() -> str:
+    return f"{user_dirs.user_ai()}/trust/skills.json"
+
+
+_PINS: Store[dict[str, dict[str, str]]] = Store(
+    _path, "The skills that were added", dict, _of_json, lambda now: {"skills": now}
+)
 
 
 def _pin(path: str, files: dict[str, str] | None) -> None:
     """Keep what a skill's files are, or forget it."""
-    try:
-        with atomic.locked(_path().with_suffix(".lock")):
-            known = _pins()
-            known.pop(os.path.realpath(path), None)
-            if files is not None:
-                known[os.path.realpath(path)] = files
-            atomic.write(_path(), json.dumps({"format": 1, "skills": known}, indent=1).encode() + b"\n", 0o600)
-    except OSError as err:
-        raise RyeError("trust_store_unwritable", f"{_path()} cannot be written: {err.strerror}.", "Make it writable.") from None
+    with _PINS.changing() as change:
+        others = {name: one for name, one in change.now.items() if name != os.path.realpath(path)}
+        change.now = others if files is None else {**others, os.path.realpath(path): files}

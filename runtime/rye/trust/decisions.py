@@ -9,28 +9,22 @@
 * an interpreter `{"path", "file", "root", "device", "inode", "time"}`: tools of that root may be run by the project's own
   program at that path, as long as `file` (see `rye.executor.primitives.interpreters.identity`) is what is there.
 * a revocation `{"key", "time"}`: the full digest of a key that is refused everywhere.
-
-A file that cannot be read as this is an error, not an empty one: losing a revocation must not go unnoticed.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rye.config import user_dirs
-from rye.errors import RyeError, TrustError, WorkspaceError
-from rye.fs import atomic
+from rye.errors import TrustError, WorkspaceError
+from rye.fs.records import Store
 from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_FORMAT = 1
 
 
 class Root(Record):
@@ -115,9 +109,6 @@ class Decisions(Record):
         return frozenset(item_id for item_id, where, _ in self.shadows if where == root)
 
 
-_known: dict[bytes, Decisions] = {}
-
-
 def path() -> str:
     """Return the path of the decisions."""
     return f"{user_dirs.user_ai()}/trust/decisions.json"
@@ -129,40 +120,20 @@ def load() -> Decisions:
     Raises:
         TrustError: `trust_store_unreadable`; nothing is trusted until it is repaired.
     """
-    try:
-        with open(path(), "rb") as file:
-            raw = file.read()
-    # Only a missing file means that nothing was decided; one that cannot be read may hold a revocation.
-    except FileNotFoundError:
-        return Decisions()
-    except OSError as err:
-        raise _unreadable(str(err.strerror)) from None
-    # Cached by its bytes: times and inodes can repeat, and a revocation holds at the very next call.
-    known = _known.get(raw)
-    if known is None:
-        known = _read(raw)
-        _known.clear()
-        _known[raw] = known
-    return known
+    return _STORE.load()
 
 
-def _read(raw: bytes) -> Decisions:
-    try:
-        record = json.loads(raw)
-        if record["format"] != _FORMAT:
-            raise ValueError(record["format"])
-        return Decisions(
-            tuple(
-                Approval(_key(a["key"]), _root(a), frozenset(map(str, a["ids"])), str(a["time"]), _granted(a))
-                for a in record["approvals"]
-            ),
-            tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
-            tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
-            # Files of an earlier version have none.
-            tuple((str(i["path"]), _root(i), str(i["file"]), str(i["time"])) for i in record.get("interpreters", [])),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as err:
-        raise _unreadable(f"{type(err).__name__}") from None
+def _of_json(record: Any) -> Decisions:
+    return Decisions(
+        tuple(
+            Approval(_key(a["key"]), _root(a), frozenset(map(str, a["ids"])), str(a["time"]), _granted(a))
+            for a in record["approvals"]
+        ),
+        tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
+        tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
+        # Files of an earlier version have none.
+        tuple((str(i["path"]), _root(i), str(i["file"]), str(i["time"])) for i in record.get("interpreters", [])),
+    )
 
 
 def _key(text: object) -> str:
@@ -180,15 +151,6 @@ def _root(record: dict[str, Any]) -> Root:
     return Root(str(record["root"]), int(record["device"]), int(record["inode"]))
 
 
-def _unreadable(why: str) -> TrustError:
-    return TrustError(
-        "trust_store_unreadable",
-        f"The user's trust decisions in {path()} cannot be read ({why}), so nothing is trusted.",
-        "Restore the file from a backup, or remove it and decide anew (`rye trust`). "
-        "If that folder is not yours, set USER_SPACE to one that is.",
-    )
-
-
 def approve(key: str, root: Root, ids: frozenset[str], granted: frozenset[tuple[str, str]] = frozenset()) -> None:
     """Let a project's key count for one root, and note the ids and the (id, permission) pairs that were shown with it.
 
@@ -196,7 +158,7 @@ def approve(key: str, root: Root, ids: frozenset[str], granted: frozenset[tuple[
         TrustError: `revoked_key`; `trust_store_unreadable`, as at every change.
         RyeError: `trust_store_unwritable`, as at every change.
     """
-    with _changing() as store:
+    with _STORE.changing() as store:
         old = store.now
         if _key(key) in old.revoked_keys:
             raise TrustError("revoked_key", f"The key {key} was revoked.", "Do not use what it signed.", key_digest=key)
@@ -208,21 +170,21 @@ def approve(key: str, root: Root, ids: frozenset[str], granted: frozenset[tuple[
 
 def approve_shadow(item_id: str, root: Root) -> None:
     """Let a root serve a reserved id."""
-    with _changing() as store:
+    with _STORE.changing() as store:
         others = tuple(s for s in store.now.shadows if s[:2] != (item_id, root))
         store.now = changed(store.now, shadows=(*others, (item_id, root, _time())))
 
 
 def approve_interpreter(path: str, file: str, root: Root) -> None:
     """Let a root's tools be run by the project's own program at a path, as long as it is this very file."""
-    with _changing() as store:
+    with _STORE.changing() as store:
         others = tuple(i for i in store.now.interpreters if i[:2] != (path, root))
         store.now = changed(store.now, interpreters=(*others, (path, root, file, _time())))
 
 
 def revoke(key: str) -> None:
     """Refuse a key everywhere, from now on; approvals of it are dropped."""
-    with _changing() as store:
+    with _STORE.changing() as store:
         old = store.now
         if key not in old.revoked_keys:
             # Else the key would count again if the revocation were ever removed.
@@ -230,41 +192,8 @@ def revoke(key: str) -> None:
             store.now = changed(old, approvals=approvals, revoked=(*old.revoked, (_key(key), _time())))
 
 
-class _OpenStore:
-    """The decisions while they are changed."""
-
-    def __init__(self, now: Decisions) -> None:
-        self.now = now
-
-
-@contextmanager
-def _changing() -> Iterator[_OpenStore]:
-    """Read, let the block change, and replace the file in one durable step, one process at a time."""
-    file = path()
-    try:
-        with atomic.locked(f"{file.removesuffix('.json')}.lock"):
-            # Read under the lock: two processes that decide at once must not lose one decision.
-            store = _OpenStore(load())
-            before = store.now
-            yield store
-            # An unchanged file keeps its bytes, and so the cache of every running process.
-            if store.now != before:
-                _write(file, store.now)
-    except OSError as err:
-        raise _unwritable(err) from None
-
-
-def _unwritable(err: OSError) -> RyeError:
-    return RyeError(
-        "trust_store_unwritable",
-        f"The decision could not be stored in {os.path.dirname(path())}: {err.strerror}.",
-        "Make the folder writable; nothing was changed.",
-    )
-
-
-def _write(file: str, decisions: Decisions) -> None:
-    record = {
-        "format": _FORMAT,
+def _to_json(decisions: Decisions) -> dict[str, Any]:
+    return {
         "approvals": [
             {"key": a.key, **_named(a.root), "ids": sorted(a.ids), "granted": _by_id(a.granted), "time": a.time}
             for a in decisions.approvals
@@ -275,7 +204,6 @@ def _write(file: str, decisions: Decisions) -> None:
         ],
         "revoked": [{"key": key, "time": when} for key, when in decisions.revoked],
     }
-    atomic.write(file, json.dumps(record, indent=2).encode() + b"\n", 0o600)
 
 
 def _by_id(granted: frozenset[tuple[str, str]]) -> dict[str, list[str]]:
@@ -291,3 +219,6 @@ def _named(root: Root) -> dict[str, Any]:
 
 def _time() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+_STORE = Store(path, "The user's trust decisions", Decisions, _of_json, _to_json)

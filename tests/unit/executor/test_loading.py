@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 
@@ -192,7 +193,7 @@ def test_what_a_registry_gave_once_and_a_lock_count_too(project, user_space):
     said = refused("downgrade", "tool", "my/tool", project_path=project, destination="user")
     assert "seen before" in str(said)
     assert not (user_space / ".ai/tools/my/tool.py").exists()
-    pins.path().unlink()
+    Path(pins.path()).unlink()
     put(user_space, "lockfiles/my/tool@1.5.0.lock.json", b"{}")
     assert "locked" in str(refused("downgrade", "tool", "my/tool", project_path=project, destination="user"))
 

@@ -30,7 +30,6 @@ def test_decisions_are_read_back_as_they_were_made(project):
     decisions.approve(KEY, root, frozenset({"my/b"}))
     decisions.approve_shadow("rye/x", root)
     decisions.approve_shadow("rye/x", root)
-    decisions._known.clear()
     decided = decisions.load()
     assert decided.approved_keys(root) == {KEY}
     assert decided.announced(root, KEY) == {"my/a", "my/b"}
@@ -221,7 +220,6 @@ def test_decisions_of_several_processes_are_all_kept(project):
     for process in processes:
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * 4
-    decisions._known.clear()
     assert len(decisions.load().revoked_keys) == 80
 
 
