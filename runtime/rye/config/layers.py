@@ -1,15 +1,45 @@
-"""Settings files of `.ai/config`, from the system bundle, the user's space and the project; each layer by itself.
+"""Settings files of `.ai/config`: read as plain data, and in layers from the system bundle, the user's space and the project.
 
 Whoever reads them decides what a project may say: a project's file comes from whoever wrote the repository.
+
+A shape is a type, `[shape]` for a list, or a mapping of names to shapes, where `"*"` means every other name. What a shape
+does not name may be anything. A name without a value says nothing.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import errno
+import math
+import os
+import stat
+from typing import Any, Final
 
-from rye.config import settings, user_dirs, yaml_files
+from rye.config import user_dirs
+from rye.errors import UsageError
+from rye.fs import beneath
 from rye.plain_class import Record
+
+_NUMBER: Final = (int, float)
+_LONGEST_NUMBER = 1 << 63
+_SERVERS = {"command": [str], "install": str, "least_version": int, "settings": {}, "markers": [str]}
+_LANGUAGE = {"suffixes": {"*": str}, "servers": [str], "server": str}
+_PROVIDER = {"type": str, "api_key": str, "base_url": str}
+
+SHAPES: Final[dict[str, Any]] = {
+    "lsp.yaml": {
+        "limits": {"idle_seconds": _NUMBER, "max_memory_mb": _NUMBER},
+        "languages": {"*": _LANGUAGE},
+        "servers": {"*": _SERVERS},
+    },
+    "web/websearch.yaml": {"default_provider": (str, _PROVIDER), "providers": {"*": _PROVIDER}},
+}
+
+_MAX_BYTES = 256 * 1024
+_MAX_LOADED = 64
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+# Files by their paths, with the very bytes they were read from: YAML is slow to read.
+_loaded: dict[str, tuple[bytes, dict[str, Any]]] = {}
 
 
 class Layers(Record):
@@ -29,17 +59,18 @@ def load(root: str, name: str) -> Layers:
     """Return the layers of `.ai/config/<name>`.
 
     Raises:
-        UsageError: `bad_config`, when a file is not a YAML mapping, or has another shape than `rye.config.yaml_files` says.
+        UsageError: `bad_config`, when a file is not a YAML mapping, or has another shape than `SHAPES` says.
     """
-    system = _bundled(name)
-    user = user_file(name)
-    read = [(settings.read(system), str(system)), (settings.read(user), str(user)), settings.of_project(root, name)]
-    return Layers(*(yaml_files.checked(name, settings.mapping_of(data, where), where) for data, where in read))
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    # In a checkout the bundle stands at its top.
+    bundle = f"{package}/.ai" if os.path.isdir(f"{package}/.ai") else f"{os.path.dirname(os.path.dirname(package))}/.ai"
+    read = [(own(place), place) for place in (f"{bundle}/config/{name}", user_file(name))]
+    return Layers(*(_shaped(content, SHAPES.get(name, {}), where, "") for content, where in (*read, of_project(root, name))))
 
 
-def user_file(name: str) -> Path:
+def user_file(name: str) -> str:
     """Return where the user's own file of this name lies."""
-    return Path(user_dirs.user_ai()) / "config" / name
+    return f"{user_dirs.user_ai()}/config/{name}"
 
 
 def merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -52,8 +83,139 @@ def _both(one: object, other: object) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)
 
 
-def _bundled(name: str) -> Path:
-    """Return the system bundle's file: beside the installed package, or in a checkout at its top."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / ".ai"
-    return (installed if installed.is_dir() else package.parents[1] / ".ai") / "config" / name
+def own(path: str) -> dict[str, Any]:
+    """Return what a file of the user's or the system's says; {} where there is none. Errors as `of_project`."""
+    return _mapping(read(path), path)
+
+
+def of_project(root: str, name: str, most: int = _MAX_BYTES) -> tuple[dict[str, Any], str]:
+    """Return what a project's `.ai/config/<name>`, opened beneath the root, says ({} where there is none), and its path.
+
+    Raises:
+        UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
+    """
+    path = f"{root}/.ai/config/{name}"
+    try:
+        root_fd = os.open(root, beneath.DIRECTORY)
+        try:
+            fd, _ = beneath.open_beneath(root_fd, [b".ai", b"config", *os.fsencode(name).split(b"/")], _READ)
+        finally:
+            os.close(root_fd)
+    except OSError as err:
+        if err.errno in (errno.ENOENT, errno.ENOTDIR):
+            return {}, path
+        raise _bad(path, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
+    return _mapping(_content(fd, path, most), path), path
+
+
+def read(path: str) -> bytes:
+    """Return the bytes of a file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
+    try:
+        return _content(os.open(path, _READ), path, _MAX_BYTES)
+    except FileNotFoundError:
+        return b""
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+
+
+def _content(fd: int, path: str, most: int) -> bytes:
+    try:
+        # Before `open`, which refuses a folder and leaves its descriptor open.
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _bad(path, "is not a regular file")
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    except OSError as err:
+        raise _bad(path, f"cannot be read ({err.strerror})") from None
+    finally:
+        os.close(fd)
+    if len(data) > most:
+        raise _bad(path, f"is larger than {most:,} bytes")
+    return data
+
+
+def _mapping(data: bytes, path: str) -> dict[str, Any]:
+    known = _loaded.get(path)
+    if known is None or known[0] != data:
+        if len(_loaded) >= _MAX_LOADED:
+            _loaded.clear()
+        known = _loaded[path] = (data, _parsed(data, path))
+    return known[1]
+
+
+def _parsed(data: bytes, path: str) -> dict[str, Any]:
+    if not data.strip():
+        return {}
+    import yaml
+
+    try:
+        # A few lines of aliases expand to gigabytes.
+        if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
+            raise _bad(path, "holds an alias (*name); write the value out")
+        # Not the C loader, whose recursion ends the process on a bottomless file.
+        content = yaml.load(data, yaml.SafeLoader)
+        plain(content, path)
+    except (yaml.YAMLError, ValueError, RecursionError) as err:
+        raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+    if content is not None and not isinstance(content, dict):
+        raise _bad(path, "is not a mapping")
+    return content or {}
+
+
+def plain(content: Any, where: object, at: str = "") -> None:
+    """Hold what a file says to what JSON can say, too: text keys, and no dates, bytes, sets or boundless numbers.
+
+    Raises:
+        UsageError: `bad_config`, naming `where` and the key.
+    """
+    inside = f" in {at[:100]}" if at else ""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            if not isinstance(key, str):
+                raise _bad(where, f"has the key {repr(key)[:100]}{inside}, which is no text", "Write it in quotes.")
+            plain(value, where, f"{at}.{key}" if at else key)
+    elif isinstance(content, list):
+        for value in content:
+            plain(value, where, at)
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise _bad(where, f"holds {content}{inside}, which is no number", "Write a number.")
+    # A longer one would fail later, in a JSON reader or a C library, far from the file that holds it.
+    elif isinstance(content, int) and abs(content) >= _LONGEST_NUMBER:
+        raise _bad(where, f"holds a number of more than 63 bits{inside}", "Write a smaller one, or put it in quotes.")
+    elif not (content is None or isinstance(content, str | int | float)):
+        raise _bad(where, f"holds a {type(content).__name__}{inside}", "Put it in quotes.")
+
+
+def _shaped(content: Any, shape: Any, where: str, at: str) -> Any:
+    """Return what a file says, without what says nothing."""
+    if isinstance(shape, tuple):
+        shape = next((one for one in shape if isinstance(content, dict if isinstance(one, dict) else one)), shape[0])
+    if isinstance(shape, dict):
+        if not isinstance(content, dict):
+            raise _wrong(where, at, "a mapping", content)
+        return {
+            key: _shaped(value, shape[key] if key in shape else shape["*"], where, f"{at}.{key}" if at else key)
+            if key in shape or "*" in shape
+            else value
+            for key, value in content.items()
+            if value is not None
+        }
+    if isinstance(shape, list):
+        if not isinstance(content, list):
+            raise _wrong(where, at, "a list", content)
+        return [_shaped(value, shape[0], where, at) for value in content]
+    # bool is a subclass of int: `true` must not pass for a number.
+    if not isinstance(content, shape) or (isinstance(content, bool) and shape is not bool):
+        raise _wrong(where, at, _WORDS[shape], content)
+    return content
+
+
+_WORDS = {str: "text", int: "a whole number", float: "a number"}
+
+
+def _wrong(where: str, at: str, expected: str, content: object) -> UsageError:
+    return _bad(where, f"must have {expected} at {at}, not {repr(content)[:100]}")
+
+
+def _bad(path: object, why: str, hint: str = "Mend or remove the file.", **details: bool) -> UsageError:
+    return UsageError("bad_config", f"{path} {why}.", hint, **details)

@@ -5,18 +5,12 @@ A project's `.ai/config/rye.yaml` can tighten some of them (`tightened`), and is
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rye.config import user_dirs, yaml_files
+from rye.config import layers
 from rye.errors import UsageError
-from rye.fs import beneath
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Value = int | str | bool | list[str]
 
@@ -63,7 +57,7 @@ _DEFAULTS: dict[str, Value] = {
     # Whether agents may push and yank, and which registries they may name beside the default one.
     "registry.agents": "deny",
     "registry.allowed": [],
-    # Empty: as the environment or the project says, see `rye.config.profile`.
+    # Empty: as the environment or the project says, see `rye.call.profile`.
     "swe.profile": "",
 }
 
@@ -81,31 +75,8 @@ _GRANTS = frozenset({"sandbox.pass_env"})
 _GUARDS = frozenset({"permissions", "protected", "record", "sandbox", "signing", "skills", "web"})
 _SECTIONS = tuple(dict.fromkeys(key.partition(".")[0] for key in _DEFAULTS))
 
-_MAX_BYTES = 256 * 1024
 # A stranger may have written a project's file, and every call reads it.
 _MAX_PROJECT_BYTES = 16 * 1024
-_MAX_LOADED = 64
-
-# The user's and projects' files by their paths, with the very bytes they were read from.
-_loaded: dict[str, tuple[bytes, dict[str, Any]]] = {}
-
-
-def _user_path() -> str:
-    return f"{user_dirs.user_ai()}/config/rye.yaml"
-
-
-def mapping_of(data: bytes, path: str) -> dict[str, Any]:
-    """Return what a settings file's bytes hold, which are parsed again only when they have changed: YAML is slow to read.
-
-    Raises:
-        UsageError: `bad_config`, naming `path`.
-    """
-    known = _loaded.get(path)
-    if known is None or known[0] != data:
-        if len(_loaded) >= _MAX_LOADED:
-            _loaded.clear()
-        known = _loaded[path] = (data, _mapping(data, path))
-    return known[1]
 
 
 def _user_file(path: str) -> dict[str, Any]:
@@ -114,102 +85,16 @@ def _user_file(path: str) -> dict[str, Any]:
         os.stat(path)
     except OSError:
         return {}
-    content = mapping_of(read(path), path)
+    content = layers.own(path)
     _refuse(content, path)
     return content
 
 
 def _project_file(root: str) -> tuple[dict[str, Any], str]:
     """Return a project's settings, and its path; the file is read at every call."""
-    data, path = of_project(root, "rye.yaml")
-    if len(data) > _MAX_PROJECT_BYTES:
-        raise _bad(path, f"is larger than {_MAX_PROJECT_BYTES:,} bytes")
-    content = mapping_of(data, path)
+    content, path = layers.of_project(root, "rye.yaml", _MAX_PROJECT_BYTES)
     _refuse(content, path)
     return content, path
-
-
-def of_project(root: str, name: str) -> tuple[bytes, str]:
-    """Return the bytes of a project's `.ai/config/<name>`, opened beneath the root (none: b""), and its path.
-
-    Raises:
-        UsageError: `bad_config`, naming the file; with `outside` where a link leads out of the project.
-    """
-    printed_path = f"{root}/.ai/config/{name}"
-    try:
-        root_fd = os.open(root, beneath.DIRECTORY)
-        try:
-            fd, _ = beneath.open_beneath(root_fd, [b".ai", b"config", *os.fsencode(name).split(b"/")], _READ)
-        finally:
-            os.close(root_fd)
-    except OSError as err:
-        if err.errno in (errno.ENOENT, errno.ENOTDIR):
-            return b"", printed_path
-        raise _bad(printed_path, f"cannot be read ({err.strerror})", outside=err.errno == errno.EXDEV) from None
-    return _content(fd, printed_path), printed_path
-
-
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-def read(path: Path | str) -> bytes:
-    """Return the bytes of a settings file of the user's or the system's; b"" where there is none. Errors as `of_project`."""
-    try:
-        return _content(os.open(path, _READ), path)
-    except FileNotFoundError:
-        return b""
-    except OSError as err:
-        raise _bad(path, f"cannot be read ({err.strerror})") from None
-
-
-def _content(fd: int, path: Path | str) -> bytes:
-    try:
-        # Before `open`, which refuses a folder and leaves its descriptor open.
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise _bad(path, "is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
-            data = file.read(_MAX_BYTES + 1)
-    except OSError as err:
-        raise _bad(path, f"cannot be read ({err.strerror})") from None
-    finally:
-        os.close(fd)
-    if len(data) > _MAX_BYTES:
-        raise _bad(path, f"is larger than {_MAX_BYTES:,} bytes")
-    return data
-
-
-def _mapping(data: bytes, path: str) -> dict[str, Any]:
-    content = parsed(data, path)
-    if content is not None and not isinstance(content, dict):
-        raise _bad(path, "is not a mapping")
-    return content or {}
-
-
-def parsed(data: bytes, path: Path | str) -> Any:
-    """Return what a settings file's bytes say in YAML, checked by `yaml_files.plain`.
-
-    Aliases are refused: a few lines of them expand to gigabytes.
-
-    Raises:
-        UsageError: `bad_config`, naming `path`.
-    """
-    if not data.strip():
-        return None
-    import yaml
-
-    try:
-        if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
-            raise _bad(path, "holds an alias (*name); write the value out")
-        # Not the C loader, whose recursion ends the process on a bottomless file.
-        content = yaml.load(data, yaml.SafeLoader)
-        yaml_files.plain(content, path)
-        return content
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
-
-
-def _bad(path: Path | str, why: str, **details: bool) -> UsageError:
-    return UsageError("bad_config", f"{path} {why}.", "Mend or remove the file.", **details)
 
 
 def faults(content: Mapping[str, Any], path: str) -> Iterator[tuple[bool, UsageError]]:
@@ -269,7 +154,7 @@ class Settings:
             UsageError: `bad_config`, when the user's file is not valid or holds another type there.
         """
         if self._user is None:
-            self._user_path = _user_path()
+            self._user_path = layers.user_file("rye.yaml")
             self._user = _user_file(self._user_path)
         found = _value(self._user, key, self._user_path)
         return _DEFAULTS[key] if found is None else found

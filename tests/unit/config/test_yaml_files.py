@@ -10,7 +10,6 @@ import yaml
 
 import rye
 from rye.config import layers as config_layers
-from rye.config import settings, yaml_files
 from rye.errors import RyeError
 from rye.items import spaces
 from rye.lsp import servers
@@ -152,7 +151,7 @@ def test_what_is_no_settings_file_is_told_by_every_reader(project, user_space, n
 
 
 def test_the_systems_own_files_have_their_shape(project):
-    for name in yaml_files.SHAPES:
+    for name in config_layers.SHAPES:
         assert config_layers.load(str(project), name).system
 
 
@@ -164,15 +163,11 @@ def test_the_tools_answer_is_the_refusal(project):
     with pytest.raises(TypeError):
         sorted(yaml.safe_load(WHOLE[0]))
     with pytest.raises(RyeError):
-        yaml_files.plain(yaml.safe_load(WHOLE[0]), "file")
+        config_layers.plain(yaml.safe_load(WHOLE[0]), "file")
 
 
-def test_the_example_in_the_documentation_has_the_shape():
+def test_the_example_in_the_documentation_has_the_shape(project, user_space):
     text = (Path(spaces.system_folder()) / "knowledge/rye/web/web-and-lsp.md").read_text()
     example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]
-    assert (
-        yaml_files.checked("lsp.yaml", settings.parsed(example.encode(), "example"), "example")["servers"]["zls"][
-            "least_version"
-        ]
-        == 0
-    )
+    write(user_space, "lsp.yaml", example)
+    assert config_layers.load(str(project), "lsp.yaml").user["servers"]["zls"]["least_version"] == 0

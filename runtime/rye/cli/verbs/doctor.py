@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rye.cli import terminal
 from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, printable, project_of, told_json
-from rye.config import layers, settings, stored_state, user_dirs, yaml_files
+from rye.config import layers, settings, stored_state, user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
 from rye.fs import atomic
@@ -85,10 +85,10 @@ def _installation(_project: str) -> Iterator[Finding]:
 
 def _settings(project: str) -> Iterator[Finding]:
     path = f"{user_dirs.user_ai()}/config/rye.yaml"
-    files = ((settings.read(path), path), settings.of_project(project, "rye.yaml"))
-    wrong = [err for data, where in files for _, err in settings.faults(settings.mapping_of(data, where), where)]
+    files = ((layers.own(path), path), layers.of_project(project, "rye.yaml"))
+    wrong = [err for content, where in files for _, err in settings.faults(content, where)]
     yield from (Finding("settings", "problem", err.message, err.hint) for err in wrong)
-    for name in yaml_files.SHAPES:
+    for name in layers.SHAPES:
         # Whatever is wrong in one of these becomes a finding, too.
         layers.load(project, name)
     if not wrong:

@@ -25,7 +25,7 @@ from urllib.parse import quote
 from rye.call import context, results, safe_text
 from rye.call.safe_text import plain
 from rye.call.secrets import Secrets
-from rye.config import settings, user_dirs
+from rye.config import layers, user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
 from rye.executor.chain import Chain, Started
@@ -258,7 +258,7 @@ def _secret(name: str, scheme: str, host: str) -> str:
     """
     path = f"{user_dirs.user_ai()}/config/secrets.yaml"
     try:
-        found = parse.yaml_mapping(settings.read(path).decode() or "{}").get(name)
+        found = parse.yaml_mapping(layers.read(path).decode() or "{}").get(name)
     except (ItemError, UnicodeDecodeError):
         raise UsageError("bad_config", f"{path} cannot be read as YAML.", "Correct it.") from None
     entry = f"{name}: {{value: …, hosts: [{host}]}}"
