@@ -170,7 +170,7 @@ def _tools_of_server(item_id: str, config: dict[str, Any], permissions: tuple[st
     nobody = verify.unsafe_unsigned(b"ask: true\n", form_of("tool", ".yaml"))
     asker = Tool(item_id, nobody, ".yaml", "", "mcp", "", "", None, "", {}, {"__permissions__": list(permissions)}, permissions)
     chain = Chain(asker, (), (), "mcp", {"tool_name": "ask", "tool_digest": "", **config}, {})
-    plan = mcp_call.plan(chain, None)
+    plan = mcp_call.plan(chain)
     with context.using(deadline=Deadline(_SECONDS), settings=Settings()):
         session = mcp_call.reached(chain, plan, root, here=False).work()
         try:

@@ -26,7 +26,6 @@ from rye.trust.verified_cache import Verdicts
 from rye.trust.verify import TrustStore, Verified
 
 if TYPE_CHECKING:
-    import ast
     from pathlib import Path
 
     from rye.executor.chain import Primitive
@@ -51,7 +50,7 @@ class Ready(Record):
 
 _ready: dict[_Key, Ready] = {}
 _read: dict[_Key, Tool] = {}
-_manifests: dict[tuple[bytes | None, str, str], bundles.Manifest] = {}
+_manifests: dict[str, tuple[bytes | None, str, bundles.Manifest]] = {}
 _verdicts: dict[str, Verdicts] = {}
 
 
@@ -65,12 +64,11 @@ class Admission:
         self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}
-        self._known_as: _Key = ()
 
     @classmethod
     def of(cls, project_path: str | Path) -> Admission:
         """Return what decides for a project."""
-        decided = spaces.decided()
+        decided = decisions.load()
         return cls(spaces.spaces(project_path, decided), decided)
 
     def find(self, item_type: str, item_id: str) -> Candidate:
@@ -88,19 +86,13 @@ class Admission:
             raise ItemError(
                 "not_executable", f"{candidate.item_id} is {candidate.item_type}, which is read, not run.", "Execute a tool."
             )
-        read, tree = self._tool_of(candidate, allow_unsigned=allow_unsigned)
+        read = self._tool_of(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
         # At every call, as the tool itself: what changed since is noticed, and what was read runs.
         files = self._files(read, candidate.space) if "__files__" in read.metadata else {}
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
-        # What a tool's further files are is no look that could be made again.
-        self._known_as = () if files else known_as
-        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, tree, files))
-
-    def is_known(self, ready: Ready) -> bool:
-        """Tell whether a tool that was returned here is the one that its bytes are known by in this process."""
-        return _ready.get(self._known_as) is ready
+        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, files))
 
     def _files(self, tool: Tool, space: str) -> dict[str, bytes]:
         # Few tools have several files, and a cold call of the others does without the module.
@@ -132,7 +124,7 @@ class Admission:
             if err.code not in ("item_not_found", "bad_item_id"):
                 raise
             raise chains.missing(named_by, err) from None
-        return Link(candidate, self._tool_of(candidate)[0])
+        return Link(candidate, self._tool_of(candidate))
 
     def _below(self, space: str) -> Sequence[Space]:
         """Return the spaces that may serve what an item of one space names: that space, and those behind it."""
@@ -141,19 +133,16 @@ class Admission:
             return self.search_path[names.index(space) :]
         return (self._space(space), self._space("system"))
 
-    def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> tuple[Tool, ast.Module | None]:
-        """Return what a candidate says, verified; and its tree, unless it was read before."""
+    def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Tool:
+        """Return what a candidate says, verified."""
         self._hold_to_manifest(candidate)
         known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
         known = _read.get(known_as)
         if known is not None:
-            return known, None
+            return known
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
-        stated = self._stated(candidate)
-        # One tree serves the metadata and the code: what was read as metadata is what runs.
-        tree = parse.python_tree(verified.body) if candidate.suffix == ".py" and stated is None else None
-        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, tree, stated)
-        return _remember(_read, known_as, read), tree
+        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, self._stated(candidate))
+        return _remember(_read, known_as, read)
 
     def _stated(self, candidate: Candidate) -> parse.Stated | None:
         """Return what the system's manifest vouches for as the metadata of these very bytes, which are not parsed then."""
@@ -203,12 +192,12 @@ class Admission:
         assert bundle_id is not None
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
         # By content: two writes within one tick of the clock leave the same modification time.
-        known_as = (raw, space.name, self.state)
-        manifest = _manifests.get(known_as)
-        if manifest is None:
-            manifest = self._manifest(raw, bundle_id, space)
-            self._known().add(manifest.verified.file_digest)
-            _remember(_manifests, known_as, manifest)
+        known = _manifests.get(space.name)
+        if known is not None and known[:2] == (raw, self.state):
+            return known[2]
+        manifest = self._manifest(raw, bundle_id, space)
+        self._known().add(manifest.verified.file_digest)
+        _manifests[space.name] = raw, self.state, manifest
         return manifest
 
     def _manifest(self, raw: bytes | None, bundle_id: str, space: Space) -> bundles.Manifest:
@@ -227,16 +216,15 @@ class Admission:
         known = next((space for space in self.search_path if space.name == name), None)
         return known or next(space for space in spaces.installed_bundles() if space.name == name)
 
-    def _prepare(self, links: Sequence[Link], tree: ast.Module | None, files: dict[str, bytes]) -> Ready:
+    def _prepare(self, links: Sequence[Link], files: dict[str, bytes]) -> Ready:
         import importlib
 
         chain = changed(chains.assemble(links), files=files)
         tool, candidate = chain.tool, links[0].candidate
         _check_requirement(tool)
         seconds = chains.time_limit(chain)
-        source = parse.text_of(tool.verified.body) if tree is None and tool.suffix == ".py" else tree
         primitive: Any = importlib.import_module(chains.PRIMITIVES[chain.primitive])
-        plan = primitive.plan(chain, source)
+        plan = primitive.plan(chain)
         described = describe(candidate, tool.verified, tool.version)
         return Ready(tool, chain, schema.Checker(tool.schema), primitive, plan, seconds, described)
 

@@ -23,7 +23,6 @@ from rye.plain_class import Record, changed, field
 from rye.trust.signature import is_script_suffix
 
 if TYPE_CHECKING:
-    import ast
     from typing import Protocol
 
 MOST_LINKS: Final = 10
@@ -84,8 +83,8 @@ if TYPE_CHECKING:
     class Primitive(Protocol):
         """What the module of a primitive defines. It answers like a tool, and raises `RyeError` for what it refuses."""
 
-        def plan(self, chain: Chain, tree: ast.Module | str | None) -> Any:
-            """Return what every call of a tool needs, made once; `tree` is that of a Python tool, or its text.
+        def plan(self, chain: Chain) -> Any:
+            """Return what every call of a tool needs, made once.
 
             Raises:
                 ItemError: the tool, or what its chain declares, cannot be run.

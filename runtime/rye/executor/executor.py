@@ -24,7 +24,6 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code
 from rye.executor.admission import Admission, Ready
-from rye.items import spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -69,26 +68,11 @@ class Call(Record):
 def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_unsigned: bool = False) -> Prepared:
     """Find and admit a tool. Errors as `run` reports them, raised.
 
-    All that decides is read at every call: the item, its runtime, the manifest, the keys, the user's decisions. Where each look
-    finds the bytes that it found the last time, what was judged of them stands.
+    All that decides is read at every call: the item, its runtime, the manifest, the keys, the user's decisions.
     """
-    asked = (item_type, item_id, project_path, allow_unsigned, user_dirs.user_ai(), spaces.system_folder())
-    known = _prepared.get(asked)
-    if known is not None and known[1].admission.is_known(known[1].ready) and spaces.hold(known[0]):
-        return known[1]
-    with spaces.noted() as seen:
-        admission = Admission.of(project_path)
-        candidate = admission.find(item_type, item_id)
-        found = Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
-    if len(_prepared) >= _MOST_PREPARED:
-        _prepared.clear()
-    _prepared[asked] = seen, found
-    return found
-
-
-# By what was asked and where: the looks that were made, and what came of them. Few, as each holds the bytes that it read.
-_prepared: dict[tuple[object, ...], tuple[list[spaces.Look], Prepared]] = {}
-_MOST_PREPARED = 32
+    admission = Admission.of(project_path)
+    candidate = admission.find(item_type, item_id)
+    return Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
 
 
 def run(call: Call) -> dict[str, Any]:
@@ -235,9 +219,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         # For who can mend them: a model cannot.
         response["warnings"] += context.settings().doubts()
     for number, one in enumerate(ready.chain.links):
-        # What a runtime lists is no wish: it is the most that it leaves to a tool.
-        wanted = (*(() if number else one.tool.permissions), *one.tool.secrets)
-        response["warnings"] += _announce(one.candidate, one.tool, wanted, admission, call.project_path)
+        response["warnings"] += _announce(one.candidate, one.tool, admission, call.project_path, is_first=not number)
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.hold_to_lock(ready.tool, response["chain"])
@@ -384,7 +366,7 @@ def _shadow_warnings(candidate: Candidate) -> list[str]:
     ]
 
 
-def _announce(candidate: Candidate, tool: Tool, wanted: Sequence[str], admission: Admission, project_path: str) -> list[str]:
+def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_path: str, *, is_first: bool) -> list[str]:
     """Return warnings about a link's signer: there is none, or this is the first use of an id under an approved key."""
     key = tool.verified.key
     if key.role == "unsigned":
@@ -392,6 +374,8 @@ def _announce(candidate: Candidate, tool: Tool, wanted: Sequence[str], admission
     # Keys of the user and of the system were trusted as a whole; only a project's key is bound to permissions.
     if key.role != "approved":
         return []
+    # What a runtime lists is no wish: it is the most that it leaves to a tool.
+    wanted = (*(tool.permissions if is_first else ()), *tool.secrets)
     root = decisions.Root.of(project_path)
     more = admission.decided.unapproved(root, key.public.digest, candidate.item_id, wanted)
     if more:

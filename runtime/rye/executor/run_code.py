@@ -13,18 +13,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import context
 from rye.call.context import CallContext
 from rye.errors import ItemError, UsageError
 
-if TYPE_CHECKING:
-    from ast import Module
 
-
-def compiled(source: str | Module, item_id: str) -> CodeType:
-    """Compile a tool's text or syntax tree: encoding cookies are ignored, and no .pyc is read or written.
+def compiled(source: str, item_id: str) -> CodeType:
+    """Compile a tool's text: encoding cookies are ignored, and no .pyc is read or written.
 
     Raises:
         ItemError: `malformed_item`.

@@ -149,10 +149,8 @@ class Directive(Record):
     text: directives.Text
 
 
-def read_tool(
-    verified: Verified, item_id: str, suffix: str, tree: ast.Module | None = None, stated: Stated | None = None
-) -> Tool:
-    """Return the tool that verified bytes are; `tree` is `python_tree` of them, where the caller has it already.
+def read_tool(verified: Verified, item_id: str, suffix: str, stated: Stated | None = None) -> Tool:
+    """Return the tool that verified bytes are.
 
     `stated` is what their bundle's manifest vouches for as `literals_of` them: then they are not parsed.
 
@@ -161,7 +159,7 @@ def read_tool(
         TrustError: `misplaced`, when the signed category or id does not match the place of the file.
     """
     if suffix == ".py":
-        found, docstring = stated or literals_of(python_tree(verified.body) if tree is None else tree)
+        found, docstring = stated or literals_of(python_tree(verified.body))
         metadata: dict[str, Any] = {name: found.get(dunder) for name, dunder in _NAMES.items()}
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound_id = found.get("__item_id__")

@@ -3,9 +3,6 @@
 An item's id is its path below `.ai/<type folder>/` without extension. The first space that has it wins: project, user,
 system. Ids under `rye/` are reserved: only the system space serves them. Files are opened beneath the space's folder and
 read once, as bytes; nothing here knows what they mean.
-
-What decides about a call is asked by the functions marked `look`. Who judged what they found may make the same looks again
-(`hold`) and, where each finds the very same, need not judge it again. Nothing is skipped: every file is opened and read.
 """
 
 from __future__ import annotations
@@ -15,17 +12,15 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import lru_cache, wraps
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import rye
 from rye.call.safe_text import nearest
 from rye.config import user_dirs
-from rye.errors import ItemError, RyeError, TrustError
+from rye.errors import ItemError, TrustError
 from rye.fs import beneath
 from rye.plain_class import Record
 from rye.trust import decisions
@@ -36,9 +31,6 @@ from rye.trust.verify import TrustStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 TYPES: Final = {
     # `.json` cannot carry a signature: it is looked for so that a bundle or a call refuses it instead of leaving it out.
@@ -86,65 +78,13 @@ class Candidate(Record):
 
     def __post_init__(self) -> None:
         """Hash the bytes, once a call: whoever needs to name them takes this."""
-        object.__setattr__(self, "digest", sha256(self.raw).hexdigest())
+        object.__setattr__(self, "digest", _digest_of(self.raw))
 
 
-class Look(NamedTuple):
-    """One look at what decides: the function, its arguments, and what it found."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    found: Any
-
-
-_noted: ContextVar[list[Look] | None] = ContextVar("rye_looks", default=None)
-
-
-def look(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a function one whose looks are noted. It takes its arguments by place, and returns values that compare."""
-
-    @wraps(function)
-    def looked(*args: _P.args, **keywords: _P.kwargs) -> _T:
-        if keywords:
-            raise TypeError(f"{function.__name__} takes its arguments by place")
-        found = function(*args, **keywords)
-        seen = _noted.get()
-        if seen is not None:
-            seen.append(Look(function, args, found))
-        return found
-
-    return looked
-
-
-@contextmanager
-def noted() -> Iterator[list[Look]]:
-    """Collect the looks of a block, in their order."""
-    seen: list[Look] = []
-    token = _noted.set(seen)
-    try:
-        yield seen
-    finally:
-        _noted.reset(token)
-
-
-def hold(looks: Sequence[Look]) -> bool:
-    """Make each look again; tell whether all find what they found. The first that does not, or is refused, ends it."""
-    try:
-        return all(function(*args) == found for function, args, found in looks)
-    except (RyeError, OSError):
-        # Who judges anew meets it as well, and says what is to be said of it.
-        return False
-
-
-@look
-def decided() -> Decisions:
-    """Return the user's decisions as they are now. Errors as `decisions.load`."""
-    return decisions.load()
-
-
-@look
-def _root_of(project_path: str | Path) -> decisions.Root:
-    return decisions.Root.of(project_path)
+@lru_cache(maxsize=128)
+def _digest_of(raw: bytes) -> str:
+    # To find the same bytes again is quicker than to hash them.
+    return sha256(raw).hexdigest()
 
 
 def system_folder() -> str:
@@ -161,7 +101,6 @@ def _bundle_beside(module: str) -> str:
     return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
 
 
-@look
 def installed_bundles() -> tuple[Space, ...]:
     """Return the `.ai` folders of other installed packages that name themselves in the entry point group `rye.bundles`.
 
@@ -201,10 +140,9 @@ def _project(project_path: str | Path, decided: Decisions) -> Space:
     folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
     if not decided.shadows:
         return Space("project", folder)
-    return Space("project", folder, decided.shadowed(_root_of(project_path)))
+    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
 
 
-@look
 def _identity(folder: str) -> tuple[int, int] | None:
     """Name a folder by what it is; None where there is none, which is the same as no other."""
     try:
@@ -324,7 +262,6 @@ def _top_folder(space: Space, folder: str) -> str:
     return top
 
 
-@look
 def read_file(space: Space, path: str) -> bytes | None:
     """Return a file of a space by its path below the space's `.ai`; None where there is none."""
     try:
@@ -337,7 +274,6 @@ def read_file(space: Space, path: str) -> bytes | None:
         os.close(root)
 
 
-@look
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
     parts = os.fsencode(stem).split(b"/")
     try:
@@ -492,9 +428,6 @@ def locate(path: str | Path) -> tuple[str, str] | None:
     return None
 
 
-_stores: dict[tuple[object, ...], TrustStore] = {}
-
-
 def trust_store(
     search_path: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None
 ) -> TrustStore:
@@ -508,28 +441,16 @@ def trust_store(
     documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load() if decided is None else decided
     root = next((os.path.dirname(space.folder) for space in search_path if space.name == "project"), None)
-    approved = decided.approved_keys(_root_of(root)) if root is not None and decided.approvals else frozenset()
-    # All that decides, by content: a changed document, approval or revocation is another key. `explicit` stands apart: a
-    # project may bring the very document that an earlier call named.
-    ids_ending_in = tuple(tuple(documents.get(name, ())) for name in ("user", "system", "project"))
-    state = (*ids_ending_in, tuple(explicit), approved, decided.revoked_keys, tuple(problems))
-    known = _stores.get(state)
-    if known is None:
-        if len(_stores) > 64:
-            _stores.clear()
-        known = _stores[state] = TrustStore.build(
-            documents.get("user", ()),
-            documents.get("system", ()),
-            documents.get("project", ()),
-            explicit,
-            decided.revoked_keys,
-            approved,
-            problems,
-        )
-    return known
+    approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
+    # `explicit` stands apart: a project may bring the very document that an earlier call named.
+    places = (tuple(documents.get(name, ())) for name in ("user", "system", "project"))
+    return _store_of(*places, tuple(explicit), decided.revoked_keys, approved, tuple(problems))
 
 
-@look
+# By the content of all that decides: a changed document, approval or revocation makes another store.
+_store_of = lru_cache(maxsize=64)(TrustStore.build)
+
+
 def _key_documents(space: Space) -> tuple[list[bytes], str]:
     """Return a space's key documents, and a sentence where there are more than are read."""
     try:

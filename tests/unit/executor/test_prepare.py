@@ -17,24 +17,8 @@ from support.signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool
 pytestmark = pytest.mark.usefixtures("here")
 
 
-def prepared(project, item_id="my/tool"):
-    return executor.prepare(item_id, str(project))
-
-
 def answer(project, item_id="my/tool"):
     return rye.execute(item_id, {}, project_path=project)
-
-
-def test_what_was_judged_stands_while_every_look_finds_the_same(project):
-    trust_key()
-    put_tool(project, "my/tool")
-    assert prepared(project) is prepared(project)
-    # Control: the same bytes written again are the same, whatever the times say.
-    path = project / ".ai/tools/my/tool.py"
-    path.write_bytes(path.read_bytes())
-    first = prepared(project)
-    path.write_bytes(signed(tool_text("my/tool", body="return {'success': True, 'output': 'other'}")))
-    assert prepared(project) is not first
 
 
 def change_tool_in_place(project):

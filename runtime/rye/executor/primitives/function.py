@@ -14,10 +14,10 @@ from rye.call.safe_text import plain
 from rye.errors import ItemError
 from rye.executor import run_code
 from rye.executor.chain import Chain, Started
+from rye.items import parse
 from rye.plain_class import Record, field
 
 if TYPE_CHECKING:
-    import ast
     from types import CodeType, ModuleType
 
 
@@ -36,10 +36,10 @@ class Plan(Record):
     kept: list[ModuleType] = field(factory=list)
 
 
-def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
+def plan(chain: Chain) -> Plan:
     """Compile a tool. Errors as `rye.executor.chain.Primitive.plan`."""
     tool = chain.tool
-    if tree is None:
+    if tool.suffix != ".py":
         raise ItemError(
             "runtime_missing",
             f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only.",
@@ -51,7 +51,12 @@ def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
             "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
         )
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
-    return Plan(run_code.compiled(tree, tool.id), entry_point, files, int(chain.config.get("memory_mb") or 0) << 20)
+    return Plan(
+        run_code.compiled(parse.text_of(tool.verified.body), tool.id),
+        entry_point,
+        files,
+        int(chain.config.get("memory_mb") or 0) << 20,
+    )
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ import json
 import os
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from rye.call import context, results, safe_text
@@ -33,9 +33,6 @@ from rye.executor.primitives import templates
 from rye.items import parse
 from rye.items.parse import OLD_SECRET, SECRET
 from rye.plain_class import Record, changed
-
-if TYPE_CHECKING:
-    import ast
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 _HEAD: Final = re.compile(r"https?://[^/?#{}$]+(?=[/?#]|\Z)")
@@ -58,7 +55,7 @@ class Plan(Record):
     fields: dict[str, str]
 
 
-def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
+def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     tool, config = chain.tool, chain.config
     url, method = config.get("url"), str(config.get("method", "GET")).upper()

@@ -36,8 +36,6 @@ from rye.plain_class import Record, changed
 from rye.workspace import pictures
 
 if TYPE_CHECKING:
-    import ast
-
     from rye.executor.worker_pool import Worker
 
 PROTOCOL: Final = "2025-06-18"
@@ -80,7 +78,7 @@ class Plan(Record):
     request: http_request.Plan | None
 
 
-def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
+def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     config, item_id = chain.config, chain.tool.id
     transport, name, digest = config.get("transport"), config.get("tool_name"), config.get("tool_digest")
@@ -95,8 +93,8 @@ def plan(chain: Chain, tree: ast.Module | str | None) -> Plan:
         name,
         digest,
         (chain.tool.docstring, chain.tool.schema),
-        program.plan(chain, tree) if transport == "stdio" else None,
-        http_request.plan(chain, tree) if transport == "http" else None,
+        program.plan(chain) if transport == "stdio" else None,
+        http_request.plan(chain) if transport == "http" else None,
     )
 
 

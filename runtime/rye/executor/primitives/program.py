@@ -48,8 +48,6 @@ from rye.sandbox import environment
 from rye.trust.signature import is_script_suffix
 
 if TYPE_CHECKING:
-    import ast
-
     from rye.items.parse import Tool
 
 _OUTPUTS: Final = ("auto", "json", "text")
@@ -82,7 +80,7 @@ class Plan(Record):
     files: dict[str, str]
 
 
-def plan(chain: Chain, _tree: ast.Module | str | None) -> Plan:
+def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
     tool, config = chain.tool, chain.config
     command, args = config.get("command"), config.get("args", [])
