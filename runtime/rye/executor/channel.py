@@ -16,6 +16,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye import errors
@@ -35,8 +36,10 @@ T = TypeVar("T")
 
 # Lines that one request may ask for.
 _LINES_AT_ONCE = 2_000
+# Of a document: what takes lines [start, stop), and what else a worker may call.
+_OF_LINES = ("printed", "texts", "ids", "shorts", "rows")
 _METHODS = (
-    *("printed", "texts", "ids", "shorts", "rows", "name", "shown", "changes_since", "encoding_notice"),
+    *(*_OF_LINES, "name", "shown", "changes_since", "encoding_notice"),
     *("show_as_cells", "lines_named", "otherwise_named"),
 )
 _PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
@@ -123,7 +126,7 @@ class FileService:
         if self._document is None or name not in _METHODS:
             raise ValueError(name)
         # A request for a billion lines must not occupy this process; the worker asks in parts.
-        if name in ("printed", "texts", "ids", "shorts", "rows") and not 0 <= args[1] - args[0] <= _LINES_AT_ONCE:
+        if name in _OF_LINES and not 0 <= args[1] - args[0] <= _LINES_AT_ONCE:
             raise ValueError(args)
         # The name is one of `_METHODS`, checked above: `getattr` must not lead to other attributes.
         found = getattr(self._document, name)(*args, **options)
@@ -221,50 +224,26 @@ def _described(document: Document) -> dict[str, Any]:
 
 
 class RemoteDocument:
-    """The worker's half of an open file: what `rye.line_ids.document.Document` offers to tools."""
+    """The worker's half of an open file: what `rye.line_ids.document.Document` offers to tools, answered by the parent.
+
+    Its facts are attributes: `path`, `count`, `version`, `short_version`, `encoding`, `no_ids`.
+    """
+
+    path: str
+    count: int
+    no_ids: str
 
     def __init__(self, files: RemoteFiles, facts: dict[str, Any]) -> None:
         """Describe the file; `files` asks for the rest."""
+        self.__dict__.update(facts)
         self._files = files
-        self.path: str = facts["path"]
-        self.count: int = facts["count"]
-        self.version: str = facts["version"]
-        self.short_version: str = facts["short_version"]
-        self.encoding: str = facts["encoding"]
-        self.no_ids: str = facts["no_ids"]
         self._cells: Notebook | None = None
 
-    def printed(self, start: int, stop: int, *, ids: bool = True, whitespace: bool = False, short: bool = False) -> list[str]:
-        """Return lines [start, stop) as tools print them; see `Document.printed`."""
-        return self._lines("printed", start, stop, ids=ids, whitespace=whitespace, short=short)
-
-    def texts(self, start: int, stop: int) -> list[str]:
-        """Return lines [start, stop) as they are shown."""
-        return self._lines("texts", start, stop)
-
-    def ids(self, start: int, stop: int) -> list[str]:
-        """Return the IDs of lines [start, stop)."""
-        return self._lines("ids", start, stop)
-
-    def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:
-        """Return lines [start, stop) with number, ID and text."""
-        return [Row(*row) for row in self._lines("rows", start, stop, ids=ids)]
-
-    def name(self, ranges: Iterable[tuple[int, int]]) -> None:
-        """Give every line of some ranges an ID."""
-        self._call("name", list(ranges))
-
-    def shown(self, *ranges: tuple[int, int], short: bool = False) -> None:
-        """Record that the lines of some ranges were printed with their IDs, or with their short addresses."""
-        self._call("shown", *ranges, short=short)
-
-    def shorts(self, start: int, stop: int) -> list[str]:
-        """Return the short addresses of lines [start, stop)."""
-        return self._lines("shorts", start, stop)
-
-    def encoding_notice(self, ranges: Iterable[tuple[int, int]]) -> str:
-        """Return the notice about the encoding that a reader of some lines needs; see `Document.encoding_notice`."""
-        return str(self._call("encoding_notice", list(ranges)))
+    def __getattr__(self, name: str) -> Any:
+        """Return the method of the parent's document that has this name."""
+        if name not in _METHODS:
+            raise AttributeError(name)
+        return partial(self._lines if name in _OF_LINES else self._call, name)
 
     def show_as_cells(self) -> None:
         """Show a notebook's lines that hold a cell's text as that text; see `Document.show_as_cells`."""
@@ -280,30 +259,21 @@ class RemoteDocument:
         """Return the cells of a notebook that is shown as such; None for every other file."""
         return self._cells
 
-    def lines_named(self, first: str, last: str | None) -> tuple[int, int | None]:
-        """Return the lines [start, stop) from one address to another; see `Document.lines_named`."""
-        start, stop = self._call("lines_named", first, last)
-        return start, stop
-
-    def otherwise_named(self, first: int, last: int) -> str:
-        """Return how to read what numbers of lines name as addresses; see `Document.otherwise_named`."""
-        return str(self._call("otherwise_named", first, last))
-
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version, or None where that is not among the stored ones."""
         found = self._call("changes_since", version)
-        return found and documents.Changes(
-            [(a, b) for a, b in found[0]], [(name, how, line) for name, how, line in found[1]], found[2]
-        )
+        return found and documents.Changes(*found)
 
     def _lines(self, name: str, start: int, stop: int, **options: bool) -> list[Any]:
         stop = min(stop, self.count)
         # The parent refuses more lines at once.
         parts = [(at, min(at + _LINES_AT_ONCE, stop)) for at in range(start, stop, _LINES_AT_ONCE)]
-        return [line for part in parts for line in self._call(name, *part, **options)]
+        found = [line for part in parts for line in self._call(name, *part, **options)]
+        return [Row(*row) for row in found] if name == "rows" else found
 
     def _call(self, name: str, *args: Any, **options: bool) -> Any:
-        return self._files.ask(op="document", name=name, args=args, **options)
+        plain = [one if isinstance(one, str | int | None) else list(one) for one in args]
+        return self._files.ask(op="document", name=name, args=plain, **options)
 
 
 class RemoteFiles:

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
 import re
-import select
-import selectors
 import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile, safe_text
-from rye.call.command_channel import ready
 from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
@@ -39,7 +35,6 @@ _ANSWER_MAX = 16 * 1024 * 1024
 _PRINTED_MAX = 65_536
 _ERRORS_MAX = 4_096
 _ERROR_LINES = 5
-_BLOCK = 1 << 16
 _PIPE_BLOCKS = 32
 
 
@@ -197,7 +192,6 @@ class _Exchange:
         self._worker = worker
         self._item_id = item_id
         self._files: FileService | None = None
-        self._out = bytearray()
         self._frames = bytearray()
         self._printed = 0
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
@@ -220,32 +214,35 @@ class _Exchange:
         Raises:
             RyeError: `bad_tool_result`, what came is no message.
         """
-        # Sent piece by piece in the loop below: a child that writes first and reads later would block both sides.
-        self._out += request
+        self._worker.send(request)
         last = None
-        with selectors.DefaultSelector() as waiting:
-            for fd in (self._worker.answers, self._worker.printed, self._worker.errors, self._worker.tree.status):
-                waiting.register(fd, selectors.EVENT_READ)
-            # What the tool left behind may hold the pipe open when the tool is gone.
-            while last is None and self._worker.answers in waiting.get_map() and not self._worker.ended():
-                self._watch_for_writing(waiting)
-                for key, _ in waiting.select():
-                    if key.fd == self._worker.calls:
-                        del self._out[: _written(key.fd, memoryview(bytes(self._out[:_BLOCK])))]
-                    elif not self._read(key.fd):
-                        waiting.unregister(key.fd)
-                last = self._last_message()
-        for fd in (self._worker.answers, self._worker.printed, self._worker.errors):
-            self._take_what_is_there(fd)
+        reading = [self._worker.answers, self._worker.printed, self._worker.errors]
+        # What the tool left behind may hold the pipe open when the tool is gone.
+        while last is None and self._worker.answers in reading and not self._worker.ended():
+            self._take(reading, 3600.0)
+            last = self._last_message()
+        # What the pipes still hold; who goes on writing is not waited for.
+        for _ in range(_PIPE_BLOCKS):
+            if not self._take(reading, 0.0):
+                break
         return last or self._last_message()
 
-    def _watch_for_writing(self, waiting: selectors.BaseSelector) -> None:
-        """Watch the worker's pipe for writing only while there is something to write: an empty pipe is always ready."""
-        watched = self._worker.calls in waiting.get_map()
-        if self._out and not watched:
-            waiting.register(self._worker.calls, selectors.EVENT_WRITE)
-        elif watched and not self._out:
-            waiting.unregister(self._worker.calls)
+    def _take(self, reading: list[int], seconds: float) -> bool:
+        """Take some of what has come, and drop the pipes that are at their end; tell whether there was anything."""
+        found = self._worker.read(reading, seconds)
+        for fd, data in found.items():
+            if not data:
+                reading.remove(fd)
+            elif fd == self._worker.answers:
+                self._frames += data
+            elif fd == self._worker.errors:
+                # The end, not the beginning: a traceback names the error in its last line.
+                self._errors = (self._errors + data)[-_ERRORS_MAX:]
+            elif self._printed < _PRINTED_MAX:
+                # Past the limit it is read and dropped: an unread pipe would stop the tool.
+                self._printed += len(data)
+                sys.stdout.write(self._text.decode(data))
+        return bool(found)
 
     def _reply(self, request: object) -> None:
         if self._files is None:
@@ -253,32 +250,7 @@ class _Exchange:
 
             # Made at the first request: most tools ask for nothing, and need not load the editing packages.
             self._files = FileService(self._worker.policy.root, self._worker.policy.permissions, self._item_id)
-        self._out += framed(self._files.answer(request))
-
-    def _read(self, fd: int) -> bool:
-        """Take some of what has come; return False at the end of the pipe."""
-        if fd == self._worker.tree.status:
-            return not self._worker.ended()
-        try:
-            data = os.read(fd, _BLOCK)
-        except BlockingIOError:
-            return True
-        if fd == self._worker.answers:
-            self._frames += data
-        elif fd == self._worker.errors:
-            # The end, not the beginning: a traceback names the error in its last line.
-            self._errors = (self._errors + data)[-_ERRORS_MAX:]
-        elif self._printed < _PRINTED_MAX:
-            # Past the limit it is read and dropped: an unread pipe would stop the tool.
-            self._printed += len(data)
-            sys.stdout.write(self._text.decode(data))
-        return bool(data)
-
-    def _take_what_is_there(self, fd: int) -> None:
-        """Take what a pipe still holds; who goes on writing is not waited for."""
-        for _ in range(_PIPE_BLOCKS):
-            if not ready(fd, select.POLLIN, 0) or not self._read(fd):
-                return
+        self._worker.send(framed(self._files.answer(request)))
 
     def _last_message(self) -> dict[str, Any] | None:
         while len(self._frames) >= LENGTH.size:
@@ -304,16 +276,6 @@ class _Exchange:
         lines = self._errors.decode("utf-8", "replace").split("\n")
         shown = ["".join(c if c.isprintable() else "?" for c in line) for line in lines if line.strip()]
         return " | ".join(shown[-_ERROR_LINES:])
-
-
-def _written(fd: int, data: memoryview) -> int:
-    """Write some; a child that no longer reads took all that it wanted."""
-    try:
-        return os.write(fd, data)
-    except BlockingIOError:
-        return 0
-    except BrokenPipeError:
-        return len(data)
 
 
 def _parsed(body: bytes) -> dict[str, Any]:

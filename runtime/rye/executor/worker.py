@@ -1,14 +1,23 @@
-"""What runs in the child process of another signer's tool: one call comes in by pipe, one result goes out, then it ends.
+"""What waits in the sandbox for one call: it answers as a Python tool's function, or becomes a program.
 
-Both pipes carry frames: 4 bytes of length (big-endian), then one JSON object in ASCII. In comes the call `{"item_id",
-"digest", "source", "entry_point", "files", "parameters", "root", "seconds", "max_output_bytes", "actor", "user_space"}`. The
-source is the bytes that were verified: the tool's file is not opened here. Out go `{"started": true}`, any number of
-`{"report": text}` and `{"ask": request}` (each request gets a reply, see `rye.executor.channel`), and last one of `{"data":
-…}`, `{"failure": {code, message, hint, details}}` and `{"crash": {kind, trace}}`. None of it is trusted.
+The call comes as a frame on standard input: 4 bytes of length (big-endian), then one JSON object in ASCII.
+
+For a function it is `{"item_id", "digest", "source", "entry_point", "files", "parameters", "root", "seconds",
+"max_output_bytes", "actor", "user_space"}`. The source is the bytes that were verified: the tool's file is not opened here. Out
+go, as frames on the descriptor `answers`, `{"started": true}`, any number of `{"report": text}` and `{"ask": request}` (each
+request gets a reply, see `rye.executor.channel`), and last one of `{"data": …}`, `{"failure": {code, message, hint, details}}`
+and `{"crash": {kind, trace}}`. None of it is trusted.
+
+For a program it is `{"files": {path: base64}, "folder": where to put them or null, "argv", "env", "cwd", "input": base64 or
+null: what comes behind the frame, "limits": {name: [soft, hard]}, "programs": whether others may be started, "filter"}`. The
+files are the verified bytes of the tool; they are written here, in the sandbox's own temporary folder, which nothing outside
+can change. A NUL in `argv` and `env` stands for their folder. On `answers` goes the line `started`, or `failed` with the
+reason; the program does not inherit it.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -24,6 +33,7 @@ from rye.errors import RyeError
 LENGTH = struct.Struct(">I")
 """The head of a frame."""
 
+_FOLDER_MARK = "\0"
 _OF_THE_PARENT = ("view_lines", "edit_files", "edit_lines", "replace_file")
 _TRACE_MAX = 20_000
 _REPORT_MAX = 65_536
@@ -146,28 +156,26 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
 
             # The hard limit too: the tool's code could raise the other one again.
             resource.setrlimit(resource.RLIMIT_DATA, (call["memory"], call["memory"]))
-        if call["files"]:
+        with _folder_of(call["files"]) as folder:
             # Where `import` finds them, in front of what is installed.
-            with folder_of(call["files"]) as folder:
-                sys.path.insert(0, folder)
-                answer = run_code.call(
-                    code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"], folder
-                )
-        else:
-            answer = run_code.call(code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"])
+            sys.path[:0] = [folder] if folder else []
+            answer = run_code.call(
+                code, call["item_id"], call["digest"], call["parameters"], call["root"], call["entry_point"], folder
+            )
         # Here, where the error can name the tool.
         return run_code.checked(answer, call["item_id"])
 
 
 @contextlib.contextmanager
-def folder_of(files: dict[str, str]) -> Iterator[str]:
-    """Hold a new folder with these files, base64 by path."""
+def _folder_of(files: dict[str, str]) -> Iterator[str]:
+    """Hold a new folder with these files, base64 by path; of none, no folder."""
+    if not files:
+        yield ""
+        return
     import tempfile
 
-    from rye.executor.primitives import program_start
-
     with tempfile.TemporaryDirectory(prefix="tool-") as folder:
-        program_start.write_files(files, folder)
+        _write_files(files, folder)
         yield folder
 
 
@@ -208,3 +216,56 @@ def _flush(stream: Any) -> None:
         stream.flush()
     except BaseException:  # noqa: BLE001 - what it printed is lost, its result is not
         return
+
+
+# --- a program ---
+
+
+def become(answers: int) -> None:
+    """Take the one call that comes on standard input, and become its program."""
+    os.set_inheritable(answers, False)
+    # Loaded while nobody waits for it, and all that starting a program needs.
+    from rye.sandbox import launcher, seccomp
+
+    # Not a byte more: what comes behind the frame is the program's.
+    call = _received(0)
+    try:
+        # Not `tempfile`, which loads much; nobody else sees the sandbox's own temporary folder.
+        folder = os.path.join(call["folder"] or os.environ["TMPDIR"], f"tool-{os.urandom(4).hex()}")
+        os.mkdir(folder, 0o700)
+        _write_files(call["files"], folder)
+        argv = [word.replace(_FOLDER_MARK, folder) for word in call["argv"]]
+        env = {**os.environ, **{name: value.replace(_FOLDER_MARK, folder) for name, value in call["env"].items()}}
+        if call["input"] is not None:
+            _give_input(base64.b64decode(call["input"]))
+        os.chdir(call["cwd"].replace(_FOLDER_MARK, folder))
+        os.write(answers, b"started\n")
+        if not call["filter"] or not seccomp.supported():
+            launcher.limit(call["limits"])
+            os.execvpe(argv[0], argv, env)  # noqa: S606 - this is what the process is for
+        plan = {"argv": argv, "env": env, "cwd": ".", "keep": None, "rules": None, "tcp": True, "sockets": "all"}
+        launcher.start({**plan, "limits": call["limits"], "programs": call["programs"]})
+    except Exception as err:  # noqa: BLE001 - whatever it is, the parent says it
+        why = f"{err.filename}: {err.strerror}" if isinstance(err, OSError) else f"{type(err).__name__}: {err}"
+        os.write(answers, f"failed {why}\n".encode("utf-8", "replace")[:2_000])
+    os._exit(126)
+
+
+def _write_files(files: dict[str, str], folder: str) -> None:
+    """Write a tool's files, base64 by path, into a folder that has none of them. Raises OSError."""
+    for path, content in files.items():
+        target = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(target), mode=0o700, exist_ok=True)
+        with open(target, "xb") as file:
+            file.write(base64.b64decode(content))
+
+
+def _give_input(data: bytes) -> None:
+    """Put the input where the program reads it: a file, so that one that never reads it does not block anybody."""
+    fd = os.memfd_create("input")
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)

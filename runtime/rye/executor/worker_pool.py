@@ -14,11 +14,12 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, Literal
 
+from rye.call import context
 from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.journal import file_history
@@ -33,12 +34,13 @@ _IDLE = 300.0
 _SPARES_MAX = 4
 _END_SECONDS = 1.3
 _GRACE_SECONDS = 0.2
-# A command of one call is over by then, and starts none in vain.
+# A command that makes one call has ended by then, so no spare is started for it.
 _PAUSE = 0.05
+_BLOCK = 1 << 16
 _IMPORT = "import sys; sys.path[:0] = sys.argv[2:]; "
 _STARTS = {
     "function": _IMPORT + "from rye.executor.worker import serve; serve(int(sys.argv[1]))",
-    "program": _IMPORT + "from rye.executor.primitives.program_start import wait; wait(int(sys.argv[1]))",
+    "program": _IMPORT + "from rye.executor.worker import become; become(int(sys.argv[1]))",
 }
 
 
@@ -165,6 +167,33 @@ class Worker:
         running_commands.end(self._token)
         if self._workspace is not None:
             self._workspace.close()
+
+    def send(self, data: bytes) -> None:
+        """Write to the child, at most until the call is to end; one that ended takes nothing, and its watch says how it ended.
+
+        What it prints meanwhile waits in its pipes: the code that reads there is ours until it has a whole frame.
+        """
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self.calls, view) :]
+            except BlockingIOError:
+                if not ready(self.calls, select.POLLOUT, context.deadline().remaining()):
+                    return
+            except BrokenPipeError:
+                return
+
+    def read(self, fds: Iterable[int], seconds: float) -> dict[int, bytes]:
+        """Wait until it ends or some of its descriptors can be read; return a block of each of these, b"" at its end."""
+        waiting, status = select.poll(), () if self.ended() else (self.tree.status,)
+        for fd in (*fds, *status):
+            waiting.register(fd, select.POLLIN)
+        found = {}
+        for fd, _ in waiting.poll(max(0.0, min(seconds, 3600.0)) * 1000):
+            with suppress(BlockingIOError):
+                if fd not in status:
+                    found[fd] = os.read(fd, _BLOCK)
+        return found
 
     def ended(self) -> bool:
         """Tell whether the child is over."""

@@ -2,12 +2,15 @@
 
 `config`, put together from all links of the chain:
 
-    url            http or https; `{name}` of a parameter in its path or query, percent-encoded; never in its scheme or host
-    method         GET where nothing is said query          {name: text}: what is added to the query headers        {name:
-    text}; `{secret:NAME}` is a secret of the user's store, here and nowhere else auth           {type: bearer, token:
-    "${NAME}"} or {type: api_key, key: "${NAME}", header}: the same, as other installations say it body           sent as
-    JSON; a text that is `{name}` alone becomes the parameter with its type response       {output: path, fields: {name:
-    path}}: parts of a JSON answer, such as `items.0.title` timeout_seconds, max_timeout_seconds
+    url        http or https; `{name}` of a parameter in its path or query, percent-encoded; never in its scheme or host
+    method     GET where nothing is said
+    query      {name: text}: what is added to the query
+    headers    {name: text}; `{secret:NAME}` is a secret of the user's store, here and nowhere else
+    auth       {type: bearer, token: "${NAME}"} or {type: api_key, key: "${NAME}", header}: the same, as other
+               installations say it
+    body       sent as JSON; a text that is `{name}` alone becomes the parameter with its type
+    response   {output: path, fields: {name: path}}: parts of a JSON answer, such as `items.0.title`
+    timeout_seconds, max_timeout_seconds
 
 Whatever names a parameter that is not given is left out: a query, a header, a member of the body. A secret has hosts in the
 user's store (`config/secrets.yaml`: `NAME: {value: …, hosts: [api.example.org]}`), and goes to those alone, over TLS.
@@ -65,7 +68,7 @@ def plan(chain: Chain) -> Plan:
         raise _malformed(tool.id, f"config.method must be one of {', '.join(_METHODS)}")
     headers = {**_texts(tool.id, config, "headers"), **_auth(tool.id, config.get("auth"))}
     if not all(_NAME.fullmatch(name) for name in headers):
-        raise _malformed(tool.id, "config.headers has a name that is none")
+        raise _malformed(tool.id, "config.headers has a name that no header can have")
     for place, value in (("url", url), ("query", config.get("query")), ("body", config.get("body"))):
         if SECRET.search(json.dumps(value)):
             raise _malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
@@ -137,68 +140,35 @@ def _need_network(chain: Chain, root: str) -> None:
 
 
 def _call(chain: Chain, plan: Plan, parameters: dict[str, Any]) -> dict[str, Any]:
-    # Loaded where it is used: a cold command without a request does without.
-    from rye.web import client
-    from rye.web.addresses import Allowed
-
     tool = chain.tool
     texts = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}
-    known = tool.schema.get("properties", {})
-    absent = [name for name in known if name not in texts]
-    url = _url(plan, texts, absent)
-    parsed = client.parse(url)
-    chosen = context.settings()
-    secrets = Secrets()
-    headers = _headers(plan, texts, absent, (parsed.scheme, parsed.host), secrets)
+    absent = [name for name in tool.schema.get("properties", {}) if name not in texts]
     body = _filled(plan.body, parameters, texts, absent)
-    answer = _fetched(
-        secrets,
-        client.Request(
-            url,
-            context.deadline().remaining(),
-            Allowed.of(chosen.texts("web.allow_hosts")),
-            plan.method,
-            headers,
-            None if body is _LEFT_OUT else body,
-            str(chosen.get("web.proxy") or "") or None,
-        ),
-    )
+    answer = fetched(plan, plan.method, None if body is _LEFT_OUT else body, texts, absent)
     found: dict[str, Any] = safe_text.clean(_result(tool.id, plan, answer))
     return found
 
 
-def _fetched(secrets: Secrets, request: Any) -> Any:
-    """Return the answer to a request without the secrets that it sent, before any of it is read or cut."""
-    from rye.web import client
+def fetched(
+    plan: Plan, method: str, body: Any, texts: dict[str, str], absent: list[str], more: dict[str, str] | None = None
+) -> Any:
+    """Return the answer to a request, as `rye.web.client.fetch` does, without the secrets that it sent.
 
-    context.note_secrets(secrets)
-    got = client.fetch(request)
-    kind = secrets.removed(got.headers.get("content-type", ""))
-    parts = {name: secrets.removed(getattr(got, name)) for name in ("url", "reason", "body")}
-    return changed(got, headers={**got.headers, "content-type": kind}, **parts)
-
-
-def sent(plan: Plan, headers: dict[str, str], body: Any) -> Any:
-    """Return the answer to a request with a body, as `rye.web.client.fetch` does; the plan's headers go along."""
+    They are taken out before any of it is read or cut. `more` are headers beside the plan's.
+    """
+    # Loaded where it is used: a cold command without a request does without.
     from rye.web import client
     from rye.web.addresses import Allowed
 
-    url = _url(plan, {}, [])
-    parsed = client.parse(url)
-    chosen = context.settings()
-    secrets = Secrets()
-    return _fetched(
-        secrets,
-        client.Request(
-            url,
-            context.deadline().remaining(),
-            Allowed.of(chosen.texts("web.allow_hosts")),
-            "POST",
-            {**_headers(plan, {}, [], (parsed.scheme, parsed.host), secrets), **headers},
-            body,
-            str(chosen.get("web.proxy") or "") or None,
-        ),
-    )
+    url = _url(plan, texts, absent)
+    parsed, chosen, secrets = client.parse(url), context.settings(), Secrets()
+    headers = _headers(plan, texts, absent, (parsed.scheme, parsed.host), secrets) | (more or {})
+    hosts, proxy = Allowed.of(chosen.texts("web.allow_hosts")), str(chosen.get("web.proxy") or "") or None
+    context.note_secrets(secrets)
+    got = client.fetch(client.Request(url, context.deadline().remaining(), hosts, method, headers, body, proxy))
+    kind = secrets.removed(got.headers.get("content-type", ""))
+    parts = {name: secrets.removed(getattr(got, name)) for name in ("url", "reason", "body")}
+    return changed(got, headers={**got.headers, "content-type": kind}, **parts)
 
 
 def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:

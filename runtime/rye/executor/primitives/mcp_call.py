@@ -17,7 +17,6 @@ import base64
 import json
 import os
 import re
-import select
 from collections.abc import Callable, Container, Iterator
 from functools import partial
 from hashlib import sha256
@@ -46,8 +45,7 @@ _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _ERRORS_MAX: Final = 4_096
 _LAST_WORDS: Final = 400
-_BLOCK: Final = 1 << 16
-# Of a tool's fields, what matters not to a model.
+# Of a tool's fields, those that a model is not told.
 _UNTOLD: Final = ("_meta", "icons")
 _BEFORE: Final = 60
 _SHOWN: Final = 400
@@ -255,7 +253,7 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
 def _picture(part: dict[str, Any]) -> dict[str, str] | None:
     """Return a picture of an answer as a part of a result's `media`, None for any other part.
 
-    What is none is left out: a model's interface refuses the whole conversation for a picture that it cannot read.
+    Anything else is left out: a model's interface refuses the whole conversation for a picture that it cannot read.
     """
     inner = part.get("resource") if part.get("type") == "resource" else part
     data = (inner.get("blob") if part.get("type") == "resource" else inner.get("data")) if isinstance(inner, dict) else None
@@ -324,25 +322,22 @@ class StdioSession:
         self._total = 0
         self._errors = b""
         context.deadline().when_expired(worker.kill)
-        self._write(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
-
-    def _write(self, data: bytes) -> None:
-        program.send(self._worker, data)
+        self._worker.send(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
 
     def notify(self, method: str) -> None:
         """Send a notification."""
-        self._write(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+        self._worker.send(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Send a request, and return the result of the response that has its id."""
         self._id += 1
-        self._write(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode() + b"\n")
+        self._worker.send(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode() + b"\n")
         while True:
             message = self._next()
             if message.get("id") == self._id and "method" not in message:
                 return _answered(message)
             if "method" in message and "id" in message:
-                self._write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **_reply(message)}).encode() + b"\n")
+                self._worker.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], **_reply(message)}).encode() + b"\n")
 
     def _next(self) -> dict[str, Any]:
         while True:
@@ -364,28 +359,17 @@ class StdioSession:
 
     def _read(self) -> None:
         limit = context.deadline()
-        waiting = select.poll()
-        for fd in (self._worker.printed, self._worker.errors):
-            waiting.register(fd, select.POLLIN)
-        events = waiting.poll(max(0.0, min(limit.remaining(), 3600.0)) * 1000)
+        found = self._worker.read((self._worker.printed, self._worker.errors), limit.remaining())
         limit.check()
-        ended = False
-        for fd, _ in events:
-            try:
-                block = os.read(fd, _BLOCK)
-            except BlockingIOError:
-                continue
-            if fd == self._worker.errors:
-                self._errors = (self._errors + block)[-_ERRORS_MAX:]
-            else:
-                self._lines += block
-                self._total += len(block)
-                ended = not block
+        self._errors = (self._errors + found.get(self._worker.errors, b""))[-_ERRORS_MAX:]
+        block = found.get(self._worker.printed)
+        self._lines += block or b""
+        self._total += len(block or b"")
         if len(self._lines) > _MOST_BYTES:
             raise _failed("a message has more than 16 MB")
         if self._total > _MOST_IN_ALL:
             raise _failed("it sent more than 64 MB in one call")
-        if ended:
+        if block == b"":
             # Node prints the reason first, and then where in the code it was.
             words = re.sub(r"^\s+at .*\n?", "", self._errors.decode("utf-8", "replace"), flags=re.MULTILINE)
             policy = self._worker.policy
@@ -435,7 +419,7 @@ class HttpSession:
 
     def _post(self, message: dict[str, Any]) -> Any:
         accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-        answer = http_request.sent(self._request, {**accept, **self._headers}, message)
+        answer = http_request.fetched(self._request, "POST", message, {}, [], {**accept, **self._headers})
         if answer.status >= 400:
             raise _failed(f"HTTP {answer.status} {plain(answer.reason, 80)}")
         return answer

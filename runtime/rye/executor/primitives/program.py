@@ -22,14 +22,12 @@ import base64
 import json
 import os
 import re
-import select
 import shutil
 import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, safe_text
-from rye.call.command_channel import ready
 from rye.call.results import call_text
 from rye.call.safe_text import plain
 from rye.config import user_dirs
@@ -61,7 +59,6 @@ _SHOWN = 50_000
 # The frames below an error and what closes them: the message that a reader needs stands above.
 _FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
 _MEGABYTE = 1 << 20
-_ANSWERS_MAX = 8_192
 
 
 class Plan(Record):
@@ -182,7 +179,7 @@ def _policy(chain: Chain, plan: Plan, root: str) -> tuple[WorkerPolicy, interpre
 def _message(
     chain: Chain, plan: Plan, parameters: dict[str, Any], policy: WorkerPolicy, found: interpreters.Found | None
 ) -> dict[str, Any]:
-    """Return what the waiting process gets; see `rye.executor.primitives.program_start`."""
+    """Return what the waiting process gets; see `rye.executor.worker`."""
     tool, root = chain.tool, policy.root
     known = tool.schema.get("properties", {})
     given = {name: templates.text_of(tool.id, name, value) for name, value in parameters.items()}
@@ -250,9 +247,10 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
     stdout = _Kept(partial(stored.create, "stdout"), plan.output)
     stderr = Capture(partial(stored.create, "stderr"))
     try:
-        send(worker, framed({**message, "folder": folder, "filter": kind != "none"}))
+        worker.send(framed({**message, "folder": folder, "filter": kind != "none"}))
         outcome = run.watch(worker.tree, {worker.printed: stdout, worker.errors: stderr}, limit.remaining())
-        said = _said(worker.answers)
+        # Before it becomes the program it writes one line there, and nobody else can.
+        said = worker.read([worker.answers], 0).get(worker.answers, b"").decode("utf-8", "replace")
     finally:
         isolated.finish(worker)
         if folder is not None:
@@ -308,33 +306,6 @@ class _Kept(Capture):
             return block
         self.is_held = len(self.answer) <= _ANSWER_MAX and bytes(self.answer[:_BEGIN]).lstrip()[:1] in (b"", b"{")
         return b"" if self.is_held else bytes(self.answer)
-
-
-def send(worker: Worker, data: bytes) -> None:
-    """Write to a worker, at most until the call is to end; one that ended takes nothing, and its watch says how it ended."""
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(worker.calls, view) :]
-        except BlockingIOError:
-            if not ready(worker.calls, select.POLLOUT, context.deadline().remaining()):
-                return
-        except BrokenPipeError:
-            # It ended; the watch says how.
-            return
-
-
-def _said(fd: int) -> str:
-    said = b""
-    while ready(fd, select.POLLIN, 0) and len(said) < _ANSWERS_MAX:
-        try:
-            block = os.read(fd, _ANSWERS_MAX)
-        except BlockingIOError:
-            break
-        if not block:
-            break
-        said += block
-    return said.decode("utf-8", "replace")
 
 
 def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr: Capture, output_id: str) -> dict[str, Any]:
