@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rye.errors import RyeError
 from rye.journal import file_history, tree_changes
-from rye.process import guarded_run, jobs, run
+from rye.process import guarded_run, jobs, reapers, run
 from rye.sandbox.policy import Confined, Mode
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
@@ -25,6 +25,7 @@ class Command(NamedTuple):
         token: its name in the record of running commands; empty where that cannot be used.
         text: what the record of changes and the job show.
         folder: where it starts, below the root.
+        recordings: the record of its changes, once it was begun: with the look before the command.
         job_ids: the job that it became, if it did.
     """
 
@@ -32,7 +33,7 @@ class Command(NamedTuple):
     token: str
     text: str
     folder: str
-    recording: tree_changes.Recording
+    recordings: list[tree_changes.Recording]
     guarded: guarded_run.Guarded
     job_ids: list[str]
 
@@ -46,9 +47,10 @@ class Command(NamedTuple):
     ) -> str:
         """Start it as a job, or make a job of it while it is `running`; see `rye.process.jobs.start`."""
         facts = {"command": self.text, "working_dir": self.folder or ".", "sandbox": self.confined.report}
-        after = tree_changes.after_job(self.recording)
+        look = self.guarded.look
+        after = tree_changes.after_job(self.recordings[0])
         self.job_ids.append(
-            jobs.start(self.ws.fd, self.confined, cwd_fd, facts, seconds, stdin, self.guarded.look, after, self.token, running)
+            jobs.start(self.ws.fd, self.confined, cwd_fd, facts, seconds, stdin, look, after, self.token, running)
         )
         return self.job_ids[0]
 
@@ -60,7 +62,8 @@ class Command(NamedTuple):
 
     def drop(self) -> None:
         """Forget it, where it was not started."""
-        tree_changes.drop(self.ws, self.recording)
+        for one in self.recordings:
+            tree_changes.drop(self.ws, one)
         self.guarded.end(self.ws.fd)
 
     def end(self) -> tuple[tree_changes.Recorded, list[dict[str, str]], list[dict[str, str]]]:
@@ -68,7 +71,7 @@ class Command(NamedTuple):
         try:
             set_aside, moved = self.guarded.end(self.ws.fd)
         finally:
-            recorded = tree_changes.end(self.ws, self.recording)
+            recorded = tree_changes.end(self.ws, self.recordings[0]) if self.recordings else tree_changes.Recorded()
         return recorded, set_aside, moved
 
 
@@ -76,16 +79,23 @@ class Command(NamedTuple):
 def begun(
     ws: Workspace, tool: str, text: str, folder: str, confine: Callable[[str], Confined], mode: Mode, required: Sequence[str]
 ) -> Iterator[Command]:
-    """Begin the record of a command's changes, then what guards it; yields it, for the time that it runs in this process."""
+    """Begin what guards a command and, with the look before it, the record of its changes; yields it while it runs here."""
     with running_commands.running(ws.fd) as token:
-        recording = tree_changes.begin(ws, token, tool, text)
+        recordings: list[tree_changes.Recording] = []
+
+        def record() -> None:
+            recordings.append(tree_changes.begin(ws, token, tool, text))
+
         try:
             ours = functools.partial(file_history.by_our_tools, ws)
-            guarded = guarded_run.begin(ws, token, confine, ours, mode, required)
+            guarded = guarded_run.begin(ws, token, confine, ours, mode, required, record)
         except BaseException:
-            tree_changes.drop(ws, recording)
+            for one in recordings:
+                tree_changes.drop(ws, one)
             raise
         try:
-            yield Command(ws, token, text, folder, recording, guarded, [])
+            yield Command(ws, token, text, folder, recordings, guarded, [])
         finally:
             guarded.confined.close()
+            # Last: joining its control groups holds up who makes or removes some.
+            reapers.prepare()

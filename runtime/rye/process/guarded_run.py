@@ -65,6 +65,7 @@ def begin(
     ours: Callable[[Iterable[str]], set[str]],
     mode: Mode,
     required: Sequence[str] = (),
+    first: Callable[[], object] | None = None,
 ) -> Guarded:
     """Make a command's sandbox; look at the project for it, where bubblewrap makes the sandbox once it was started.
 
@@ -75,6 +76,7 @@ def begin(
         ours: see `rye.process.autorun.command_check.begin`.
         mode: under "require" a command is refused where no look can be made: what it put into a repository would stay.
         required: what "require" insists on; nothing means all.
+        first: what else is to be done before the command runs; it is called with the look before it.
 
     Raises:
         RyeError: `sandbox_unavailable`, later from `confined.ready`; and what `confine` raises.
@@ -86,6 +88,8 @@ def begin(
         gate = _gate() if confined.report["kind"] == "bubblewrap" else -1
 
         def look() -> Look:
+            if first is not None:
+                first()
             made = command_check.begin(ws, token, confined, ours, covered)
             if mode == "require":
                 # Late: at its job's end a supervisor has no time for what it needs not.

@@ -7,9 +7,9 @@ make as everything else here; and it is imported itself, so that it is not compi
 
 A reaper reads from its socket `LENGTH\n`, then that many bytes, the order: `ARGUMENTS VARIABLES SCOPED KEPT NUMBER…\n` (two
 counts, 0 or 1, a count, the numbers of descriptors), then so many strings, each ended by NUL: the command, variables as
-`NAME=value`. Before `LENGTH` come the descriptors, beside empty lines: the working directory, three streams, and those of the
-numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of a
-job's order mean: go on as the supervisor of a job, with the descriptors kept. Where SCOPED is 2, the arguments are these two
+`NAME=value`. Beside it, and beside empty lines before it, come the descriptors: the working directory, three streams, and those
+of the numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of
+a job's order mean: go on as the supervisor of a job, with the descriptors kept. Where SCOPED is 2, the arguments are these two
 paths, and the supervisor starts the command itself. Any other byte, or the end of the stream, means: end everything.
 It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
 `job ERRNO`, 0 where it is a supervisor from then on.
@@ -258,10 +258,15 @@ def parse_order(data: bytes) -> tuple[list[bytes], Variables, int, list[int], li
 def send_order(line: socket.socket, order: bytes, fds: list[int]) -> None:
     """Send an order with its descriptors; see the top. Raises OSError."""
     # The kernel takes 253 descriptors beside one message.
-    for at in range(0, len(fds), _FDS_AT_ONCE):
-        rights = array.array("i", fds[at : at + _FDS_AT_ONCE]).tobytes()
-        line.sendmsg([b"\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-    line.sendall(order)
+    while len(fds) > _FDS_AT_ONCE:
+        _send(line, b"\n", fds[:_FDS_AT_ONCE])
+        fds = fds[_FDS_AT_ONCE:]
+    # Together: the reaper is woken once, and needs not wait for a processor a second time.
+    line.sendall(order[_send(line, order, fds) :])
+
+
+def _send(line: socket.socket, data: bytes, fds: list[int]) -> int:
+    return line.sendmsg([data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds).tobytes())])
 
 
 def _received(line: socket.socket) -> tuple[bytes, list[int]]:
@@ -340,6 +345,7 @@ def main(line: socket.socket) -> None:
             if asked.startswith(b"j") and leader is not None and found is None:
                 _become_supervisor(asked[1:].split(b"\0"), leader, control)
                 continue
+        survivors = None
         if control in ready or terminated:
             # A reaped leader's number may be another process already, so it is not passed on.
             late, survivors = end_tree(leader if found is None else None)
@@ -347,7 +353,9 @@ def main(line: socket.socket) -> None:
         if found is not None:
             leader = None
             _report(control, f"exited {found}")
-        if control in ready or terminated:
+        if survivors is None and leader is None and _is_childless():
+            survivors = 0
+        if survivors is not None:
             _report(control, f"ended {survivors}")
             return
 

@@ -82,6 +82,9 @@ RUN_VARIABLE = "RYE_RUN"
 DRAIN = 0.2
 """After the command itself has ended, its output is waited for so long (seconds)."""
 
+_LAST_ENDS = 0.01
+"""Where nobody holds its output any more, what it left mostly ends by itself, and the reaper says so unasked."""
+
 _RUNTIME = str(Path(__file__).parents[2])
 _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
@@ -172,7 +175,6 @@ class Tree:
         self._line.setblocking(False)
         try:
             # While the sandbox is made.
-            reapers.prepare()
             if confined.ready is not None:
                 confined.ready()
         except BaseException:
@@ -388,7 +390,7 @@ class _Watch:
         self._tree, self._wake, self._pipes = tree, wake, pipes
         self._started = time.monotonic()
         self._end = self._started + seconds
-        self._drained_at: float | None = None
+        self._exited_at: float | None = None
         self._given_up_at: float | None = None
         self.why = "exited"
         self._live = LiveOutput(len(pipes)) if context.is_reported() else None
@@ -421,8 +423,8 @@ class _Watch:
 
     def _wait(self) -> float:
         times = [self._end if self._given_up_at is None else self._given_up_at]
-        if self._drained_at is not None and self._given_up_at is None:
-            times.append(self._drained_at)
+        if self._exited_at is not None and self._given_up_at is None:
+            times.append(self._exited_at + self._patience())
         if self._live is not None and (due := self._live.due()) is not None:
             times.append(due)
         return max(0.0, min(times) - time.monotonic())
@@ -459,8 +461,8 @@ class _Watch:
             return now > self._given_up_at
         if self._tree.exit_status is not None:
             # A background process may hold the output open for ever: it gets a short time, not the whole timeout.
-            self._drained_at = self._drained_at or now + DRAIN
-            if not self._open or now >= self._drained_at:
+            self._exited_at = self._exited_at or now
+            if now >= self._exited_at + self._patience():
                 self._give_up("exited")
         elif now >= self._end:
             # Its output is the job's from now on.
@@ -469,6 +471,9 @@ class _Watch:
                 return True
             self._give_up("timed_out")
         return False
+
+    def _patience(self) -> float:
+        return DRAIN if self._open else _LAST_ENDS
 
     def _give_up(self, why: str) -> None:
         if self._given_up_at is None:

@@ -30,10 +30,13 @@ _LIFE: Final = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _USERS: Final = ("--unshare-user",)
 _NO_MORE_USERS: Final = ("--unshare-user", "--disable-userns")
 _SYSTEM: Final = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+# Root may write files of the kernel there without any capability. One mount costs less than one for each of them.
+_KERNEL: Final = ("--remount-ro", "/proc")
+# Who may not write in a folder of its own is told so, with the mode alone: a mount that is read-only costs bubblewrap three
+# times as much. A command that changes the mode writes into what ends with it.
+_EMPTY: Final = ("--size", "4096", "--perms", "0555", "--tmpfs")
 # For the launcher, until it has become the project's owner: to read itself, and to change user and group.
 _TO_OWNER: Final = ("--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-# Kernel files that root may write without any capability. Bubblewrap covers only those whose mode says writable.
-_KERNEL: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "driver", "tty", "mtrr", "asound", "dri")
 _PROBE_SECONDS = 10
 _BOOT: Final = "/proc/sys/kernel/random/boot_id"
 _APPARMOR: Final = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
@@ -41,6 +44,7 @@ _USERNS_CLONE: Final = "/proc/sys/kernel/unprivileged_userns_clone"
 _MAX_USERNS: Final = "/proc/sys/user/max_user_namespaces"
 _PROCESSES = 8192
 _SCOPES_SINCE = 6
+_Mount = tuple[str, int, list[str]]
 _TRIES: Final = 5
 
 
@@ -349,15 +353,8 @@ def _namespaces(policy: Policy) -> list[str]:
         *_LIFE,
         *(_TO_OWNER if owner else ()),
         *_SYSTEM,
-        *_kernel(),
+        *(_KERNEL if os.geteuid() == 0 else ()),
     ]
-
-
-def _kernel() -> list[str]:
-    if os.geteuid() != 0:
-        return []
-    present = [f"/proc/{name}" for name in _KERNEL if os.path.exists(f"/proc/{name}")]
-    return [word for path in present for word in ("--ro-bind", path, path)]
 
 
 def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shield, fds: list[int]) -> list[str]:
@@ -367,14 +364,7 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     link at a path before it is mounted.
     """
     root = policy.root
-    # Without a size each could take half of the machine's memory.
-    size = ["--size", str(resource_limits.configured().temporary)]
-    if _owner(policy):
-        # Bubblewrap makes them as root, and the command is another user.
-        size += ["--perms", "1777"]
-    mounts: list[tuple[str, int, list[str]]] = [
-        (path, 0, [*size, "--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]) for path in view.hidden
-    ]
+    mounts, closed = _hiding(policy, view)
     # "try": what is gone by now stops no command.
     mounts += [(path, 1, ["--ro-bind-try", path, path]) for path in view.shown]
     if not policy.read_project:
@@ -387,25 +377,39 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
             _hold_to_identity(policy, os.fstat(fds[-1]))
         mounts += [(path, 3, _mount_options("--bind", path, fds)) for path in shield.pinned]
         mounts += [
-            (
-                path,
-                4,
-                ["--tmpfs", path, "--remount-ro", path] if path in shield.made else _mount_options("--ro-bind", path, fds),
-            )
+            (path, 4, [*_EMPTY, path] if path in shield.made else _mount_options("--ro-bind", path, fds))
             for path in shield.fixed
             if path not in view.hidden
         ]
-        mounts += [(path, 5, ["--tmpfs", path, "--remount-ro", path]) for path in _locks(root)]
+        mounts += [(path, 5, [*_EMPTY, path]) for path in _locks(root)]
     # By depth: a mount over a parent would cover what was mounted below it before.
     mounts.sort(key=lambda mount: (mount[0].count("/"), mount[0], mount[1]))
-    # Homes and temporary folders are empty and writable, and end with the command. Other hidden folders are read-only.
-    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.home_folders()))
-    closed = [path for path in view.hidden if os.path.isdir(path) and path not in free]
     words = [word for _, _, words in mounts for word in words]
     # After the mounts: the files lie in the empty home that one of them makes.
     words += _home_files(policy, view, fds)
-    # Last: mount points inside a hidden folder must be made before it becomes read-only.
     return words + [word for path in closed for word in ("--remount-ro", path)]
+
+
+def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list[str]]:
+    """Return what is mounted over hidden paths, and the folders that are to be read-only once all is mounted."""
+    # Homes and temporary folders are empty and writable, and end with the command. Others cannot be written.
+    free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.home_folders()))
+    # Without a size each could take half of the machine's memory. For another user bubblewrap would make them as root's.
+    size = ["--size", str(resource_limits.configured().temporary), *(("--perms", "1777") if _owner(policy) else ())]
+    mounts: list[_Mount] = []
+    closed = []
+    for path in view.hidden:
+        options = [*size, "--tmpfs", path]
+        if not os.path.isdir(path):
+            options = ["--ro-bind", "/dev/null", path]
+        elif path not in free:
+            # Mount points inside must be made before it becomes read-only.
+            if any(one != path and hidden_paths.is_below(one, path) for one in (*view.hidden, *view.shown, policy.root)):
+                closed.append(path)
+            else:
+                options = [*_EMPTY, path]
+        mounts.append((path, 0, options))
+    return mounts, closed
 
 
 def _hold_to_identity(policy: Policy, info: os.stat_result) -> None:

@@ -89,12 +89,15 @@ def listings(root: str, known: Listings | None = None) -> Listings:
     """
     known, found, waiting, count = known or {}, Listings(), [""], 0
     device, closed = os.lstat(root).st_dev, dict[str, os.stat_result]()
+    changed = _changed(root, known, device)
+    if known and not changed:
+        return known
     try:
         while waiting:
             path = waiting.pop()
             prefix = f"{path}/" if path else ""
-            one = known.get(path)
-            if one is None or not _unchanged(f"{root}/{path}", one, device):
+            one = None if path in changed else known.get(path)
+            if one is None:
                 one, read = _read(root, path, device, closed)
                 count += read
             count += len(one[3])
@@ -107,14 +110,22 @@ def listings(root: str, known: Listings | None = None) -> Listings:
     return found
 
 
-def _unchanged(path: str, one: Listing, device: int) -> bool:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        # Gone; or its path is too long for this question, and the folder is read again each time.
-        return False
-    # Another file system in the project may have a clock of its own.
-    return (info.st_ino, info.st_ctime_ns, info.st_dev) == (one[0], one[1], device)
+def _changed(root: str, known: Listings, device: int) -> set[str]:
+    """Return the folders that are not as they were."""
+    found = set()
+    # The one thing that a look does a thousand times.
+    lstat = os.lstat
+    for path, one in known.items():
+        try:
+            info = lstat(f"{root}/{path}")
+        except OSError:
+            # Gone; or its path is too long for this question, and the folder is read again each time.
+            found.add(path)
+            continue
+        # Another file system in the project may have a clock of its own.
+        if info.st_ctime_ns != one[1] or info.st_ino != one[0] or info.st_dev != device:
+            found.add(path)
+    return found
 
 
 def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) -> tuple[Listing, int]:
@@ -206,7 +217,7 @@ def find(root: str, found: Listings | None = None) -> set[str]:
     places: set[str] = set()
     for path, one in (listings(root) if found is None else found).items():
         # A `.git` without its other parts: a `git init` of the user makes it whole, and keeps the settings and hooks in it.
-        if is_git_directory(one[2]) or path.rpartition("/")[2].lower() == ".git":
+        if (one[2] and is_git_directory(one[2])) or (path[-4:].lower() == ".git" and path[-5:-4] in ("", "/")):
             places.add(path)
         if ".git" in one[2]:
             places.update(_named(root, f"{path}/.git" if path else ".git", b"gitdir:"))

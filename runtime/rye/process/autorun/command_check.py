@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import os
@@ -350,7 +351,7 @@ def _folder_listings(tree: Tree) -> repositories.Listings:
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
     known = {} if _foreign_clock(tree.root) else _folders(path)
     found = repositories.listings(tree.root, known)
-    if found != known:
+    if found is not known and found != known:
         body = json.dumps(found).encode()
         # A cache: where it cannot be written, the next look reads everything.
         with suppress(OSError):
@@ -361,14 +362,19 @@ def _folder_listings(tree: Tree) -> repositories.Listings:
 def _folders(path: str) -> repositories.Listings:
     try:
         with open(path, "rb") as file:
-            digest, body = file.read(_DIGEST), file.read()
-        # Damaged, it could hide a folder: JSON alone would not tell.
-        if hashlib.sha256(body).hexdigest().encode() == digest:
-            found: repositories.Listings = json.loads(body)
-            return found
+            return _parsed_folders(file.read())
     except OSError:
-        pass
-    return {}
+        return {}
+
+
+@functools.lru_cache(maxsize=2)
+def _parsed_folders(data: bytes) -> repositories.Listings:
+    digest, body = data[:_DIGEST], data[_DIGEST:]
+    # Damaged, it could hide a folder: JSON alone would not tell.
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        return {}
+    found: repositories.Listings = json.loads(body)
+    return found
 
 
 # --- setting aside ---
