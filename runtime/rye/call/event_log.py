@@ -21,11 +21,34 @@ _MAX_BYTES = 10 * 1024 * 1024
 
 
 def tell(logger: str, root: str, event: str, **facts: Any) -> None:
-    """Log an event under a logger's name and record it; parameter values never are. Errors as `record`."""
+    """Log an event under a logger's name, and append it to the log of events, if that is switched on.
+
+    Parameter values never are among the facts. A log that cannot be written stops nothing.
+
+    Raises:
+        UsageError: `bad_config`, the user's configuration cannot be read.
+    """
     # If `logging` was never imported there are no handlers, so skip the import.
     if "logging" in sys.modules:
         sys.modules["logging"].getLogger(logger).info(event, extra=facts)
-    record(root, event, **facts)
+    if not context.settings().get("log.events"):
+        return
+    try:
+        folder = f"{user_dirs.state_dir(root)}/log"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = f"{folder}/events.jsonl"
+        if os.path.exists(path) and os.stat(path).st_size > _MAX_BYTES:
+            os.replace(path, f"{folder}/events.1.jsonl")
+        from datetime import UTC, datetime
+
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, line.encode() + b"\n")
+        finally:
+            os.close(fd)
+    except OSError:
+        return
 
 
 def of_answer(response: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,29 +68,3 @@ def fail(logger: str, event: str, **facts: Any) -> None:
     if not (ours := logging.getLogger("rye")).handlers:
         ours.addHandler(logging.NullHandler())
     logging.getLogger(logger).error(event, extra=facts)
-
-
-def record(root: str, event: str, **facts: Any) -> None:
-    """Append an event, if events are switched on; a log that cannot be written stops nothing.
-
-    Raises:
-        UsageError: `bad_config`, the user's configuration cannot be read.
-    """
-    if not context.settings().get("log.events"):
-        return
-    try:
-        folder = f"{user_dirs.state_dir(root)}/log"
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        path = f"{folder}/events.jsonl"
-        if os.path.exists(path) and os.stat(path).st_size > _MAX_BYTES:
-            os.replace(path, f"{folder}/events.1.jsonl")
-        from datetime import UTC, datetime
-
-        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, line.encode() + b"\n")
-        finally:
-            os.close(fd)
-    except OSError:
-        return

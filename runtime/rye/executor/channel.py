@@ -27,6 +27,7 @@ from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.line_ids import document as documents
 from rye.line_ids.document import Changes, Document
 from rye.line_ids.render import Row
+from rye.plain_class import as_dict
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -163,10 +164,7 @@ class FileService:
         edited = edit_files.edit_files(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
         for applied in edited.files:
             self._given(applied.lines)
-        return {
-            "files": [_made(applied) for applied in edited.files],
-            **{name: getattr(edited, name) for name in ("notes", "entries", "batch", "warnings")},
-        }
+        return {**as_dict(edited), "files": [_made(applied) for applied in edited.files]}
 
     def _replace(
         self, path: str, content: str, encoding: str, expected_sha256: str | None, guard: str = "tell"
@@ -183,15 +181,9 @@ class FileService:
         )
         # A tool without the permission to read does not learn the old content.
         before = replaced.before if replaced.before is None or "read" in self._permissions else b""
-        return {
-            "path": replaced.path,
-            "data": base64.b64encode(replaced.data).decode(),
-            "before": None if before is None else base64.b64encode(before).decode(),
-            "encoding": replaced.encoding,
-            "entry": replaced.entry,
-            "warnings": replaced.warnings,
-            "unchanged": replaced.unchanged,
-        }
+        contents = {"data": replaced.data, "before": before}
+        coded = {name: None if one is None else base64.b64encode(one).decode() for name, one in contents.items()}
+        return {**as_dict(replaced), **coded}
 
 
 def _text(value: object) -> str:
@@ -211,11 +203,8 @@ def _encoding(name: str | None) -> str | None:
 
 
 def _made(applied: Applied) -> dict[str, Any]:
-    return {
-        "document": _described(applied.document),
-        "splices": [(splice.start, splice.stop, len(splice.lines)) for splice in applied.splices],
-        **{name: getattr(applied, name) for name in ("diff", "entry", "warnings", "lines", "cut", "brief")},
-    }
+    splices = [(splice.start, splice.stop, len(splice.lines)) for splice in applied.splices]
+    return {**as_dict(applied), "document": _described(applied.document), "splices": splices}
 
 
 def _described(document: Document) -> dict[str, Any]:
@@ -330,20 +319,12 @@ class RemoteFiles:
         wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids}
         wanted |= {"short": show is not None and show.short, **options}
         made = self.ask(op="edit_lines", path=file_path, changes=list(changes), **wanted)
-        files = [
-            Applied(
-                RemoteDocument(self, one["document"]),  # type: ignore[arg-type]  # it offers what tools may ask of one
-                [Splice(start, stop, [b""] * count) for start, stop, count in one["splices"]],
-                one["diff"],
-                one["entry"],
-                one["warnings"],
-                [Row(*row) for row in one["lines"]],
-                one["cut"],
-                one["brief"],
-            )
-            for one in made["files"]
-        ]
-        return edit_files.Edited(files, made["notes"], made["entries"], made["batch"], made["warnings"])
+        for one in made["files"]:
+            # It offers what tools may ask of one.
+            one["document"] = RemoteDocument(self, one["document"])
+            one["splices"] = [Splice(start, stop, [b""] * count) for start, stop, count in one["splices"]]
+            one["lines"] = [Row(*row) for row in one["lines"]]
+        return edit_files.Edited(**{**made, "files": [Applied(**one) for one in made["files"]]})
 
     def replace_file(self, project_path: str, file_path: str, content: str, **options: Any) -> whole_file.Replaced:
         """Create a file or replace its content; see `rye.edits.whole_file.replace_file`."""
@@ -351,16 +332,9 @@ class RemoteFiles:
         wanted = {"encoding": options.get("encoding", "utf-8"), "expected_sha256": options.get("expected_sha256")}
         wanted["guard"] = options.get("guard", "tell")
         made = self.ask(op="replace_file", path=file_path, content=content, **wanted)
-        before = None if made["before"] is None else base64.b64decode(made["before"])
-        return whole_file.Replaced(
-            made["path"],
-            base64.b64decode(made["data"]),
-            before,
-            made["encoding"],
-            made["entry"],
-            made["warnings"],
-            unchanged=made["unchanged"],
-        )
+        coded = {name: made[name] for name in ("data", "before")}
+        contents = {name: None if one is None else base64.b64decode(one) for name, one in coded.items()}
+        return whole_file.Replaced(**{**made, **contents})
 
     def _hold_to_root(self, project_path: str) -> None:
         # The parent serves one project only; a clear error is better than lines of another file.

@@ -73,44 +73,29 @@ def _granted(tool: Tool) -> tuple[str, ...]:
     return tuple(one for one in PERMISSIONS if one in granted)
 
 
-def foreseen(tool: Tool, root: str) -> dict[str, Any]:
-    """Return what would hold, as `worker(tool, root).report`, without starting anything. Errors as `worker`."""
-    return foreseen_under(policy(tool, root))
-
-
-def foreseen_under(asked: WorkerPolicy) -> dict[str, Any]:
-    """Return what would hold under a policy."""
+def preview(asked: WorkerPolicy) -> dict[str, Any]:
+    """Return what would hold under a policy, as `Worker.reported`, without starting anything."""
     confined = asked.confine([sys.executable])
     confined.close()
     confined.finish()
     return _reported(confined.report, asked)
 
 
-def worker(tool: Tool, root: str) -> Worker:
-    """Return a worker for a tool's call; `call` gives it back.
+def worker_for(asked: WorkerPolicy) -> Worker:
+    """Return a worker for a call under a policy; `call` gives it back.
+
+    Its `reported` is `{"kind", "permissions", "holds", "missing", "set_aside"?}`: what the tool was given, and what kept it
+    there. `set_aside` comes with the call's end: what the tool put where programs of the user act on it.
 
     Raises:
         RyeError: `sandbox_unavailable`, where the user requires one; `isolation_failed`.
     """
-    return worker_under(policy(tool, root))
-
-
-def worker_under(asked: WorkerPolicy) -> Worker:
-    """Return a worker under a policy. Errors as `worker`."""
     try:
-        worker = pool.take(asked)
+        made = pool.take(asked)
     except OSError as err:
         raise _failed(f"its process could not be started ({err.strerror})") from None
-    return worker
-
-
-def report(worker: Worker) -> dict[str, Any]:
-    """Return `{"kind", "permissions", "holds", "missing", "set_aside"?}`: what the tool was given, and what kept it there.
-
-    `set_aside` comes with the call's end: what the tool put where programs of the user act on it.
-    """
-    worker.reported = _reported(worker.report, worker.policy)
-    return worker.reported
+    made.reported = _reported(made.report, asked)
+    return made
 
 
 def _reported(report: dict[str, Any], asked: WorkerPolicy) -> dict[str, Any]:
@@ -152,7 +137,7 @@ def call(
             finish(worker)
         if answer is not None:
             return _outcome(answer, exchange.line_ids)
-        fresh = worker_under(worker.policy)
+        fresh = worker_for(worker.policy)
         # The response holds what the first one reported; the end of the call adds to it.
         fresh.reported, worker = worker.reported, fresh
     raise AssertionError(tool.id)

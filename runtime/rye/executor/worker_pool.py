@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import queue
 import select
 import sys
 import threading
@@ -121,7 +120,7 @@ class Worker:
         calls: descriptor on which its call is written.
         answers, printed, errors: descriptors of its answer, standard output and error output.
         tree: the child with all that it starts.
-        since: when it was started (monotonic seconds).
+        taken: set once it waits for no call any more.
         may_wait: a spare one may be started in advance. Not where it may write: names are made in the project while it
             lives, which would be visible all day, and a look at the project's repositories comes before and after it.
         set_aside: once it is closed: what it had put where programs of the user act on it.
@@ -131,7 +130,7 @@ class Worker:
     def __init__(self, policy: WorkerPolicy) -> None:
         """Start a child under this policy. Errors as `rye.sandbox.sandbox.confine` and `rye.process.run.Tree`, and OSError."""
         self.policy = policy
-        self.since = time.monotonic()
+        self.taken = threading.Event()
         # Two locks: `kill` must not wait while `close` waits for the processes to end.
         self._lock, self._closing = threading.Lock(), threading.Lock()
         self._closed = False
@@ -285,25 +284,25 @@ def _note_no_programs(report: dict[str, Any]) -> None:
 
 
 class WorkerPool:
-    """Keeps a worker ready for the next call of the same policy, and ends those whose call is over, in a thread of its own."""
+    """Keeps a worker ready for the next call of the same policy, and ends those whose call is over, beside the calls."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._spares: dict[WorkerPolicy, Worker] = {}
         self._workers: set[Worker] = set()
-        self._due: dict[WorkerPolicy, float] = {}
-        self._thread: threading.Thread | None = None
+        self._spares: dict[WorkerPolicy, Worker] = {}
+        self._due: set[WorkerPolicy] = set()
 
     def take(self, policy: WorkerPolicy) -> Worker:
         """Return a worker for one call, a waiting one if there is any. Errors as `Worker`."""
         with self._lock:
             # Taken out under the lock, so that two calls never get the same worker.
             spare = self._spares.pop(policy, None)
-        if spare is not None:
-            if not spare.ended():
-                return spare
-            self.end(spare)
+        if spare is None:
+            return self._new(policy)
+        spare.taken.set()
+        if not spare.ended():
+            return spare
+        self._finish(spare)
         return self._new(policy)
 
     def _new(self, policy: WorkerPolicy) -> Worker:
@@ -313,64 +312,47 @@ class WorkerPool:
             self._workers.add(worker)
         return worker
 
-    def end(self, worker: Worker) -> None:
-        """End a worker soon."""
-        worker.kill()
-        self._order(partial(self._finish, worker))
-
     def done(self, worker: Worker) -> None:
         """End a worker whose call is over, and have another of its policy ready soon."""
-        if not worker.may_wait:
+        worker.kill()
+        if worker.may_wait:
+            threading.Thread(target=self._replace, args=(worker,), name="rye-workers", daemon=True).start()
+        else:
             self._finish(worker)
-            return
-        self.end(worker)
-        self._order(partial(self._due.__setitem__, worker.policy, time.monotonic() + _PAUSE))
 
     def _finish(self, worker: Worker) -> None:
         with self._lock:
             self._workers.discard(worker)
         worker.close()
 
-    def _order(self, order: Callable[[], None]) -> None:
+    def _replace(self, over: Worker) -> None:
+        """End a worker, start a spare of its policy where there is none, and end that where no call takes it for long."""
+        policy = over.policy
+        self._finish(over)
+        time.sleep(_PAUSE)
         with self._lock:
-            if self._thread is None:
-                # Started at the first order: importing this module starts no thread.
-                self._thread = threading.Thread(target=self._keep, name="rye-workers", daemon=True)
-                self._thread.start()
-        self._orders.put(order)
-
-    def _keep(self) -> None:
-        while True:
-            with suppress(queue.Empty):
-                self._orders.get(timeout=self._pause())()
-            self._tend(time.monotonic())
-
-    def _pause(self) -> float:
+            if policy in self._spares or policy in self._due:
+                return
+            self._due.add(policy)
+        try:
+            spare = self._new(policy)
+        # A call that finds no spare worker reports why there can be none. The environment may change while it is read.
+        except (RyeError, OSError, LookupError, RuntimeError):
+            spare = None
         with self._lock:
-            ends = [spare.since + _IDLE for spare in self._spares.values()]
-        return max(0.0, min([*ends, *self._due.values(), time.monotonic() + 3600]) - time.monotonic())
-
-    def _tend(self, now: float) -> None:
-        """Start the spares that are due; end those that waited too long or are too many, the oldest first."""
-        for policy in [policy for policy, at in self._due.items() if at <= now]:
-            del self._due[policy]
-            # A call that finds no spare worker reports why there can be none.
-            # The environment may change while it is read (LookupError).
-            with suppress(RyeError, OSError, LookupError, RuntimeError):
-                self._spare(policy)
-        with self._lock:
-            over = [policy for policy, worker in self._spares.items() if worker.since + _IDLE <= now]
+            self._due.discard(policy)
+            if spare is not None:
+                self._spares[policy] = spare
             # A dict keeps the order of insertion, so the first ones are the oldest.
-            over = list(dict.fromkeys([*list(self._spares)[: max(0, len(self._spares) - _SPARES_MAX)], *over]))
-            workers = [self._spares.pop(policy) for policy in over]
-        for worker in workers:
+            too_many = [self._spares.pop(one) for one in list(self._spares)[:-_SPARES_MAX]]
+        for worker in too_many:
+            worker.taken.set()
             self._finish(worker)
-
-    def _spare(self, policy: WorkerPolicy) -> None:
-        if policy not in self._spares:
-            made = self._new(policy)
+        if spare is not None and not spare.taken.wait(_IDLE):
             with self._lock:
-                self._spares[policy] = made
+                is_idle = self._spares.get(policy) is spare and self._spares.pop(policy) is spare
+            if is_idle:
+                self._finish(spare)
 
     def close(self) -> None:
         """End every worker: at this process's exit."""

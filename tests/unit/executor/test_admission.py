@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from rye.errors import RyeError, TrustError
-from rye.executor import admission, executor
+from rye.executor import executor
 from rye.executor.admission import Admission
 from rye.items import bundles, parse, spaces
 from rye.trust import decisions, verify
@@ -119,17 +119,6 @@ def test_only_python_runs_and_a_refusal_names_the_runtime_that_is_missing(projec
 def test_what_a_tool_requires_is_of_one_form(project, wanted):
     put_tool(project, "my/tool", more=f"__requires_rye__ = {wanted!r}")
     assert refused(project) == "malformed_item"
-
-
-def test_what_is_remembered_has_a_bound(project, monkeypatch):
-    monkeypatch.setattr(admission, "_REMEMBERED", 3)
-    admission._ready.clear()
-    sizes = []
-    for number in range(7):
-        put_tool(project, f"my/tool{number}")
-        ground(project).tool(candidate(project, f"my/tool{number}"))
-        sizes.append(len(admission._ready))
-    assert sizes == [1, 2, 3, 1, 2, 3, 1]
 
 
 def test_the_code_comes_from_the_bytes_not_from_anything_beside_them(project):

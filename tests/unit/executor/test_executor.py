@@ -119,6 +119,13 @@ def test_a_key_that_goes_is_noticed_at_the_next_call(project, user_space):
     assert call(project)["status"] == "success"
 
 
+def test_another_users_space_is_judged_by_its_own_keys(project, tmp_path, monkeypatch):
+    put_tool(project, "my/tool")
+    assert [call(project)["status"] for _ in range(2)] == ["success"] * 2
+    monkeypatch.setenv("USER_SPACE", str(tmp_path / "other"))
+    assert call(project)["code"] == "untrusted_key"
+
+
 def test_the_users_tool_serves_every_project_and_the_projects_own_comes_first(project, user_space):
     put_tool(user_space, "my/tool", 'return {"success": True, "output": "user"}')
     assert call(project)["item"]["space"] == "user"

@@ -60,16 +60,16 @@ def plan(chain: Chain) -> Plan:
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
-    """Return the confinement of a call, as `rye.executor.isolated.foreseen`; None in this process."""
+    """Return the confinement of a call, as `rye.executor.isolated.preview`; None in this process."""
     if here and not chain.files:
         return None
     from rye.executor import isolated
 
-    return isolated.foreseen(chain.tool, root)
+    return isolated.preview(isolated.policy(chain.tool, root))
 
 
 def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
-    """Make a call ready. Errors as `rye.executor.isolated.worker`."""
+    """Make a call ready. Errors as `rye.executor.isolated.worker_for`."""
     tool = chain.tool
     if "__requires__" in tool.metadata:
         from rye.executor import requirements
@@ -82,6 +82,6 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
         return Started(partial(run_code.call, plan.code, tool.id, digest, parameters, root, plan.entry_point, "", kept), None)
     from rye.executor import isolated
 
-    worker = isolated.worker(tool, root)
+    worker = isolated.worker_for(isolated.policy(tool, root))
     work = partial(isolated.call, worker, tool, parameters, plan.entry_point, plan.files, plan.memory)
-    return Started(work, isolated.report(worker))
+    return Started(work, worker.reported)

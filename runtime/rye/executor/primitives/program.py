@@ -132,9 +132,9 @@ def _files(chain: Chain) -> dict[str, str]:
 
 
 def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
-    """Return the confinement of a call, as `rye.executor.isolated.foreseen`."""
+    """Return the confinement of a call, as `rye.executor.isolated.preview`."""
     policy, _ = _policy(chain, plan, root)
-    return isolated.foreseen_under(policy)
+    return isolated.preview(policy)
 
 
 def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:  # noqa: ARG001
@@ -142,7 +142,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, he
 
     Raises:
         ItemError: `interpreter_missing`.
-        UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker`.
+        UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker_for`.
     """
     message, worker, note = waiting(chain, plan, parameters, root)
     return Started(partial(_call, worker, chain.tool, plan, message), worker.reported, note)
@@ -152,17 +152,16 @@ def waiting(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> 
     """Return what makes a waiting process the program, the process, and warnings. Errors as `start`."""
     policy, found = _policy(chain, plan, root)
     message = _message(chain, plan, parameters, policy, found)
-    worker = isolated.worker_under(policy)
-    report = isolated.report(worker)
+    worker = isolated.worker_for(policy)
     if found is not None:
-        if found.where == "project" and report["kind"] == "none":
+        if found.where == "project" and worker.reported["kind"] == "none":
             pool.done(worker)
             raise ItemError(
                 "interpreter_missing",
                 f"The project's {found.path} runs only in a sandbox, and none holds here.",
                 "Install bubblewrap.",
             )
-        report["interpreter"] = found.path
+        worker.reported["interpreter"] = found.path
     note = (found.note,) if found is not None and found.note else ()
     return message, worker, note
 
