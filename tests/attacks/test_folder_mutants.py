@@ -46,7 +46,7 @@ def make(rng, folder):
 
 
 def verdict(folder, public):
-    return signing.verify(str(folder), TrustStore(), key=str(public))["verdict"]
+    return signing.verify(str(folder), TrustStore(), key=str(public))[0]["verdict"]
 
 
 def places(value, path=()):

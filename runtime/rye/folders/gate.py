@@ -114,7 +114,7 @@ def _refusal(text: Path, project: str, store: TrustStore) -> str | None:
     """Return why the user's policy refuses a skill or command; None where it does not."""
     is_skill = text.name == "SKILL.md"
     try:
-        row = skills.verify(str(text.parent), store) if is_skill else {"verdict": "unsigned", "hint": _OF_COMMANDS}
+        row = skills.verify(str(text.parent), store)[0] if is_skill else {"verdict": "unsigned", "hint": _OF_COMMANDS}
         if row["verdict"] == "unsigned":
             row = _of_plugin(text, store) or row
         if skills.allowed(row, project):
@@ -131,7 +131,7 @@ def _of_plugin(text: Path, store: TrustStore) -> dict[str, Any] | None:
     plugin = next((one for one in text.parents if (one / ".claude-plugin/plugin.json").is_file()), None)
     if plugin is None or signing.signature_of(str(plugin)) is None:
         return None
-    row, files = signing.verified(str(plugin), store)
+    row, files = signing.verify(str(plugin), store)
     return row if row["verdict"] != "valid" or text.relative_to(plugin).as_posix() in files else None
 
 

@@ -59,8 +59,8 @@ def holds_items(folder: str) -> bool:
 
 def verify(
     folder: str, store: TrustStore, *, key: str | None = None, signature: str | None = None, pins_signer: bool = True
-) -> dict[str, Any]:
-    """Return the verdict on a folder.
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return the verdict on a folder, and the digests of the files that were found good, by name; none where it is not valid.
 
     Args:
         folder: its path.
@@ -76,13 +76,6 @@ def verify(
     Raises:
         UsageError: `bad_key`, the file with the key holds none.
     """
-    return verified(folder, store, key=key, signature=signature, pins_signer=pins_signer)[0]
-
-
-def verified(
-    folder: str, store: TrustStore, *, key: str | None = None, signature: str | None = None, pins_signer: bool = True
-) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the row of `verify`, and the digests of the files that it found good, by name; none where it is not valid."""
     row: dict[str, Any] = {"target": names.show(os.fsencode(folder)), "item_id": None, "type": "folder", "verdict": "valid"}
     row |= {"signer": None, "owner": None, "expected": None, "actual": None, "hint": None, "files": 0, "uncovered": []}
     try:

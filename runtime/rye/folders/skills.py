@@ -126,18 +126,13 @@ def fetches(folder: str) -> list[str]:
     return found
 
 
-def verify(folder: str, store: TrustStore) -> dict[str, Any]:
-    """Return the row of `rye.folders.signing.verify`, with the verdicts `pinned` and `changed` for what was added unsigned.
+def verify(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Return what `rye.folders.signing.verify` does, with the verdicts `pinned` and `changed` for what was added unsigned.
 
     Raises:
         TrustError: `trust_store_unreadable`.
     """
-    return verified(folder, store)[0]
-
-
-def verified(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the row of `verify`, and the digests of the files that it speaks of, by name; none where it speaks of none."""
-    row, files = signing.verified(folder, store)
+    row, files = signing.verify(folder, store)
     if row["verdict"] == "valid" and "SKILL.md" not in files:
         row |= {"verdict": "unsigned", "hint": "Its signature leaves SKILL.md out. Ask its author to sign it whole."}
     pinned = _PINS.load().get(os.path.realpath(folder))
@@ -182,7 +177,7 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         source = os.path.realpath(source)
         if wrong := faults(source, moved=True):
             raise ItemError("bad_skill", f"This is no valid skill. {' '.join(wrong)}", "Ask its author to correct it.")
-        row = signing.verify(source, store, pins_signer=False)
+        row = signing.verify(source, store, pins_signer=False)[0]
         if row["verdict"] not in GOOD["none"] or (row["verdict"] != "valid" and not allowed({"verdict": "pinned"}, project)):
             hint = row["hint"] or "The setting skills.require asks for a signature that you trust."
             raise TrustError("skill_refused", f"The skill was not added: {row['verdict']}.", hint)
@@ -201,8 +196,8 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         modes = {one: 0o755 if os.stat(Path(source, one)).st_mode & stat.S_IXUSR else 0o644 for one in files}
         written = [OwnFile(os.path.join(target, one), data, modes[one]) for one, data in files.items()]
         own_files.write(written, _TOOL, [] if user else [project])
-    _pin(target, dict(tree.read(target).digests))
-    return verify(target, store) | {"path": target, "fetches": fetches(target)}
+    _pin(target, tree.read(target).digests)
+    return verify(target, store)[0] | {"path": target, "fetches": fetches(target)}
 
 
 def remove(name: str, project: str, *, host: str | None = None, user: bool | None = None) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rye.errors import TrustError
 from rye.fs import beneath, names
@@ -16,14 +16,8 @@ from rye.plain_class import Record
 MOST_FILES: Final = 100_000
 MOST_DEPTH: Final = 200
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
-
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-# From this size on a thread of its own is worth it.
-_LARGE: Final = 256 << 10
-_BLOCK: Final = 1 << 20
 
 
 class Tree(Record):
@@ -56,24 +50,13 @@ def read(
     """
     digests: dict[str, str] = {}
     uncovered: list[str] = []
-    large: dict[str, Future[str]] = {}
-    with ExitStack() as stack:
-        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        stack.callback(os.close, root)
+    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
         for path, fd in _files(root, ignored, uncovered, links=links, every=every):
-            if os.fstat(fd).st_size < _LARGE:
-                digests[path] = _digest(fd, algorithm)
-                continue
-            if not large:
-                from concurrent.futures import ThreadPoolExecutor
-
-                # Hashing leaves the interpreter's lock, so two cores are used.
-                pool = stack.enter_context(ThreadPoolExecutor(2))
-            # At most so many descriptors wait to be read.
-            elif len(large) % 32 == 31:
-                list(large.values())[-16].result()
-            large[path] = pool.submit(_digest, fd, algorithm)
-    digests.update((path, waiting.result()) for path, waiting in large.items())
+            with open(fd, "rb", buffering=0) as file:
+                digests[path] = hashlib.file_digest(file, algorithm).hexdigest()
+    finally:
+        os.close(root)
     return Tree(digests, tuple(sorted(uncovered)))
 
 
@@ -129,18 +112,6 @@ def _name(name: str, prefix: str) -> str:
     except UnicodeEncodeError:
         raise _not_signable(f"a name in {_shown(prefix) or 'it'} is not UTF-8: {_shown(name)}") from None
     return name
-
-
-def _digest(fd: int, algorithm: str) -> str:
-    import hashlib
-
-    try:
-        found = hashlib.new(algorithm)
-        while block := os.read(fd, _BLOCK):
-            found.update(block)
-        return found.hexdigest()
-    finally:
-        os.close(fd)
 
 
 def _shown(path: str) -> str:

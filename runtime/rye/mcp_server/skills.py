@@ -61,7 +61,7 @@ def _folders(project: str) -> dict[str, tuple[str, Mapping[str, str]]]:
     store = spaces.trust_store(spaces.spaces(project))
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
     for folder, _host, _scope in skill_folders.folders(project):
-        row, files = skill_folders.verified(folder, store)
+        row, files = skill_folders.verify(folder, store)
         # However loose the policy is, nothing that does not verify is served.
         good = row["verdict"] in skill_folders.GOOD["pinned"] and skill_folders.allowed(row, project)
         if good and not skill_folders.faults(folder):

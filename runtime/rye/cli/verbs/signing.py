@@ -35,7 +35,7 @@ def run_verify(args: SimpleNamespace) -> int:
     folders, targets = _folders(args, lambda one: wanted or signing.is_whole(one))
     everything = args.all or not args.targets
     store = spaces.trust_store(spaces.spaces(project), keys.named_documents(args.trust)) if folders else TrustStore()
-    rows: Iterator[dict[str, Any]] = (signing.verify(one, store, key=args.key, signature=args.signature) for one in folders)
+    rows: Iterator[dict[str, Any]] = (signing.verify(one, store, key=args.key, signature=args.signature)[0] for one in folders)
     if targets or everything:
         from rye import api
 

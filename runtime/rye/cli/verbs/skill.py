@@ -36,7 +36,7 @@ def run_skill(args: SimpleNamespace) -> int:
             print(f"rye: it fetches code when it is started: {printable(one)}", file=sys.stderr)
         return EXIT_OK
     found = [
-        _shown(skills.verify(path, store) | {"path": path, "fetches": skills.fetches(path)}, path, host, scope)
+        _shown(skills.verify(path, store)[0] | {"path": path, "fetches": skills.fetches(path)}, path, host, scope)
         for path, host, scope in skills.folders(project, args.host)
         if not names or os.path.basename(path.rstrip("/")) in names
     ]
