@@ -251,20 +251,13 @@ SETTINGS = {
 }
 
 
-def settings_path(client, home, repo):
-    place = CLIENTS[client].user or CLIENTS[client].project
-    return next(path for path in [*_candidates(place, home), repo / place])
-
-
-def _candidates(place, home):
-    first, slash, rest = place.partition("/.../")
-    first = first.rpartition("|")[2].replace("~", str(home))
-    return [Path(f"{first}/{rest}" if slash else first)]
+def settings_path(client, repo):
+    return Path(next(path for name, _, path in client_config.places(str(repo)) if name == client))
 
 
 @pytest.mark.parametrize("client", ALL)
 def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo, client):
-    path = settings_path(client, home, repo)
+    path = settings_path(client, repo)
     path.parent.mkdir(parents=True, exist_ok=True)
     before = SETTINGS[CLIENTS[client].syntax].replace("SECTION", CLIENTS[client].section)
     path.write_text(before)
@@ -295,7 +288,7 @@ def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo,
 
 @pytest.mark.parametrize("client", ALL)
 def test_settings_that_were_not_there_are_made(home, repo, client):
-    path = settings_path(client, home, repo)
+    path = settings_path(client, repo)
     assert install(client, "--write", cwd=repo).returncode == 0
     words = words_of(client, path.read_text())
     assert words == words_of(client, printed(client, cwd=repo))
@@ -322,7 +315,7 @@ def test_settings_that_were_not_there_are_made(home, repo, client):
     ],
 )
 def test_broken_settings_are_refused_and_stay(home, repo, client, text):
-    path = settings_path(client, home, repo)
+    path = settings_path(client, repo)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = text if isinstance(text, bytes) else text.encode()
     path.write_bytes(data)
@@ -441,7 +434,7 @@ def client_program():
 @pytest.mark.parametrize("others", [True, False])
 def test_uninstall_takes_out_what_install_put_in(home, repo, client, others):
     scope = [] if CLIENTS[client].user else ["--scope", "project"]
-    path = Path(next(place for name, place, _, _ in client_config.places() if name == client))
+    path = settings_path(client, repo)
     syntax, keys = CLIENTS[client].syntax, (CLIENTS[client].section, "other")
     if others:
         settings_file.put(str(path), syntax, keys, {"command": "other"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from rye.call.safe_text import nearest
@@ -25,46 +25,35 @@ NAME: Final = "rye"
 Scope = Literal["user", "project"]
 
 
-class Local(Record):
-    """A server that the client starts itself: program and arguments, no shell between."""
-
-    argv: tuple[str, ...]
-
-
-class Remote(Record):
-    """A server that listens already; its token is in the variable RYE_MCP_TOKEN of the client's environment."""
-
-    url: str
-
-
-Server = Local | Remote
-
-
 class Client(Record):
     """How one client is configured.
 
+    In `local`, `remote` and `command` stand for what is known later: `{program}` and `{words}` for a server that the client
+    starts itself (no shell between), `{url}` for one that listens, whose token is in RYE_MCP_TOKEN of the client's environment.
+
     Attributes:
         section: the member of its settings that holds the servers.
-        user: its settings for all projects, with `~` and `$VARIABLES`; "" where it has none.
+        user: its settings for all projects: a variable that may name their folder, that folder in the home, a path in it; None
+            where it has none.
         project: its settings for one project, below the project's folder; "" where it has none.
         folder: "" where the server is started in the project's folder; a variable that the client replaces by it; None where
             the server does not learn it.
-        local: the entry for a server that it starts, of program and arguments.
-        remote: the entry for a server that listens, of its URL; None where it reaches none.
-        command: the words of its own command that adds the server, for a scope; None where it has none.
-        beside: other members that a server that listens needs.
+        local: the entry for a server that it starts.
+        remote: the entry for a server that listens; None where it reaches none.
+        command: its own commands that add a server which it starts, and one that listens; None where it has none.
+        inputs: other members that a server that listens needs.
         note: what its user should know besides.
         syntax: of its settings.
     """
 
     section: str
-    user: str
+    user: tuple[str, str, str] | None
     project: str
     folder: str | None
-    local: Callable[[str, list[str]], dict[str, Any]]
-    remote: Callable[[str], dict[str, Any]] | None = None
-    command: Callable[[Server, Scope], list[str]] | None = None
-    beside: dict[str, Any] | None = None
+    local: dict[str, Any]
+    remote: dict[str, Any] | None = None
+    command: tuple[str, str] | None = None
+    inputs: dict[str, Any] | None = None
     syntax: settings_file.Syntax = "json"
     note: str = ""
 
@@ -73,22 +62,18 @@ class Plan(Record):
     """What is to be put where.
 
     Attributes:
+        client: whose settings.
         path: the settings file.
-        keys: the way to the member.
-        entry: the member.
-        beside: other members of the file.
-        syntax: of the file.
+        entry: the member for this server.
         command: the client's own command that does the same; empty where there is none.
-        note: what the client's user should know besides.
+        inputs: other members of the file.
     """
 
+    client: Client
     path: str
-    keys: tuple[str, ...]
     entry: dict[str, Any]
-    beside: dict[str, Any]
-    syntax: settings_file.Syntax
     command: str
-    note: str
+    inputs: dict[str, Any]
 
 
 def client(name: str) -> Client:
@@ -120,31 +105,37 @@ def scope_for(name: str, wanted: str | None) -> Scope:
     return scope
 
 
-def plan(name: str, server: Server, scope: Scope, project: str) -> Plan:
+def plan(name: str, server: Sequence[str] | str, scope: Scope, project: str) -> Plan:
     """Return what a client is to be told.
 
     Args:
         name: one of `CLIENTS`.
-        server: how the client is to reach it.
+        server: what starts it, program and arguments; or the URL at which it listens.
         scope: as `scope_for` gives it.
         project: the project root, for settings that lie in it.
 
     Raises:
         UsageError: `unknown_client`; `no_http_client`, where a client cannot reach a server that listens.
     """
-    one = client(name)
-    if isinstance(server, Local):
-        entry = one.local(server.argv[0], list(server.argv[1:]))
-    elif one.remote is not None:
-        entry = one.remote(server.url)
-    else:
+    one, listens = client(name), isinstance(server, str)
+    template = one.remote if listens else one.local
+    if template is None:
         raise UsageError(
             "no_http_client", f"{name} starts local servers itself.", "Leave --http out: it speaks stdio to rye mcp."
         )
-    path = _expanded(one.user) if scope == "user" else os.path.join(project, one.project)
-    command = _shell_line(one.command(server, scope), server) if one.command is not None else ""
-    beside = (one.beside or {}) if isinstance(server, Remote) else {}
-    return Plan(path, (one.section, NAME), entry, beside, one.syntax, command, one.note)
+    program, *words = [server] if isinstance(server, str) else server
+    entry = _filled(template, words, {"{program}": program, "{url}": program})
+    command = "" if one.command is None else one.command[listens].format(scope=scope, server=shlex.join([program, *words]))
+    return Plan(one, _path(one, scope, project), entry, command, (listens and one.inputs) or {})
+
+
+def _filled(part: Any, words: Sequence[str], known: Mapping[str, str]) -> Any:
+    """Return a template with what is known in the place of its marks."""
+    if isinstance(part, dict):
+        return {name: _filled(one, words, known) for name, one in part.items()}
+    if isinstance(part, list):
+        return [word for one in part for word in (words if one == "{words}" else [_filled(one, words, known)])]
+    return known.get(part, part) if isinstance(part, str) else part
 
 
 def as_text(made: Plan, for_all: str) -> str:
@@ -162,20 +153,10 @@ def as_text(made: Plan, for_all: str) -> str:
         if program not in ("", "uvx")
         else ""
     )
-    own += f"{made.note}\n\n" if made.note else ""
+    own += f"{made.client.note}\n\n" if made.client.note else ""
     before = f"{own}Run this once:\n\n  {made.command}\n\nor put this" if made.command else f"{own}Put this"
-    return f"{before} into {made.path} ({for_all}):\n\n{_snippet(made)}"
-
-
-def _snippet(made: Plan) -> str:
-    section, name = made.keys
-    if made.syntax == "toml":
-        return settings_file.toml_table(made.keys, made.entry)
-    whole = {**made.beside, section: {name: made.entry}}
-    if made.syntax == "yaml":
-        lines = "".join(f"    {key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in made.entry.items())
-        return f"{section}:\n  {name}:\n{lines}"
-    return f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n"
+    snippet = settings_file.block(made.client.syntax, made.client.section, NAME, made.entry, made.inputs)
+    return f"{before} into {made.path} ({for_all}):\n\n{snippet}"
 
 
 def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
@@ -185,16 +166,17 @@ def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
         UsageError: `foreign_link`, where a file of the project leads out of it; `not_by_file`, where a server that listens
             needs more than one member; as `settings_file.put`.
     """
-    if made.beside:
+    if made.inputs:
         raise UsageError(
             "not_by_file", "This client asks for the token itself, by another entry.", "Leave --write out and put both there."
         )
     _refuse_foreign(made.path, scope, project)
-    entry, present = made.entry, settings_file.member(made.path, made.syntax, made.keys)
+    keys, syntax = (made.client.section, NAME), made.client.syntax
+    entry, present = made.entry, settings_file.member(made.path, syntax, keys)
     # What the user added to the entry stays, unless it is for another way to reach the server.
     if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
         entry = {**present, **entry}
-    return settings_file.put(made.path, made.syntax, made.keys, entry, project if scope == "project" else None)
+    return settings_file.put(made.path, syntax, keys, entry, project if scope == "project" else None)
 
 
 def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
@@ -204,7 +186,7 @@ def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
         UsageError: `unknown_client`; `foreign_link`; as `settings_file.put`.
     """
     one = client(name)
-    path = _expanded(one.user) if scope == "user" else os.path.join(project, one.project)
+    path = _path(one, scope, project)
     _refuse_foreign(path, scope, project)
     return settings_file.put(path, one.syntax, (one.section, NAME), None, project if scope == "project" else None)
 
@@ -279,170 +261,148 @@ def project_words(name: str, named: str | None, nearest: Callable[[], str]) -> t
     return ("--project", folder) if folder else ()
 
 
-def places() -> list[tuple[str, str, str, settings_file.Syntax]]:
-    """Return the clients' settings files as (client, path, section, syntax): those of the user, then those of a project."""
-    found = []
-    for name, one in CLIENTS.items():
-        found += [(name, place, one.section, one.syntax) for place in (_expanded(one.user), one.project) if place]
-    return found
+def places(project: str) -> list[tuple[str, Scope, str]]:
+    """Return the clients' settings files as (client, scope, path)."""
+    scopes: tuple[Scope, Scope] = ("user", "project")
+    return [
+        (name, scope, _path(one, scope, project))
+        for name, one in CLIENTS.items()
+        for scope in scopes
+        if (one.user if scope == "user" else one.project)
+    ]
 
 
-def _expanded(place: str) -> str:
-    """Return a settings path: its first folder may be named by a variable, as in `$CODEX_HOME|~/.codex`."""
-    first, slash, rest = place.partition("/.../")
-    for choice in first.split("|"):
-        value = os.environ.get(choice[1:], "") if choice.startswith("$") else os.path.expanduser(choice)
-        if value:
-            return f"{value}/{rest}" if slash else value
-    return ""
+def _path(one: Client, scope: Scope, project: str) -> str:
+    if scope == "project" or one.user is None:
+        return os.path.join(project, one.project)
+    variable, folder, path = one.user
+    return os.path.join(os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder), path)
 
 
-def _shell_line(words: list[str], server: Server) -> str:
-    line = shlex.join(words)
-    # Double quotes, so that the shell puts the token in when the line is run: it is not to stand in a history.
-    header = f' --header "Authorization: Bearer ${TOKEN_VARIABLE}"'
-    return line + header if isinstance(server, Remote) and words[0] in ("claude", "gemini") else line
+_CONFIG: Final = ("XDG_CONFIG_HOME", ".config")
+_STARTED: Final = {"command": "{program}", "args": ["{words}"]}
+_BY_STDIO: Final = {"type": "stdio", **_STARTED}
 
 
-def _claude_command(server: Server, scope: Scope) -> list[str]:
-    begin = ["claude", "mcp", "add", "--scope", scope]
-    if isinstance(server, Local):
-        return [*begin, NAME, "--", *server.argv]
-    return [*begin, "--transport", "http", NAME, server.url]
+def _bearer(token: str = f"${{{TOKEN_VARIABLE}}}") -> dict[str, Any]:
+    return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
-def _codex_command(server: Server, scope: Scope) -> list[str]:  # noqa: ARG001 - it has one
-    if isinstance(server, Local):
-        return ["codex", "mcp", "add", NAME, "--", *server.argv]
-    return ["codex", "mcp", "add", NAME, "--url", server.url, "--bearer-token-env-var", TOKEN_VARIABLE]
-
-
-def _typed(kind: str, **more: Any) -> Callable[[str, list[str]], dict[str, Any]]:
-    return lambda program, words: {"type": kind, "command": program, "args": words, **more}
-
-
-def _plain(program: str, words: list[str]) -> dict[str, Any]:
-    return {"command": program, "args": words}
-
-
-def _bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
-
-
-def _codex_entry(program: str, words: list[str]) -> dict[str, Any]:
-    # Its own limits are 10 s for the start, which a busy machine passes, and a minute or so for a call.
-    return {"command": program, "args": words, "startup_timeout_sec": 60, "tool_timeout_sec": 660}
-
-
-def _goose_entry(program: str, words: list[str]) -> dict[str, Any]:
-    return {"name": NAME, "type": "stdio", "enabled": True, "cmd": program, "args": words, "envs": {}, "timeout": 660}
-
-
-_APPS: Final = "$XDG_CONFIG_HOME|~/.config"
-_ENV: Final = f"${{{TOKEN_VARIABLE}}}"
-_ENV_OF_EDITORS: Final = f"${{env:{TOKEN_VARIABLE}}}"
+# Double quotes, so that the shell puts the token in when the line is run: it is not to stand in a history.
+_HEADER: Final = f'--header "Authorization: Bearer ${TOKEN_VARIABLE}"'
+_OF_EDITORS: Final = _bearer(f"${{env:{TOKEN_VARIABLE}}}")
 # VS Code asks for it once and stores it encrypted, so that the token is in no file of the project.
 _VSCODE_TOKEN: Final = {"type": "promptString", "id": "rye-token", "description": "Token of rye mcp", "password": True}
 
 CLIENTS: Final[dict[str, Client]] = {
     "claude-code": Client(
         section="mcpServers",
-        user="$CLAUDE_CONFIG_DIR|~/.../.claude.json",
+        user=("CLAUDE_CONFIG_DIR", "", ".claude.json"),
         project=".mcp.json",
         folder="",
-        local=_typed("stdio"),
-        remote=lambda url: {"type": "http", "url": url, "headers": _bearer(_ENV)},
-        command=_claude_command,
+        local=_BY_STDIO,
+        remote={"type": "http", "url": "{url}", **_bearer()},
+        command=(
+            f"claude mcp add --scope {{scope}} {NAME} -- {{server}}",
+            f"claude mcp add --scope {{scope}} --transport http {NAME} {{server}} {_HEADER}",
+        ),
     ),
     "claude-desktop": Client(
-        section="mcpServers", user=f"{_APPS}/.../Claude/claude_desktop_config.json", project="", folder=None, local=_plain
+        section="mcpServers", user=(*_CONFIG, "Claude/claude_desktop_config.json"), project="", folder=None, local=_STARTED
     ),
     "cursor": Client(
         section="mcpServers",
-        user="~/.cursor/mcp.json",
+        user=("", ".cursor", "mcp.json"),
         project=".cursor/mcp.json",
         folder="${workspaceFolder}",
-        local=_typed("stdio"),
-        remote=lambda url: {"url": url, "headers": _bearer(_ENV_OF_EDITORS)},
+        local=_BY_STDIO,
+        remote={"url": "{url}", **_OF_EDITORS},
     ),
     "vscode": Client(
         section="servers",
-        user=f"{_APPS}/.../Code/User/mcp.json",
+        user=(*_CONFIG, "Code/User/mcp.json"),
         project=".vscode/mcp.json",
         folder="${workspaceFolder}",
-        local=_typed("stdio"),
-        remote=lambda url: {"type": "http", "url": url, "headers": _bearer("${input:rye-token}")},
-        beside={"inputs": [_VSCODE_TOKEN]},
+        local=_BY_STDIO,
+        remote={"type": "http", "url": "{url}", **_bearer("${input:rye-token}")},
+        inputs={"inputs": [_VSCODE_TOKEN]},
     ),
     "codex": Client(
         section="mcp_servers",
-        user="$CODEX_HOME|~/.codex/.../config.toml",
+        user=("CODEX_HOME", ".codex", "config.toml"),
         project=".codex/config.toml",
         folder="",
-        local=_codex_entry,
-        remote=lambda url: {"url": url, "bearer_token_env_var": TOKEN_VARIABLE},
-        command=_codex_command,
+        # Its own limits are 10 s for the start, which a busy machine passes, and a minute or so for a call.
+        local={**_STARTED, "startup_timeout_sec": 60, "tool_timeout_sec": 660},
+        remote={"url": "{url}", "bearer_token_env_var": TOKEN_VARIABLE},
+        command=(
+            f"codex mcp add {NAME} -- {{server}}",
+            f"codex mcp add {NAME} --url {{server}} --bearer-token-env-var {TOKEN_VARIABLE}",
+        ),
         syntax="toml",
         note="For `codex exec` add `required = true`: its first turn does not wait for a server that is still starting.",
     ),
     "gemini": Client(
         section="mcpServers",
-        user="~/.gemini/settings.json",
+        user=("", ".gemini", "settings.json"),
         project=".gemini/settings.json",
         folder="",
-        local=_plain,
-        remote=lambda url: {"httpUrl": url, "headers": _bearer(_ENV)},
+        local=_STARTED,
+        remote={"httpUrl": "{url}", **_bearer()},
     ),
     "opencode": Client(
         section="mcp",
-        user="$XDG_CONFIG_HOME|~/.config/.../opencode/opencode.json",
+        user=(*_CONFIG, "opencode/opencode.json"),
         project="opencode.json",
         folder="",
-        local=lambda program, words: {"type": "local", "command": [program, *words], "enabled": True, "timeout": 60_000},
-        remote=lambda url: {"type": "remote", "url": url, "headers": _bearer(f"{{env:{TOKEN_VARIABLE}}}"), "enabled": True},
+        local={"type": "local", "command": ["{program}", "{words}"], "enabled": True, "timeout": 60_000},
+        remote={"type": "remote", "url": "{url}", **_bearer(f"{{env:{TOKEN_VARIABLE}}}"), "enabled": True},
     ),
     "copilot-cli": Client(
         section="mcpServers",
-        user="$COPILOT_HOME|~/.copilot/.../mcp-config.json",
+        user=("COPILOT_HOME", ".copilot", "mcp-config.json"),
         project=".mcp.json",
         folder="",
-        local=_typed("local", tools=["*"]),
-        remote=lambda url: {"type": "http", "url": url, "headers": _bearer(_ENV), "tools": ["*"]},
+        local={"type": "local", **_STARTED, "tools": ["*"]},
+        remote={"type": "http", "url": "{url}", **_bearer(), "tools": ["*"]},
     ),
     "goose": Client(
         section="extensions",
-        user="$XDG_CONFIG_HOME|~/.config/.../goose/config.yaml",
+        user=(*_CONFIG, "goose/config.yaml"),
         project="",
         folder="",
-        local=_goose_entry,
+        local={
+            "name": NAME,
+            "type": "stdio",
+            "enabled": True,
+            "cmd": "{program}",
+            "args": ["{words}"],
+            "envs": {},
+            "timeout": 660,
+        },
         syntax="yaml",
     ),
     "zed": Client(
         section="context_servers",
-        user="$XDG_CONFIG_HOME|~/.config/.../zed/settings.json",
+        user=(*_CONFIG, "zed/settings.json"),
         project=".zed/settings.json",
         folder="",
-        local=lambda program, words: {"source": "custom", "command": program, "args": words, "env": {}},
+        local={"source": "custom", **_STARTED, "env": {}},
     ),
     "windsurf": Client(
         section="mcpServers",
-        user="~/.codeium/windsurf/mcp_config.json",
+        user=("", ".codeium/windsurf", "mcp_config.json"),
         project="",
         folder=None,
-        local=_plain,
-        remote=lambda url: {"serverUrl": url, "headers": _bearer(_ENV_OF_EDITORS)},
+        local=_STARTED,
+        remote={"serverUrl": "{url}", **_OF_EDITORS},
     ),
     "cline": Client(
         section="mcpServers",
-        user=f"{_APPS}/.../Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+        user=(*_CONFIG, "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
         project="",
         folder=None,
-        local=lambda program, words: {"command": program, "args": words, "disabled": False, "timeout": 660},
+        local={**_STARTED, "disabled": False, "timeout": 660},
     ),
-    "lm-studio": Client(section="mcpServers", user="~/.lmstudio/mcp.json", project="", folder=None, local=_plain),
+    "lm-studio": Client(section="mcpServers", user=("", ".lmstudio", "mcp.json"), project="", folder=None, local=_STARTED),
 }
-
-
-def argv(program: Sequence[str], project: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
-    """Return the command by which a client starts the server: an absolute path, since clients start it from anywhere."""
-    return (*program, "mcp", *project, *options)

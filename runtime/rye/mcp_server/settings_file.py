@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
 from rye.errors import UsageError
@@ -50,13 +50,15 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
     try:
         before = _read(real)
         try:
-            text = (before or "") if value is None and not before else _FORMATS[syntax].put(before or "", keys, value)
-            if value is not None or text != (before or ""):
-                _prove(syntax, real, before or "", text, keys, value)
+            found: Any = parse(before or "", syntax)
+            for key in keys:
+                found = found.get(key) if isinstance(found, dict) else None
+            if found == value:
+                return Written(real, changed=False, kept=None)
+            text = _FORMATS[syntax].put(before or "", keys, value)
+            _prove(syntax, real, before or "", text, keys, value)
         except (ValueError, RecursionError) as err:
             raise _broken(real, f"it cannot be read as {syntax.upper()} ({err})") from None
-        if text == (before or ""):
-            return Written(real, changed=False, kept=None)
         files, kept = [OwnFile(real, text.encode(), 0o600)], None
         if before is not None:
             # Private: settings can hold secrets.
@@ -68,10 +70,15 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
     return Written(real, changed=True, kept=kept)
 
 
+def content(path: str, syntax: Syntax) -> dict[str, Any]:
+    """Return what a settings file says, nothing where there is none. Raises OSError, ValueError, RecursionError, UsageError."""
+    return parse(_read(os.path.realpath(path)) or "", syntax)
+
+
 def member(path: str, syntax: Syntax, keys: tuple[str, ...]) -> Any:
     """Return a member of a settings file; None where it is not there, or the file cannot be read as its format."""
     try:
-        found: Any = parse(_read(os.path.realpath(path)) or "", syntax)
+        found: Any = content(path, syntax)
     except (OSError, ValueError, RecursionError, UsageError):
         return None
     for key in keys:
@@ -83,7 +90,7 @@ def _read(path: str) -> str | None:
     try:
         with atomic.open_regular(path) as file:
             data = file.read(_MOST + 1)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         if len(data) <= _MOST:
@@ -132,6 +139,20 @@ def parse(text: str, syntax: Syntax) -> dict[str, Any]:
     return found
 
 
+def block(syntax: Syntax, section: str, name: str, value: dict[str, Any], more: dict[str, Any]) -> str:
+    """Return a member of a section as text, with `more` members of the file before it (JSON alone)."""
+    if syntax == "json":
+        return _dumped({**more, section: {name: value}}, "\n") + "\n"
+    return _Toml.table((section, name), value) if syntax == "toml" else f"{section}:\n{_Yaml.member(name, value, '  ')}"
+
+
+def _dumped(value: Any, newline: str, depth: int = 0) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", newline + "  " * depth)
+
+
+_Token = tuple[str, int, int]
+
+
 class _Json:
     """JSON as editors take it: with comments and trailing commas, which stay."""
 
@@ -149,100 +170,60 @@ class _Json:
         return found
 
     @classmethod
-    def _tokens(cls, text: str) -> Iterator[tuple[str, int, int]]:
-        for match in cls._TOKEN.finditer(text.removeprefix(_BOM)):
-            token = match[0]
-            if not token.isspace() and not token.startswith(("//", "/*")):
-                shift = len(_BOM) if text.startswith(_BOM) else 0
-                yield token, match.start() + shift, match.end() + shift
+    def _tokens(cls, text: str) -> list[_Token]:
+        """Return the tokens that say something, each with where it begins and ends."""
+        begin = len(_BOM) if text.startswith(_BOM) else 0
+        found = [(match[0], *match.span()) for match in cls._TOKEN.finditer(text, begin)]
+        return [one for one in found if not one[0].isspace() and not one[0].startswith(("//", "/*"))]
 
     @classmethod
     def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
-        tokens = list(cls._tokens(text))
-        if not tokens:
-            nested: Any = value
-            for key in reversed(keys):
-                nested = {key: nested}
-            return json.dumps(nested, indent=2, ensure_ascii=False) + "\n"
+        tokens, newline, at = cls._tokens(text), "\r\n" if "\r\n" in text else "\n", 0
         cls.parse(text)
-        at, newline = 0, "\r\n" if "\r\n" in text else "\n"
-        unit = match[1] if (match := re.search(r"\n([ \t]+)\S", text)) else "  "
-        for depth, key in enumerate(keys):
-            members = cls._members(tokens, at)
-            if members is None:
+        for depth, key in enumerate(keys if tokens else ()):
+            if tokens[at][0] != "{":
                 raise ValueError(f"{'.'.join(keys[:depth])} is no object")
-            if key not in members and value is None:
+            found = cls._value(tokens, at)[0].get(key)
+            if found is None and value is None:
                 return text
-            if key not in members:
-                missing: Any = value
-                for inner in reversed(keys[depth + 1 :]):
-                    missing = {inner: missing}
-                return cls._inserted(text, tokens, at, f"{json.dumps(key)}: ", missing, (newline, unit, depth + 1))
-            at = members[key]
-        end = cls._end(tokens, at)
-        start, stop = tokens[at][1], tokens[end][2]
-        if value is None:
-            # With the comma before it, or else the one behind it; and with what is blank before it.
-            start, stop = tokens[at - 2][1], tokens[end + 1][2] if tokens[end + 1][0] == "," else stop
-            if tokens[at - 3][0] == ",":
-                start, stop = tokens[at - 3][1], tokens[end][2]
-            return text[:start].rstrip(" \t\r\n") + text[stop:]
-        if cls._value(text[start:stop]) == value:
-            return text
-        return text[:start] + cls._written(value, newline, unit, len(keys)) + text[stop:]
-
-    @classmethod
-    def _value(cls, text: str) -> Any:
-        return cls.parse('{"value": ' + text + "}")["value"]
-
-    @classmethod
-    def _members(cls, tokens: list[tuple[str, int, int]], at: int) -> dict[str, int] | None:
-        """Return where the values of an object begin, by key; None for another value."""
-        if tokens[at][0] != "{":
-            return None
-        found: dict[str, int] = {}
-        at += 1
-        while tokens[at][0] != "}":
-            if tokens[at][0] == ",":
-                at += 1
-                continue
-            found[json.loads(tokens[at][0])] = at + 2
-            at = cls._end(tokens, at + 2) + 1
-        return found
+            if found is None:
+                # The first member of the object: whatever stands behind the brace is behind it.
+                end, comma = tokens[at][2], "" if tokens[at + 1][0] == "}" else ","
+                written = _dumped(cls._nested(keys[depth:], value), newline, depth)[1:-1].rstrip()
+                return f"{text[:end]}{written}{comma}{text[end:] if comma else newline + text[end:].lstrip()}"
+            at = found
+        if not tokens:
+            return _dumped(cls._nested(keys, value), "\n") + "\n"
+        last = cls._value(tokens, at)[1]
+        start, stop = tokens[at][1], tokens[last][2]
+        if value is not None:
+            return text[:start] + _dumped(value, newline, len(keys)) + text[stop:]
+        # With the comma behind it, or else the one before it; and with what is blank before it.
+        start = tokens[at - 2][1]
+        if tokens[last + 1][0] == ",":
+            stop = tokens[last + 1][2]
+        elif tokens[at - 3][0] == ",":
+            start = tokens[at - 3][1]
+        return text[:start].rstrip() + text[stop:]
 
     @staticmethod
-    def _end(tokens: list[tuple[str, int, int]], at: int) -> int:
-        """Return the last token of the value that begins at one."""
-        depth = 0
-        while True:
-            depth += (tokens[at][0] in ("{", "[")) - (tokens[at][0] in ("}", "]"))
+    def _nested(keys: tuple[str, ...], value: Any) -> Any:
+        for key in reversed(keys):
+            value = {key: value}
+        return value
+
+    @staticmethod
+    def _value(tokens: list[_Token], at: int) -> tuple[dict[str, int], int]:
+        """Return the last token of the value that begins at one; of an object also where its members' values begin, by key."""
+        depth, members = 0, dict[str, int]()
+        for number in range(at, len(tokens)):
+            text = tokens[number][0]
+            depth += (text in ("{", "[")) - (text in ("}", "]"))
             if depth == 0:
-                return at
-            at += 1
-
-    @classmethod
-    def _inserted(
-        cls, text: str, tokens: list[tuple[str, int, int]], at: int, key: str, value: Any, style: tuple[str, str, int]
-    ) -> str:
-        """Return the text with a member at the end of the object that begins at a token."""
-        newline, unit, depth = style
-        member = key + cls._written(value, newline, unit, depth)
-        last = cls._end(tokens, at) - 1
-        close = tokens[last + 1][1]
-        if last == at:
-            return f"{text[: tokens[at][2]]}{newline}{unit * depth}{member}{newline}{unit * (depth - 1)}{text[close:]}"
-        comma = "" if tokens[last][0] == "," else ","
-        end = tokens[last][2]
-        # Right behind the last member, before what may be a comment on its line: that comment is behind the comma then.
-        rest = text[end:close]
-        comment, _, tail = rest.partition("\n") if "\n" in rest else ("", "", "")
-        if "//" in comment or "/*" in comment:
-            return f"{text[:end]}{comma}{comment}\n{unit * depth}{member}{newline}{tail}{text[close:]}"
-        return f"{text[:end]}{comma}{newline}{unit * depth}{member}{rest or newline}{text[close:]}"
-
-    @staticmethod
-    def _written(value: Any, newline: str, unit: str, depth: int) -> str:
-        return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", newline + unit * depth)
+                return members, number
+            if depth == 1 and text == ":":
+                members[json.loads(tokens[number - 1][0])] = number + 1
+        raise ValueError("it ends too early")
 
 
 class _Toml:
@@ -256,40 +237,27 @@ class _Toml:
 
     @classmethod
     def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
-        found: Any = cls.parse(text)
-        for key in keys:
-            found = found.get(key) if isinstance(found, dict) else None
-        if found == value:
-            return text
         newline = "\r\n" if "\r\n" in text else "\n"
-        header = f"[{'.'.join(keys)}]"
-        table = "" if value is None else toml_table(keys, value).replace("\n", newline)
+        table = "" if value is None else cls.table(keys, value).replace("\n", newline)
         lines = text.splitlines(keepends=True)
-        begins = next((number for number, line in enumerate(lines) if line.split("#")[0].strip() == header), None)
-        if begins is None and value is None:
-            return text
-        if begins is None:
-            gap = "" if not text else newline if text.endswith(("\n", "\r")) else newline * 2
-            return f"{text}{gap}{table}"
+        begins = _line(lines, 0, lambda line: line.split("#")[0].strip() == f"[{'.'.join(keys)}]")
+        if begins == len(lines):
+            return text if not table else f"{text}{newline * (bool(text) + bool(text and text[-1] != newline[-1]))}{table}"
         # Its sub-tables are the entry's as well.
         inner = f"[{'.'.join(keys)}."
-        end = begins + 1
-        while end < len(lines) and (not lines[end].lstrip().startswith("[") or lines[end].lstrip().startswith(inner)):
-            end += 1
-        rest = "".join(lines[end:])
-        return "".join(lines[:begins]) + table + (newline if rest and table else "") + rest
+        end = _line(lines, begins + 1, lambda line: line.lstrip()[:1] == "[" and not line.lstrip().startswith(inner))
+        return "".join([*lines[:begins], table, newline * (bool(table) and end < len(lines)), *lines[end:]])
 
-
-def toml_table(keys: tuple[str, ...], value: dict[str, Any]) -> str:
-    """Return a table of plain values and lists as TOML, which the standard library reads but does not write."""
-    # A basic string of TOML escapes as JSON does, and so do lists, numbers and booleans of JSON.
-    return "".join(
-        [f"[{'.'.join(keys)}]\n", *(f"{name} = {json.dumps(one, ensure_ascii=False)}\n" for name, one in value.items())]
-    )
+    @staticmethod
+    def table(keys: tuple[str, ...], value: dict[str, Any]) -> str:
+        # The standard library reads TOML and does not write it. A basic string of TOML escapes as JSON does, and so do lists,
+        # numbers and booleans of JSON.
+        rows = "".join(f"{name} = {json.dumps(one, ensure_ascii=False)}\n" for name, one in value.items())
+        return f"[{'.'.join(keys)}]\n{rows}"
 
 
 class _Yaml:
-    """YAML: the member is written as JSON, which YAML contains, behind the line of its section."""
+    """YAML: the member's values are written as JSON, which YAML contains, behind the line of its section."""
 
     @staticmethod
     def parse(text: str) -> dict[str, Any]:
@@ -299,43 +267,33 @@ class _Yaml:
             found = yaml.safe_load(text)
         except yaml.YAMLError as err:
             raise ValueError(str(err).splitlines()[0]) from None
-        if found is None:
-            return {}
-        if not isinstance(found, dict):
-            raise ValueError("it is no mapping")  # noqa: TRY004 - caught as a fault of the text
-        return found
+        if found is not None and not isinstance(found, dict):
+            raise ValueError("it is no mapping")
+        return found or {}
 
     @classmethod
     def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
         section, name = keys
-        found = cls.parse(text).get(section)
-        if (found.get(name) if isinstance(found, dict) else None) == value:
-            return text
         lines = text.splitlines(keepends=True)
-        begins = next(
-            (number for number, line in enumerate(lines) if re.match(rf"{re.escape(section)}:\s*(#.*)?$", line)), None
-        )
-        if begins is None:
-            if value is None:
-                raise ValueError(f"{name} is not where it can be removed")
-            gap = "" if not text or text.endswith("\n") else "\n"
-            return f"{text}{gap}{section}:\n{cls._member(name, value, '  ')}"
-        indent = next((m[1] for line in lines[begins + 1 :] if (m := re.match(r"([ \t]+)[^\s#]", line))), "  ")
-        start = begins + 1
-        old = next((n for n in range(start, len(lines)) if re.match(rf"{indent}{re.escape(name)}:", lines[n])), None)
-        if old is not None:
-            end = old + 1
-            while end < len(lines) and (not lines[end].strip() or lines[end].startswith(indent + " ")):
-                end += 1
-            return "".join([*lines[:old], *([] if value is None else [cls._member(name, value, indent)]), *lines[end:]])
-        if value is None:
-            raise ValueError(f"{name} is not where it can be removed")
-        return "".join([*lines[:start], cls._member(name, value, indent), *lines[start:]])
+        begins = _line(lines, 0, lambda line: re.match(rf"{re.escape(section)}:\s*(#.*)?$", line)) + 1
+        if begins > len(lines):
+            lines += ["\n" * bool(text and text[-1] != "\n"), f"{section}:\n"]
+            begins = len(lines)
+        indent = next((m[1] for line in lines[begins:] if (m := re.match(r"([ \t]+)[^\s#]", line))), "  ")
+        at = _line(lines, begins, lambda line: line.startswith(f"{indent}{name}:"))
+        end = _line(lines, at + 1, lambda line: line.strip() and not line.startswith(f"{indent} "))
+        at, end = (at, end) if at < len(lines) else (begins, begins)
+        return "".join([*lines[:at], "" if value is None else cls.member(name, value, indent), *lines[end:]])
 
     @staticmethod
-    def _member(name: str, value: dict[str, Any], indent: str) -> str:
+    def member(name: str, value: dict[str, Any], indent: str) -> str:
         inner = "".join(f"{indent * 2}{key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in value.items())
         return f"{indent}{name}:\n{inner}"
+
+
+def _line(lines: list[str], start: int, fits: Callable[[str], object]) -> int:
+    """Return the number of the first line from `start` on that fits; how many there are where none does."""
+    return next((number for number in range(start, len(lines)) if fits(lines[number])), len(lines))
 
 
 _FORMATS: Final[dict[str, Any]] = {"json": _Json, "toml": _Toml, "yaml": _Yaml}

@@ -9,26 +9,21 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from importlib import metadata
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rye.cli import terminal
 from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, printable, project_of, told_json
 from rye.config import layers, settings, stored_state, user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep
-from rye.fs import atomic
 from rye.items import sign_verify, spaces, targets
 from rye.lsp import servers
 from rye.plain_class import Record, as_dict
 from rye.sandbox import bubblewrap, resource_limits, sandbox
 from rye.trust import decisions, keys
 from rye.trust.verify import TrustStore
-
-if TYPE_CHECKING:
-    from rye.mcp_server import settings_file
 
 Status = Literal["ok", "note", "problem"]
 
@@ -40,7 +35,6 @@ _EXTRAS = {
     "search": (("ddgs",), "searching the web without a key"),
     "fleet": (("distributed",), "calls in many workspaces, rye fleet"),
 }
-_MAX_SETTINGS = 8 << 20
 _MAX_FILES = 5_000
 _MUCH_STATE = 1 << 30
 _PASSED_OVER = ("node_modules", "target", "build", "dist", "__pycache__", "venv")
@@ -217,23 +211,24 @@ def _items(search_path: Sequence[spaces.Space], store: TrustStore) -> Iterator[F
 
 
 def _clients(project: str) -> Iterator[Finding]:
-    from rye.mcp_server import client_config
+    from rye.mcp_server import client_config, settings_file
 
     configured = False
-    for client, place, section, syntax in client_config.places():
-        path = os.path.join(project, place)
+    for client, _scope, path in client_config.places(project):
+        one = client_config.CLIENTS[client]
         try:
-            found = dict(_servers_in(path, section, syntax))
+            servers = settings_file.content(path, one.syntax).get(one.section)
         # Another program's file, of any content; it must not end the look at the others.
-        except (OSError, ValueError, RecursionError) as err:
+        except (OSError, ValueError, RecursionError, RyeError) as err:
             fix = f"Correct it: {client} cannot read it, either."
             yield Finding(f"client {client}", "note", f"{path} cannot be read: {err}", fix)
             continue
-        for name, server in found.items():
-            configured = True
-            yield _client(client, path, name, server)
-            if client == "gemini":
-                yield from _folder_trust(project)
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(server, dict) and "rye" in f"{name} {server.get('command', server.get('cmd', ''))}".lower():
+                configured = True
+                yield _client(client, path, name, server)
+                if client == "gemini":
+                    yield from _folder_trust(project)
     for path in (client_config.gate_path("project", project), client_config.gate_path("user", project)):
         if events := client_config.gates(path):
             off = client_config.hooks_off(project)
@@ -260,15 +255,15 @@ def _folder_trust(project: str) -> Iterator[Finding]:
     """Yield a finding where Gemini CLI does not trust the project's folder: then it starts no server there."""
     if os.environ.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return
+    from rye.mcp_server import settings_file
+
     own = os.path.expanduser("~/.gemini")
-    security = _content(f"{own}/settings.json").get("security")
-    switch = security.get("folderTrust") if isinstance(security, dict) else None
-    if isinstance(switch, dict) and switch.get("enabled") is False:
+    if settings_file.member(f"{own}/settings.json", "json", ("security", "folderTrust", "enabled")) is False:
         return
     path = os.environ.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or f"{own}/trustedFolders.json"
     here, levels = os.path.realpath(project), ("TRUST_PARENT", "TRUST_FOLDER", "DO_NOT_TRUST")
     rules = []
-    for folder, level in _content(path).items():
+    for folder, level in (settings_file.member(path, "json", ()) or {}).items():
         if level in levels:
             root = os.path.realpath(os.path.dirname(folder) if level == "TRUST_PARENT" else folder)
             # The nearest folder decides; of two rules for one, the stricter.
@@ -278,31 +273,6 @@ def _folder_trust(project: str) -> Iterator[Finding]:
         why = f"{path} says that {project} is not trusted" if decided else f"{project} is not trusted yet ({path})"
         fix = "Start gemini there and choose to trust the folder (later: /permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
         yield Finding("client gemini", "problem" if decided else "note", f"it starts no server here: {why}", fix)
-
-
-def _content(path: str) -> dict[str, Any]:
-    """Return the mapping that a client's file of JSON holds; an empty one where there is none."""
-    from rye.mcp_server import settings_file
-
-    with suppress(OSError, ValueError, RecursionError), atomic.open_regular(path) as file:
-        return settings_file.parse(file.read(_MAX_SETTINGS).decode(), "json")
-    return {}
-
-
-def _servers_in(path: str, section: str, syntax: settings_file.Syntax) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the servers of a client's settings that are rye's, by name."""
-    from rye.mcp_server import settings_file
-
-    try:
-        with atomic.open_regular(path) as file:
-            # Bounded: another program's file may be of any size.
-            content = settings_file.parse(file.read(_MAX_SETTINGS).decode(), syntax)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    servers = content.get(section)
-    for name, server in servers.items() if isinstance(servers, dict) else ():
-        if isinstance(server, dict) and "rye" in f"{name} {server.get('command', server.get('cmd', ''))}".lower():
-            yield name, server
 
 
 def _state(project: str) -> Iterator[Finding]:

@@ -160,16 +160,16 @@ def _install(args: SimpleNamespace) -> int:
         _tool_ids(args.tools, project)
     named = project if args.project else None
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
-    server: client_config.Server
-    if args.http:
-        server = client_config.Remote(local_http.url_of(local_http.parse_address(args.http), http.PATH))
-    else:
+    words: Sequence[str] = ()
+    if not args.http:
         words = client_config.project_words(args.client, named, lambda: _project(args))
-        server = client_config.Local(client_config.argv(_program(uvx=args.uvx), words, _options(args)))
+    # An absolute path: clients start it from anywhere.
+    argv = [*_program(uvx=args.uvx), "mcp", *words, *_options(args)]
+    server = local_http.url_of(local_http.parse_address(args.http), http.PATH) if args.http else argv
     made = client_config.plan(args.client, server, scope, project or os.getcwd())
     if args.write:
         return _write(made, scope, project or os.getcwd())
-    print(shared.harmless(client_config.as_text(made, _counts_for(server, scope))), end="")
+    print(shared.harmless(client_config.as_text(made, _counts_for(words, scope))), end="")
     return EXIT_OK
 
 
@@ -222,13 +222,11 @@ def _options(args: SimpleNamespace) -> list[str]:
     return options + [option for option, given in switches.items() if given]
 
 
-def _counts_for(server: object, scope: str) -> str:
-    """Say for which projects the configuration counts."""
-    words = getattr(server, "argv", ())
-    named = words[words.index("--project") + 1] if "--project" in words else ""
-    if named and not named.startswith("$"):
+def _counts_for(words: Sequence[str], scope: str) -> str:
+    """Say for which projects the configuration counts, by the words that name the project to the server."""
+    if words and not words[1].startswith("$"):
         # Said, because the client passes no folder: in each project the server would change this one's files.
-        return f"it serves {named} only"
+        return f"it serves {words[1]} only"
     return "all your projects" if scope == "user" else "this project"
 
 
@@ -240,8 +238,10 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
         print(f"{shared.printable(str(written.path))} says so already; nothing was changed.")
         return EXIT_OK
     kept = f" The former content is in {written.kept}." if written.kept else ""
-    print(shared.harmless(f"Wrote {'.'.join(made.keys)} into {written.path}.{kept}"))
-    print("Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.note}" if made.note else ""))
+    print(shared.harmless(f"Wrote {made.client.section}.{client_config.NAME} into {written.path}.{kept}"))
+    print(
+        "Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.client.note}" if made.client.note else "")
+    )
     return EXIT_OK
 
 

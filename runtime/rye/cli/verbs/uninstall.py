@@ -89,16 +89,9 @@ def _rows() -> Iterator[dict[str, Any]]:
 
 
 def _clients(project: str, scope: client_config.Scope, kind: str, what: str) -> Iterator[dict[str, Any]]:
-    for name, place, section, syntax in client_config.places():
-        if os.path.isabs(place) != (scope == "user"):
-            continue
-        path = os.path.join(project, place)
-        try:
-            entry = settings_file.member(path, syntax, (section, client_config.NAME))
-        # Another program's file, of any content.
-        except (RyeError, OSError, ValueError):
-            continue
-        if entry is not None:
+    for name, of, path in client_config.places(project):
+        one = client_config.CLIENTS[name]
+        if of == scope and settings_file.member(path, one.syntax, (one.section, client_config.NAME)) is not None:
             yield {"kind": kind, "path": path, "bytes": 0, "what": f"{name} {what}", "client": name}
 
 
