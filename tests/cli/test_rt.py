@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import subprocess
@@ -119,7 +120,7 @@ def test_scroll_goes_on_and_back(project):
 
 def test_a_cut_window_ends_with_a_truncated_line(project):
     lines = rt("open", "long.txt:1-240", cwd=project).stdout.decode().split("\n")
-    assert lines[-2] == "[truncated: lines 1-200 shown; go on: rt open long.txt:201]"
+    assert lines[-2] == "[truncated: 200 of 250 lines; 50 more omitted. Run `rt open long.txt:201` to see more.]"
 
 
 def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
@@ -133,11 +134,11 @@ def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
     assert b"--hidden" in done.stderr
     lines = rt("grep", "line", cwd=project).stdout.decode().split("\n")
     assert len(lines) == 202
-    assert lines[-2] == "[truncated: 200 of 250 matches shown; go on: rt grep line . --offset 201]"
+    assert lines[-2] == "[truncated: 200 of 250 matches; 50 more omitted. Run `rt grep line --offset 201` to see more.]"
     assert rt("grep", "line", ".", "--offset", "201", cwd=project).stdout.count(b"\n") == 50
     lines = rt("grep", "-F", "-i", "LINE", "--include", "*.txt", "--limit", "2", cwd=project).stdout.decode().split("\n")
-    again = "rt grep LINE . -F -i --include '*.txt' --limit 2 --offset 3"
-    assert lines[-2] == f"[truncated: 2 of 250 matches shown; go on: {again}]"
+    again = re.search("Run `(.*)` to see more", lines[-2])[1]
+    assert lines[-2].startswith("[truncated: 2 of 250 matches; 248 more omitted.")
     more = rt(*shlex.split(again)[1:], cwd=project).stdout
     assert more.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
 
@@ -146,7 +147,7 @@ def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
     for _ in range(2):
         rt("insert", "src/app.py", "1", cwd=project, stdin=b"# more\n")
     lines = rt("undo", "--list", "--limit", "1", cwd=project).stdout.decode().split("\n")
-    assert lines[-2] == "[truncated: 1 of 2 changes shown; go on: rt undo --list --limit 1 --offset 2]"
+    assert lines[-2] == "[truncated: 1 of 2 changes; 1 more omitted. Run `rt undo --list --offset 2` to see more.]"
     assert not any(line.startswith("[tool_result") for line in lines)
     assert b"Run `rt undo --list` to see them" in rt("undo", "0" * 15, cwd=project).stderr
 
@@ -166,7 +167,7 @@ def test_a_list_of_names_that_was_cut_is_searched_and_said_to_be_cut(project):
     done = rt("grep", "name_", "-", "--limit", "1", cwd=project, stdin=names)
     assert done.returncode == 0
     assert done.stdout.count(b"= 1\n") >= 199
-    assert done.stderr.startswith(b"rt: not all names came: [truncated: 200 of 231 files shown")
+    assert done.stderr.startswith(b"rt: not all names came: [truncated: 200 of 231 files")
     assert b"no matches" not in done.stderr
     done = rt("grep", "absent", "-", cwd=project, stdin=b"src/m1.py\nsrc/m2.py\n")
     assert (done.returncode, done.stderr.count(b"\n")) == (1, 1)
@@ -337,7 +338,7 @@ def test_what_our_own_tools_changed_is_no_change_of_others(project, tool, given)
 def test_malformed_words_change_nothing_and_say_what_is_right(project):
     before = (project / "src/app.py").read_bytes()
     for words, code, said in (
-        (("edit", "src/app.py", "2", "1"), 1, "To insert before line 2, use rt insert."),
+        (("edit", "src/app.py", "2", "1"), 1, "To insert before line 2, use insert_at (rt insert)."),
         (("edit", "src/app.py", "7", "8"), 1, "start_line 7 out of range (1..2)"),
         (("edit", "src/app.py", "x", "8"), 2, "START is a whole number, not 'x'"),
         (("edit", "src/app.py"), 2, "usage: rt edit PATH START END"),

@@ -78,7 +78,7 @@ class OpenFile(Record):
             raise WorkspaceError(
                 "file_too_large",
                 f"{self.shown} has {size:,} bytes, more than the limit of {limit:,}.",
-                "Use rye/bash/bash with head, tail or sed to look at a part of it.",
+                "Use head, tail or sed in a command to look at a part of it.",
             )
         return read_all(self.fd, size, limit)
 

@@ -1,9 +1,8 @@
 """How `rt` prints answers: text on standard output in a fixed format, all else on standard error; colours and a pager on
 a terminal only.
 
-What the tools' messages say in calls, said in commands: whoever reads them at a terminal can type those.
-
-A call of a tool that has a verb becomes `rt …`; of any other, `rye NAME name=value …`.
+What the tools' messages say in calls is said in commands: whoever reads them at a terminal can type those. A call becomes
+`rt …` where a verb takes all its parameters, else `rye NAME name=value …`.
 """
 
 from __future__ import annotations
@@ -14,79 +13,79 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
+from rye.cli.rt.table import VERBS
 from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
 from rye.cli.terminal import has_colour
 
-# The message's own words, and what one types here. Longer ones first: others are a part of them.
-_WORDS = (
-    ("insert_at with line=1 (rt insert PATH 1)", "rt insert PATH 1"),
-    ("insert_at (rt insert)", "rt insert"),
-    ("edit_range (rt edit)", "rt edit"),
-    ("literal=true", "-F"),
-    ("hidden=true", "--hidden"),
-    ("no_ignore=true", "--no-ignore"),
-    ("dry_run shows", "--dry-run shows"),
-    ("list=true", "--list"),
-    ("edit by line IDs", "edit by line number"),
-    ("Use rye/bash/bash with head", "Use head"),
-    ("project_path (or --project)", "--project"),
-    ("project_path a directory", "--project a directory"),
-    ("as ls, glob or grep show it", "as rt find or rt grep show it"),
-    ("Use ls on its parent", "Use rt find"),
-)
-# Tools that messages name in calls.
-_NAMES = (
-    "read|write|edit_lines|undo|ls|glob|grep|job|lsp|get_patch_change|workspace_read_file|open_file_chunk|workspace_apply_patch"
-)
-# A call, with the word that leads to it: names, and values that are texts in quotes, numbers, words, or left to be filled in.
-_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
-_CALL = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{_NAMES})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
-_ARG = re.compile(rf"(\w+)=({_VALUE})")
-_ENCODING = r'\bencoding=(?:"([^"]*)")?'
-_VERBS = {"Call": "Run ", "call": "run ", "by": "by "}
+# Values are texts in quotes, numbers, words, or left to be filled in.
+_VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
+_VERB_OF: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items() if verb.module} | {"read": "open"}
+_OTHERS: Final = ("edit_lines", "undo", "ls", "glob", "grep", "job", "lsp", "get_patch_change", "workspace_read_file")
+_NAMES: Final = "|".join((*_VERB_OF, *_OTHERS, "workspace_apply_patch"))
+_CALL: Final = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{_NAMES})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
+_PARAMETER: Final = re.compile(rf"\b(\w+)=({_VALUE})")
+_LEADS: Final = {"Call": "Run ", "call": "run ", "by": "by "}
+_BARE: Final = ("pattern", "path", "file_path", "root", "entry_id")
+_LINES: Final = ("line", "start", "offset")
+_KEYS: Final = {"line_ids": "ids"}
 
 
 def in_commands(text: str) -> str:
     """Return a tool's message with commands of `rye` in place of its calls."""
-    return _CALL.sub(lambda match: _command(match, lambda *_: None), text)
+    return _CALL.sub(lambda match: _command(match, None), text)
 
 
 def in_words(text: str) -> str:
     """Return a tool's message with commands of `rt` in place of its calls, and options in place of parameters."""
-    # Calls first: the plain words below occur inside them.
-    text = _CALL.sub(lambda match: _command(match, _verb), text)
-    text = re.sub(_ENCODING, lambda match: f"--encoding {match[1] or 'NAME'}", text)
-    for tool, verb in _WORDS:
-        text = text.replace(tool, verb)
-    return text
+    # Calls first: parameters stand inside them.
+    text = _CALL.sub(lambda match: _command(match, _verb_of(match["name"])), text)
+    return _PARAMETER.sub(lambda match: _loose(match[1], match[2]) or match[0], text)
 
 
-def _command(match: re.Match[str], verb: Callable[[str, dict[str, str]], list[str] | None]) -> str:
-    arguments = {name: _value(text) for name, text in _ARG.findall(match["args"])}
-    words = verb(match["name"], arguments) or ["rye", match["name"], *(f"{k}={v}" for k, v in arguments.items())]
-    return f"{_VERBS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
+def _command(match: re.Match[str], verb: str | None) -> str:
+    arguments = {name: _text(value) for name, value in _PARAMETER.findall(match["args"])}
+    words = None if verb is None else _words(verb, arguments)
+    words = words or ["rye", match["name"], *(f"{name}={value}" for name, value in arguments.items())]
+    return f"{_LEADS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
 
 
-def _value(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
+def _loose(name: str, value: str) -> str:
+    """Return the option for a parameter that a message names by itself; "" where it may be something else."""
+    return shlex.join(_option(name, value) or []) if value == "true" or name == "encoding" else ""
 
 
-def _verb(name: str, arguments: dict[str, str]) -> list[str] | None:
-    """Return the `rt` command for a call; None where there is none."""
-    path = arguments.get("file_path", arguments.get("path", "."))
-    if name in ("read", "open_file_chunk"):
-        at = arguments.get("offset") or arguments.get("line") or arguments.get("start")
-        named = ["--encoding", arguments["encoding"]] if "encoding" in arguments else []
-        return ["rt", "open", f"{path}:{at}" if at else path, *named]
-    if name == "ls":
-        return ["rt", "find", "*", *([path] if path != "." else [])]
-    if name == "undo" and "list" in arguments:
-        return ["rt", "undo", "--list", *(["--offset", arguments["offset"]] if "offset" in arguments else [])]
-    if name == "undo" and "entry_id" in arguments:
-        return ["rt", "undo", arguments["entry_id"]]
+def _verb_of(tool: str) -> str | None:
+    return {"ls": "find", "undo": "undo"}.get(tool) or _VERB_OF.get(tool)
+
+
+def _text(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
+
+
+def _words(verb: str, arguments: dict[str, str]) -> list[str] | None:
+    """Return the words of a verb for a call's arguments; None where it does not take them all."""
+    bare = [arguments[name] for name in _BARE if name in arguments]
+    if verb == "find" and "pattern" not in arguments:
+        bare = ["*", *(one for one in bare if one != ".")]
+    options: list[str] = []
+    for name, value in arguments.items():
+        if verb == "open" and name in _LINES:
+            bare = [f"{bare[0]}:{value}"]
+        elif name not in _BARE:
+            option = _option(name, value, verb)
+            if option is None:
+                return None
+            options += option
+    return ["rt", verb, *bare, *options]
+
+
+def _option(name: str, value: str, verb: str = "") -> list[str] | None:
+    """Return the option that a verb, or any, has for a parameter, with its value; None where none has one."""
+    for one in VERBS[verb].options if verb else (one for each in VERBS.values() for one in each.options):
+        if one.names and one.key == _KEYS.get(name, name):
+            return [one.names[0], *([_text(value)] if one.value else [])]
     return None
 
 
@@ -102,17 +101,6 @@ _COLOURS = (
     (r"(?s)(\+.*)$", ("32",)),
     (r"(?s)(-.*)$", ("31",)),
     (r"(?s)(@@ .*)$", ("36",)),
-)
-
-
-_OPTIONS = (
-    ("literal", "-F"),
-    ("ignore_case", "-i"),
-    ("line_ids", "--ids"),
-    ("hidden", "--hidden"),
-    ("no_ignore", "--no-ignore"),
-    ("include", "--include"),
-    ("limit", "--limit"),
 )
 
 
@@ -140,7 +128,7 @@ class Printing:
         elif self._names_only and response["status"] != "error":
             return self._show_names(response["data"], parameters)
         else:
-            self._show(verb, response, parameters)
+            self._show(verb, response)
         return None
 
     def _show_names(self, data: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any] | None:
@@ -149,7 +137,7 @@ class Printing:
         self._named.update(names)
         return {**parameters, "offset": data["next_offset"]} if "next_offset" in data else None
 
-    def _show(self, verb: str, response: dict[str, Any], parameters: dict[str, Any]) -> None:
+    def _show(self, verb: str, response: dict[str, Any]) -> None:
         for warning in response.get("warnings", ()):
             print(harmless(f"rt: warning: {in_words(str(warning))}"), file=sys.stderr)
         if response["status"] == "error":
@@ -160,15 +148,20 @@ class Printing:
             return
         data = response["data"]
         text = str(data["output"])
+        notices = [str(one) for one in data.get("notices", ())]
         # Notices end the text in their order, so they come off from the last one.
-        for notice in reversed(data.get("notices", ())):
+        for notice in reversed(notices):
             text = text.removesuffix(notice).removesuffix("\n")
-        if data.get("truncated") and "entries" in data:
-            text = text.rpartition("\n[tool_result: ")[0]
-        lines = [*([text] if text else []), *_cut(verb, data, parameters)]
+        if "entries" in data:
+            text, *notices = text.split("\n[tool_result: ")
+            notices = [f"[tool_result: {one}" for one in notices]
+        # That something was left out belongs to the answer; what else is to be said stands beside it.
+        cut = [one.replace("[tool_result: ", "[truncated: ", 1) for one in notices if one.startswith("[tool_result: ")]
+        lines = [*([text] if text else []), *(map(in_words, cut) if data.get("truncated") else ())]
         if lines:
             self._write("\n".join(lines) + "\n")
-        self._notes += _notes(verb, data)
+        self._notes += [in_words(one) for one in notices if not one.startswith("[tool_result: ")]
+        self._notes += _go_on(data) if verb in _VIEWS else []
 
     def _judge(self, verb: str, response: dict[str, Any]) -> None:
         """Several searches are one: something found in any of them is success."""
@@ -213,41 +206,14 @@ def _to_terminal(text: str, answer: TextIO) -> None:
         answer.write(text)
 
 
-def _cut(verb: str, data: dict[str, Any], parameters: dict[str, Any]) -> list[str]:
-    """Return the line that ends an answer which leaves out something that was asked for."""
-    if not data.get("truncated"):
+def _go_on(data: dict[str, Any]) -> list[str]:
+    """Return the note that says where a window of a file is in it, and what shows the next one."""
+    if not data["more_below"] or data["truncated"]:
         return []
-    if verb in _VIEWS:
-        path = shlex.quote(data["file_path"])
-        return [f"[truncated: lines {data['start_line']}-{data['end_line']} shown; go on: rt open {path}:{data['next_line']}]"]
-    if verb in _SEARCHES:
-        if "next_offset" not in data:
-            return ["[truncated: the time ran out; narrow the folder or the pattern]"]
-        where = parameters.get("root", parameters.get("path", "."))
-        words = [parameters["pattern"], where, *_options(parameters), "--offset", str(data["next_offset"])]
-        unit = "files" if verb == "find" else "matches"
-        return [f"[truncated: {data['count']} of {data['total']} {unit} shown; go on: rt {verb} {shlex.join(words)}]"]
-    if "entries" in data:
-        call = shlex.join(["rt", "undo", "--list", *_options(parameters), "--offset", str(data["next_offset"])])
-        return [f"[truncated: {data['count']} of {data['total']} changes shown; go on: {call}]"]
-    return ["[truncated: the answer is too long to be shown whole]"]
-
-
-def _options(parameters: dict[str, Any]) -> list[str]:
-    """Return the options with which the call was made, but for where it began."""
-    options = [(option, parameters[name]) for name, option in _OPTIONS if parameters.get(name) not in (None, False)]
-    return [word for option, value in options for word in ([option] if value is True else [option, str(value)])]
-
-
-def _notes(verb: str, data: dict[str, Any]) -> list[str]:
-    """Return the notes for standard error: where a window begins, why nothing was found, what could not be read."""
-    out = [in_words(str(one)) for one in data.get("notices", ()) if not str(one).startswith("[tool_result: ")]
-    if verb in _VIEWS and data["more_below"] and not data["truncated"]:
-        path, end = shlex.quote(data["file_path"]), data["end_line"]
-        # Without a memory of the last window `scroll` would show the first one again.
-        go_on = f"rt scroll {path} +" if data.get("remembered", True) else f"rt open {path}:{end + 1}-{end + 100}"
-        out.append(f"[lines {data['start_line']}-{end} of {data['total_lines']}; go on: {go_on}]")
-    return out
+    path, end = shlex.quote(data["file_path"]), data["end_line"]
+    # Without a memory of the last window `scroll` would show the first one again.
+    go_on = f"rt scroll {path} +" if data.get("remembered", True) else f"rt open {path}:{end + 1}-{end + 100}"
+    return [f"[lines {data['start_line']}-{end} of {data['total_lines']}; go on: {go_on}]"]
 
 
 def _painted(text: str, stream: TextIO) -> str:
