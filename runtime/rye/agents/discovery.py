@@ -3,16 +3,13 @@
 Listing runs nothing, and shows nothing of what is not verified. What a tool declares for it is said in `rye.agents.offers`;
 what each interface accepts, in `rye.agents.provider_schemas`.
 
-Item ids as the names that agent interfaces accept.
-
 Function names are narrower than ids everywhere: OpenAI takes `[a-zA-Z0-9_-]{1,64}`, Anthropic the same up to 128, Gemini up
 to 63 with a letter or `_` first, MCP `[A-Za-z0-9_.-]{1,128}`. One name per tool fits them all: a model's habits carry over.
 
 A tool of the system's (`rye/file-system/read`) goes by its last part, by which the tools' own texts call each other, if no
-other of the system's does. Any other tool's name is its whole id with `/` as `__`: `my/tools/count` is `my__tools__count`. What
-that could confuse is escaped: `.` is `--d`, and a `_` or `-` that does not stand between letters or digits is `--u` or `--h`;
-an id without `/`, or with a digit first, gets a `_` in front. So no foreign tool can take a short name. An id too long for a
-name is cut and ends in `--x` and 80 bits of its digest. A name leads back to its id by the listing.
+other of the system's does. Any other tool's name is its whole id with `/` as `__`: `my/tools/count` is `my__tools__count`; one
+without `/` gets a `_` in front, so that no foreign tool can take a short name. The name of an id that is too long for this, or
+has signs that could be confused, ends in `--x` and 80 bits of its digest. A name leads back to its id by the listing.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from typing import Any, Final, NamedTuple
 from rye.agents.offers import Offer, offer
 from rye.call import profile
 from rye.call.safe_text import nearest
-from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
 from rye.items import parse, spaces
@@ -41,19 +38,19 @@ LONGEST: Final = 63
 """Characters in a name: the least that any of the interfaces documents."""
 
 _SHORT = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
-_ESCAPES = {".": "--d", "_": "--u", "-": "--h", "/": "__"}
+# What `__` for `/` confuses with no other id.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_/-][A-Za-z0-9]+)*")
 _DIGEST = 20
 _SYSTEM = "rye/"
 
 
 def encode(item_id: str) -> str:
     """Return the long name of an id; no other id has the same."""
-    name = "".join(_escaped(item_id, at) for at in range(len(item_id)))
-    if "/" not in item_id or not (name[0].isascii() and name[0].isalpha()):
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", item_id.replace("/", "__"))
+    if "/" not in item_id or not name[0].isalpha():
         name = f"_{name}"
-    if len(name) <= LONGEST:
+    if _PLAIN.fullmatch(item_id) and len(name) <= LONGEST:
         return name
-    # A cut name alone would be the same for two ids with a common start.
     digest = sha256(item_id.encode()).hexdigest()[:_DIGEST]
     return f"{name[: LONGEST - _DIGEST - 3]}--x{digest}"
 
@@ -79,15 +76,6 @@ def names_of(item_ids: Iterable[str]) -> dict[str, str]:
             raise ItemError("ambiguous_name", f"{out[name]} and {item_id} come to one name.", "Rename one of them.")
         out[name] = item_id
     return out
-
-
-def _escaped(item_id: str, at: int) -> str:
-    char = item_id[at]
-    if char not in _ESCAPES:
-        return char
-    # A `_` or `-` between letters or digits cannot be taken for an escape, which starts with two signs.
-    between = 0 < at < len(item_id) - 1 and item_id[at - 1].isalnum() and item_id[at + 1].isalnum()
-    return char if char in "_-" and between else _ESCAPES[char]
 
 
 class Category(NamedTuple):
@@ -132,9 +120,7 @@ def tools(
         UsageError: `unknown_format`; `unknown_category`, with the nearest names.
     """
     if format is None:
-        admission, every = _every(category, project_path, known=True)
-        whys: dict[tuple[str, ...], str] = {}
-        return [_row(found, _why_not(found, admission, whys)) for found in every]
+        return [_row(found) for found in _every(category, project_path, known=True)]
     from rye.agents.provider_schemas import render_all
 
     return render_all(listing(category, project_path=project_path, known=True).offers, format)[0]
@@ -196,73 +182,35 @@ def listing(
     """
     offers: list[Offer] = []
     left_out: list[LeftOut] = []
-    admission, every = _every(category, project_path, _parsed, known=known)
-    whys: dict[tuple[str, ...], str] = {}
-    for found in every:
-        if found.offer is None:
-            left_out.append(LeftOut(found.item_id, found.facts.get("hint") or found.facts["verdict"]))
-        elif why := _why_not(found, admission, whys):
-            # What runs tools is none itself, so that it is not offered is no news.
-            if found.names[0] not in _NO_TOOLS:
-                left_out.append(LeftOut(found.item_id, why))
-        else:
+    for found in _every(category, project_path, known=known):
+        if found.offer is not None and not found.why_not:
             offers.append(found.offer)
+        # What runs tools is none itself, so that it is not offered is no news.
+        elif found.offer is None or found.offer.tool_type not in _NO_TOOLS:
+            left_out.append(LeftOut(found.item_id, found.why_not))
     return Listing(offers, left_out)
 
 
 _MUCH_ALIKE = 0.85
-
-
 _NO_TOOLS = ("runtime", "primitive")
 
 
-def _why_not(found: _Found, admission: Admission, known: dict[tuple[str, ...], str]) -> str:
-    """Return why a valid tool cannot run; nothing where its chain is whole. `known`: of the tools asked about before."""
-    first = found.first
-    if first is None:
-        return ""
-    if found.item_id.startswith("rye/swe/"):
-        try:
-            profile.enabled()
-        except RyeError as err:
-            return str(err)
-    # What is behind the tool is the same for all that name it from the same space.
-    behind = None if first.tool.tool_type in _NO_TOOLS else first.tool.executor_id
-    key = (first.candidate.space, first.candidate.suffix, first.tool.tool_type, behind or first.tool.id)
-    if key not in known:
-        try:
-            admission.chain(first)
-            known[key] = ""
-        except RyeError as err:
-            known[key] = str(err)
-    return known[key]
-
-
 class _Found(NamedTuple):
-    """A tool that is served: its offer if it is valid, else its verdict and hint; `names` are its type and its executor."""
+    """A tool that is served: its offer if it is valid, and why it cannot run; else `facts` has its verdict."""
 
     item_id: str
     facts: dict[str, Any]
+    why_not: str
     offer: Offer | None = None
-    docstring: str = ""
-    names: tuple[str, str | None] = ("", None)
-    first: Link | None = None
 
 
 # What was parsed from verified bytes, by their digest: a list made again does not parse them again. The files are read, hashed
 # and verified each time.
-_Memory = dict[tuple[str | None, ...], _Found]
-_parsed: _Memory = {}
-_MOST_REMEMBERED = 16_384
+_parsed: dict[tuple[str, ...], tuple[parse.Tool, Offer]] = {}
+_MOST_REMEMBERED = 1_024
 
 
-def _every(
-    category: str | Iterable[str] | None,
-    project_path: str | Path | None,
-    remembered: _Memory | None = None,
-    *,
-    known: bool = False,
-) -> tuple[Admission, list[_Found]]:
+def _every(category: str | Iterable[str] | None, project_path: str | Path | None, *, known: bool) -> list[_Found]:
     prefixes = _prefixes(category)
     root = find_root(os.getcwd()) if project_path is None else project_path
     search_path = spaces.spaces(root)
@@ -275,7 +223,9 @@ def _every(
     ids_chosen = [item_id for item_id in ids if prefixes is None or item_id.startswith(prefixes)]
     # Asked once, and only where another signer's tool may be listed.
     confined = cache(lambda: sandbox.confines(os.fspath(root)))
-    return admission, [_find(item_id, name_of[item_id], admission, remembered, confined) for item_id in ids_chosen]
+    # What is behind a tool is the same for all that name it from the same space.
+    whys: dict[tuple[str, ...], str] = {}
+    return [_find(item_id, name_of[item_id], admission, confined, whys) for item_id in ids_chosen]
 
 
 def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -287,66 +237,77 @@ def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
     return tuple(one.strip("/") + "/" for one in categories_given)
 
 
-def _find(item_id: str, name: str, admission: Admission, remembered: _Memory | None, confined: Callable[[], bool]) -> _Found:
+def _find(
+    item_id: str, name: str, admission: Admission, confined: Callable[[], bool], whys: dict[tuple[str, ...], str]
+) -> _Found:
     facts: dict[str, Any] = {}
     try:
         candidate = spaces.find("tool", item_id, admission.search_path)
         facts["space"] = candidate.space
-        verified = admission.admit(candidate)
-        signer = (verified.key.public.digest, verified.key.owner, verified.key.role)
-        # Everything that the row shows of it is in the key: trust can change while the bytes do not.
-        is_listed = verified.key.role == "system" or confined()
-        key = (candidate.digest, item_id, candidate.suffix, name, candidate.space, *signer, str(is_listed))
-        if remembered is not None and key in remembered:
-            return _with_link(remembered[key], candidate, verified)
-        tool = parse.read_tool(verified, item_id, candidate.suffix)
-        offered = offer(tool, name, candidate.space, confined=is_listed)
-    except TrustError as err:
-        return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
-    except ItemError as err:
-        return _Found(item_id, {**facts, "verdict": "malformed", "hint": err.hint})
+        tool, offered = _read(candidate, admission.admit(candidate), name, confined)
     except RyeError as err:
-        return _Found(item_id, {**facts, "verdict": err.code, "hint": err.hint})
+        verdict = "malformed" if isinstance(err, ItemError) else err.code
+        return _Found(item_id, {**facts, "verdict": verdict, "hint": err.hint}, err.hint or verdict)
     # Another's schema may be nested deeper than Python's stack; the other tools are still listed.
     except RecursionError:
-        return _Found(item_id, {**facts, "verdict": "malformed", "hint": "Its schema is nested too deeply."})
-    facts["permissions"] = list(tool.permissions)
-    found = _Found(item_id, facts, offered, tool.docstring, (tool.tool_type, tool.executor_id))
-    if remembered is not None:
-        if len(remembered) >= _MOST_REMEMBERED:
-            remembered.clear()
-        remembered[key] = found
-    return _with_link(found, candidate, verified)
+        hint = "Its schema is nested too deeply."
+        return _Found(item_id, {**facts, "verdict": "malformed", "hint": hint}, hint)
+    facts |= {"verdict": "valid", "permissions": list(tool.permissions)}
+    return _Found(item_id, facts, _why_not(Link(candidate, tool), admission, whys), offered)
 
 
-def _with_link(found: _Found, candidate: Candidate, verified: Verified) -> _Found:
-    """Return what was found with the first link of its chain, which is never remembered: it holds the whole file."""
-    tool_type, executor_id = found.names
-    tool = parse.Tool(candidate.item_id, verified, candidate.suffix, "", tool_type, "", "", executor_id, "", {}, {})
-    return found._replace(first=Link(candidate, tool))
+def _read(candidate: Candidate, verified: Verified, name: str, confined: Callable[[], bool]) -> tuple[parse.Tool, Offer]:
+    is_listed = verified.key.role == "system" or confined()
+    # Everything that is listed of it is in the key: trust can change while the bytes do not.
+    key: tuple[str, ...] = (candidate.digest, candidate.item_id, candidate.suffix, name, candidate.space, str(is_listed))
+    key += (verified.key.public.digest, verified.key.owner or "", verified.key.role)
+    if key not in _parsed:
+        tool = parse.read_tool(verified, candidate.item_id, candidate.suffix)
+        found = tool, offer(tool, name, candidate.space, confined=is_listed)
+        if len(_parsed) >= _MOST_REMEMBERED:
+            _parsed.clear()
+        _parsed[key] = found
+    return _parsed[key]
 
 
-def _row(found: _Found, why_not: str) -> dict[str, Any]:
+def _why_not(first: Link, admission: Admission, known: dict[tuple[str, ...], str]) -> str:
+    """Return why a valid tool cannot run; nothing where its chain is whole. `known`: of the tools asked about before."""
+    tool = first.tool
+    if tool.id.startswith("rye/swe/"):
+        try:
+            profile.enabled()
+        except RyeError as err:
+            return str(err)
+    behind = None if tool.tool_type in _NO_TOOLS else tool.executor_id
+    key = (first.candidate.space, first.candidate.suffix, tool.tool_type, behind or tool.id)
+    if key not in known:
+        try:
+            admission.chain(first)
+            known[key] = ""
+        except RyeError as err:
+            known[key] = str(err)
+    return known[key]
+
+
+_ROW: Final = (
+    "name",
+    "title",
+    "category",
+    "version",
+    "tool_type",
+    "docstring",
+    "parameters",
+    "output",
+    "effects",
+    "digest",
+    "signer",
+)
+
+
+def _row(found: _Found) -> dict[str, Any]:
     one = found.offer
     if one is None:
         return {"item_id": found.item_id, **found.facts}
-    return {
-        **({"hint": why_not} if why_not else {}),
-        "item_id": one.item_id,
-        "space": one.space,
-        "verdict": "valid",
-        "name": one.name,
-        "title": one.title,
-        "category": one.category,
-        "version": one.version,
-        "tool_type": one.tool_type,
-        "description": one.summary,
-        "docstring": one.docstring if found.docstring else "",
-        "parameters": one.parameters,
-        "output": one.output,
-        "effects": one.effects,
-        "permissions": found.facts["permissions"],
-        "digest": one.digest,
-        "signer": one.signer,
-        "owner": one.owner or None,
-    }
+    hint = {"hint": found.why_not} if found.why_not else {}
+    shown = {name: getattr(one, name) for name in _ROW}
+    return {**hint, "item_id": one.item_id, **found.facts, **shown, "description": one.summary, "owner": one.owner or None}

@@ -1,19 +1,18 @@
-"""The tools of a server as its clients see them: verified, named, described, pinned by digest and signer.
-
-What one MCP server offers: which items, under which names, and how far its search and its other ways to items reach.
-"""
+"""The tools of a server as its clients see them: which items, under which names, and how far its search and loads reach."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from rye.agents.argument_names import tool_name
 from rye.agents.discovery import listing, names_of
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import arguments_as_written, render_all, written_out
+from rye.agents.provider_schemas import arguments_as_written, render, written_out
 from rye.call.safe_text import nearest
+from rye.errors import ItemError
 from rye.items import spaces
 from rye.plain_class import Record
 
@@ -94,19 +93,14 @@ def switch_for(item_ids: Iterable[str]) -> str:
 
 
 class Offered:
-    """One tool of the listing: its id, what `tools/list` says of it, and whether the system serves it."""
+    """One tool of the listing: its offer, and what `tools/list` says of it."""
 
-    def __init__(self, item_id: str, tool: dict[str, Any], parameters: dict[str, Any], *, ours: bool) -> None:
-        """Take besides the tool's own schema."""
-        self.item_id, self.tool, self.ours = item_id, tool, ours
-        self._parameters = parameters
+    def __init__(self, offer: Offer, tool: dict[str, Any]) -> None:
+        self.item_id, self.tool, self._parameters = offer.item_id, tool, offer.parameters
+        # By the space that serves it: another signer's tool cannot claim that a call may be made again.
+        self.repeatable = offer.space == "system" and offer.effects["read_only"]
         # Of thousands that are listed few are called.
         self._written_out: dict[str, Any] | None = None
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether a call may be made again: the tool changes nothing, by the word of the system bundle and of nobody else."""
-        return self.ours and self.tool["annotations"]["readOnlyHint"] is True
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return arguments as the tool's own schema wants them; see `arguments_as_written`."""
@@ -132,14 +126,10 @@ class Listing:
     def tools(self) -> list[dict[str, Any]]:
         """Return the tools in the protocol's shape, always in the same order."""
         found = listing(self._selection.categories_asked(), project_path=self._project).offers
-        rendered = render_all(self._selection.in_order(found), "mcp")[0]
-        # `ours` by the space that serves it: another signer's tool cannot claim to be repeatable.
-        by_id = {one.item_id: one for one in found}
-        offers = [by_id[tool["_meta"]["rye/item_id"]] for tool in rendered]
-        offered = [
-            Offered(one.item_id, tool, one.parameters, ours=one.space == "system")
-            for one, tool in zip(offers, rendered, strict=True)
-        ]
+        offered = []
+        for one in self._selection.in_order(found):
+            with suppress(ItemError):
+                offered.append(Offered(one, render(one, "mcp")))
         with self._lock:
             # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
             self._known = {one.tool["name"]: one for one in offered}

@@ -51,7 +51,7 @@ def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
         return UsageError(
             "out_of_range",
             f"{name} {value} out of range: the file is empty.",
-            "rt insert PATH 1 (insert_at) puts lines into it.",
+            "insert_at with line=1 (rt insert PATH 1) puts lines into it.",
             parameter=name,
             valid=[],
         )
