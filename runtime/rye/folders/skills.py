@@ -196,7 +196,7 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         modes = {one: 0o755 if os.stat(Path(source, one)).st_mode & stat.S_IXUSR else 0o644 for one in files}
         written = [OwnFile(os.path.join(target, one), data, modes[one]) for one, data in files.items()]
         own_files.write(written, _TOOL, [] if user else [project])
-    _pin(target, tree.read(target).digests)
+    _pin(target, dict(tree.read(target).digests))
     return verify(target, store)[0] | {"path": target, "fetches": fetches(target)}
 
 
