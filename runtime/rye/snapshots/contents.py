@@ -33,6 +33,9 @@ CREATE TABLE IF NOT EXISTS part
 # So many bytes are added before they are made last, which keeps the log of the database small.
 _AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
+_WAITING_BYTES: Final = 1 << 20
+# A compressor with a window of 8 kB is set up in a tenth of the time, and packs so small a content as well (bytes).
+_SMALL: Final = 6 << 10
 
 
 # What the database says, as the system says it, so that the caller hears what to do about it.
@@ -59,8 +62,12 @@ class Contents:
         """Open the store in a folder, which is made (0700) if missing. A store that is damaged is set aside."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
-        self._unsaved = 0
+        # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
+        self._waiting: dict[str, list[tuple[bytes, int, bool, bytes]]] = {_MORE: [], _CONTENT: []}
+        self._waiting_bytes = self._unsaved = 0
+        self._added: set[bytes] = set()
         self._db = self._opened()
+        self._is_filled = bool(self._rows("SELECT 1 FROM content LIMIT 1"))
 
     def _opened(self) -> sqlite3.Connection:
         # Imported here: a call that runs no command needs no database.
@@ -125,7 +132,11 @@ class Contents:
         Raises:
             OSError: it cannot be read or stored.
         """
-        first = _read(fd, min(_PART, most + 1))
+        length, most_read = os.fstat(fd).st_size, min(_PART, most + 1)
+        # Most files are read in one piece, which ends before the byte that is asked for beyond their length.
+        first = os.read(fd, min(length + 1, _BLOCK, most_read))
+        if len(first) != length or length >= _BLOCK:
+            first += _read(fd, most_read - len(first))
         digest, size = sha256(first), len(first)
         if len(first) == _PART:
             # A large file is read twice: its parts are stored under its digest, which is known at its end.
@@ -166,23 +177,38 @@ class Contents:
         return digest.digest() == name
 
     def _store(self, statement: str, key: tuple[bytes, int], data: bytes) -> None:
-        import sqlite3
-
-        packed = zlib.compress(data, 1)
+        packed = _packed(data)
         smaller = len(packed) < len(data)
         data = packed if smaller else data
+        self._waiting[statement].append((*key, smaller, data))
+        self._added.add(key[0])
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > _WAITING_BYTES:
+            self._write()
+            if self._unsaved > _AT_ONCE:
+                self.save()
+
+    def _write(self) -> None:
+        """Write what waits into the database; the parts of a content come before it."""
+        import sqlite3
+
+        if not any(self._waiting.values()):
+            return
         try:
             if not self._db.in_transaction:
                 self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute(statement, (*key, smaller, data))
-            self._unsaved += len(data)
+            for statement, rows in self._waiting.items():
+                self._db.executemany(statement, rows)
+                rows.clear()
+            self._unsaved += self._waiting_bytes
+            self._waiting_bytes = 0
         except sqlite3.Error as err:
             raise self._failure(err) from None
-        if self._unsaved > _AT_ONCE:
-            self.save()
 
     def has(self, digest: bytes) -> bool:
         """Tell whether a content is stored. Raises OSError."""
+        if digest in self._added or not self._is_filled:
+            return digest in self._added
         return bool(self._rows("SELECT 1 FROM content WHERE digest = ?", (digest,)))
 
     def read(self, digest: bytes) -> bytes | None:
@@ -209,6 +235,7 @@ class Contents:
             ValueError: it is missing or damaged, which may be found at its end only.
             OSError: the database cannot be read.
         """
+        self._write()
         found = sha256()
         bytes_left = None
         numbers = iter(range(1, 1 << 31))
@@ -236,9 +263,10 @@ class Contents:
             raise self._failure(err) from None
 
     def save(self) -> None:
-        """Make what was added last. Raises OSError."""
+        """Make what was added durable. Raises OSError."""
         import sqlite3
 
+        self._write()
         try:
             self._unsaved = 0
             if self._db.in_transaction:
@@ -248,11 +276,13 @@ class Contents:
 
     def disk_size(self) -> int:
         """Return how much room the store takes (bytes), but for what was freed in it. Raises OSError."""
+        self._write()
         numbers = [int(self._rows(f"PRAGMA {name}")[0][0]) for name in ("page_count", "freelist_count", "page_size")]
         return (numbers[0] - numbers[1]) * numbers[2]
 
     def sizes(self) -> dict[bytes, int]:
         """Return how much room each content takes (bytes). Raises OSError."""
+        self._write()
         out: dict[bytes, int] = {}
         for table in ("content", "part"):
             for digest, size in self._rows(f"SELECT digest, length(data) FROM {table}"):  # noqa: S608 - our own names
@@ -265,6 +295,8 @@ class Contents:
 
         try:
             self.save()
+            self._added.clear()
+            self._is_filled = True
             self._db.execute("BEGIN IMMEDIATE")
             for table in ("content", "part"):
                 stored = {bytes(row[0]) for row in self._db.execute(f"SELECT digest FROM {table}")}  # noqa: S608 - our own names
@@ -283,6 +315,13 @@ class Contents:
 
 _CONTENT: Final = "INSERT OR REPLACE INTO content (digest, size, packed, data) VALUES (?, ?, ?, ?)"
 _MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data) VALUES (?, ?, ?, ?)"
+
+
+def _packed(data: bytes) -> bytes:
+    if len(data) > _SMALL:
+        return zlib.compress(data, 1)
+    made = zlib.compressobj(1, zlib.DEFLATED, 13, 6)
+    return made.compress(data) + made.flush()
 
 
 def _read(fd: int, most: int) -> bytes:

@@ -213,8 +213,10 @@ class Walk:
             if self._watch is not None:
                 self._watch.restart()
             raise
-        self._gone_folders()
-        self._compare()
+        # At the first look everything is new, and nothing has changed.
+        if self._known:
+            self._gone_folders()
+            self._compare()
         self._drop_left()
         # A visit of changed folders may get past a folder that cannot be listed; a walk over all ends at it.
         found = self.left_out
@@ -452,7 +454,7 @@ class Walk:
         return marks
 
     def _note(self, path: str, before: Mark | None, after: Mark | None) -> None:
-        if before is None and is_passed(self._known.get(path, {})):
+        if not self._known or (before is None and is_passed(self._known.get(path, {}))):
             # A folder that was left out by its name was not listed in its parent either.
             return
         above = path.rpartition("/")[0]
