@@ -41,6 +41,7 @@ SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
 _CUT_OFF: Final = "cut off, or someone else"
+_BEGUN: Final = "recorded from now on; what was changed in it before is not"
 _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
@@ -262,14 +263,14 @@ class Look:
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
-        self._is_whole, self._gone, self._turned = walk.is_whole, walk.gone, walk.turned
+        self._is_whole, self._gone, self._begun = walk.is_whole, walk.gone, walk.begun
         self._folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
         same_passed = (
             self.known is not None
             and not walk.gone
-            and not walk.turned
+            and not (walk.begun or walk.ended)
             and all(path in self.known.folders for path in walk.passed)
         )
         self._is_same = same_passed and not walk.changes and not walk.read
@@ -322,7 +323,7 @@ class Look:
         for one in self.changes:
             if any(state is not None and state.kind == "file" and state.value is None for state in one[1:]):
                 said.setdefault(one.path, "what it held before was not recorded")
-        said |= self._turned
+        said |= dict.fromkeys(self._begun, _BEGUN)
         own = (".git", ".ragix")
         there = [path for path, marks in self._folders.items() if snapshots_tree.is_passed(marks)]
         passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (there, self._gone))

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
 from rye.journal import file_history
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
-from rye.journal.merges import lines_of, shared_ends
+from rye.journal.merges import lines_of
+from rye.line_ids.diff import align
 from rye.workspace.workspace import Workspace
 
 # Texts that stand in every file say nothing of where a line came from.
@@ -25,7 +25,6 @@ _TELLING: Final = 4
 _SPACE: Final = re.compile(rb"\s+")
 # What formatters add, take away or exchange without changing what the text says.
 _FORMAT: Final = re.compile(rb"[\s,;()'\"]+")
-_MAX_LINES: Final = 20_000
 # So many earlier texts are looked through for lines that come back.
 _LOOKED_BACK: Final = 200
 
@@ -112,17 +111,18 @@ def _carried(old: Sequence[bytes], authors: Sequence[Step | None], new: Sequence
     before, after = [_key(line) for line in old], [_key(line) for line in new]
     removed: dict[bytes, list[int]] = defaultdict(list)
     fresh: list[int] = []
-    for kind, low, high, first, last in _opcodes(before, after):
-        if kind == "equal":
-            out[first:last] = authors[low:high]
-            continue
+    low = first = 0
+    # The empty block at the end closes the last difference.
+    for high, last, length in [*align(before, after), (len(before), len(after), 0)]:
         formatted = _formatted(old[low:high], authors[low:high], new[first:last])
         if formatted is not None:
             out[first:last] = formatted
-            continue
-        for at in range(low, high):
-            removed[before[at]].append(at)
-        fresh += range(first, last)
+        else:
+            for at in range(low, high):
+                removed[before[at]].append(at)
+            fresh += range(first, last)
+        low, first = high + length, last + length
+        out[last:first] = authors[high:low]
     for at, source in _moved(before, after, removed, fresh).items():
         out[at] = authors[source]
     return out
@@ -154,18 +154,6 @@ def _moved(
             if at in waiting and at not in found and source in free and before[source] == after[at]:
                 take(at, source)
     return found
-
-
-def _opcodes(before: Sequence[bytes], after: Sequence[bytes]) -> Iterator[tuple[str, int, int, int, int]]:
-    head, tail = shared_ends(before, after)
-    yield "equal", 0, head, 0, head
-    middle, other = before[head : len(before) - tail], after[head : len(after) - tail]
-    if max(len(middle), len(other)) > _MAX_LINES:
-        yield "replace", head, len(before) - tail, head, len(after) - tail
-    else:
-        for kind, low, high, first, last in SequenceMatcher(None, middle, other, autojunk=False).get_opcodes():
-            yield kind, head + low, head + high, head + first, head + last
-    yield "equal", len(before) - tail, len(before), len(after) - tail, len(after)
 
 
 def _formatted(old: Sequence[bytes], authors: Sequence[Step | None], new: Sequence[bytes]) -> list[Step | None] | None:

@@ -28,7 +28,10 @@ SKIPPED: Final = frozenset({
     ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache", ".gradle", ".terraform", ".next", ".nuxt", ".parcel-cache",
     ".turbo",
 })  # fmt: skip
-"""Folders with these names are made again by programs: they are not recorded, and neither is one with a `CACHEDIR.TAG`."""
+"""Folders with these names are made again by programs: they are not recorded, and neither is one with a `CACHEDIR.TAG`.
+
+A tag, or git's own files, decide only of a folder of which nothing is recorded yet: no command takes files out of the record.
+"""
 
 MAX_ENTRIES: Final = 500_000
 """A project with more names is not recorded."""
@@ -73,12 +76,6 @@ Folders = dict[str, dict[str, Mark]]
 
 PASSED: Final[dict[str, Mark]] = {"/": Mark(0, 0, 0, 0, None, False)}
 """What is known of a folder that is not recorded: that it is there. No file has this name."""
-
-BEGINS: Final = "recorded from now on; what was changed in it before is not"
-"""What is said of a folder that was not recorded, and is from this look on."""
-
-ENDS: Final = "not recorded from now on: it was made a cache (CACHEDIR.TAG) or a repository"
-"""What is said of a folder that was recorded, and is not from this look on."""
 
 
 class State(NamedTuple):
@@ -153,7 +150,8 @@ class Walk:
         is_whole: everything was looked at, not changed folders only.
         short: how many bytes there was no room for.
         passed: folders that are not recorded: dependencies, caches, repositories' own.
-        turned: folders that began or ended to be among these: path -> `BEGINS` or `ENDS`.
+        begun: folders that were among these, and are recorded from this walk on: nothing in them counts as changed.
+        ended: folders that are left out by their names from this walk on, by the user's settings: nor in these.
         gone: those that were there before and are not any more.
     """
 
@@ -179,13 +177,11 @@ class Walk:
         self.left_out: dict[str, str] = {}
         self.read = self.short = self._count = 0
         self.is_whole, self.passed, self.gone = True, list[str](), list[str]()
-        self.turned: dict[str, str] = {}
+        self.begun, self.ended = set[str](), set[str]()
         self._known, self._contents = known, contents
         self._max_file, self._room, self._skipped, self._made = scope
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._watch, self._quick, self._beside, self._wary, self._visited = watch, quick, beside, wary, set[str]()
-        # Folders that began to be left out by their names.
-        self._named = set[str]()
         # Folders of which the watch must be told; None: all.
         self._changed_names: set[str] | None = None
         # Whether a file has got another name that a visit of changed folders would not look at.
@@ -217,7 +213,6 @@ class Walk:
         if self._known:
             self._gone_folders()
             self._compare()
-        self._drop_left()
         # A visit of changed folders may get past a folder that cannot be listed; a walk over all ends at it.
         found = self.left_out
         self.left_out = {path: why for path, why in found.items() if not _is_below(os.path.dirname(path), found)}
@@ -226,9 +221,10 @@ class Walk:
         self._changed_names = changed
         if self._watch is not None and changed is None:
             self._watch.restart()
-        self.folders, self.left_out, self.passed, self.turned = {}, {}, [], {}
+        self.folders, self.left_out, self.passed = {}, {}, []
         self.read = self.short = self._count = 0
-        self._named.clear()
+        self.begun.clear()
+        self.ended.clear()
         self._found.clear()
         self._visited.clear()
 
@@ -340,9 +336,6 @@ class Walk:
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
             raise TooLargeError
-        if self.turned and self._is_in_turned(path, ENDS):
-            # What is new there is not recorded any more; what was there is looked at for the last time.
-            entries = [entry for entry in entries if entry.name in known]
         get, skipped, below = known.get, self._skipped | _MEMORY.get(path, frozenset()), list[str]()
         new: dict[str, os.stat_result] = {}
         count = 0
@@ -376,20 +369,14 @@ class Walk:
         if not new and count == len(known):
             # The same names as before: it was not one to be skipped, and is none.
             self.folders[path] = known
-        elif path and self._is_skipped(entries):
+        elif path and (not known or known is PASSED) and self._is_skipped(entries):
             self.passed.append(path)
-            if not known or known is PASSED:
-                self.folders[path] = self._passed(path)
-                return []
-            self.turned[path] = ENDS
-            # The tag is recorded, so that taking it back makes the folder recorded again.
-            new = {name: info for name, info in new.items() if name in known or name == _TAG}
-            names = {one.name for one in entries if one.name in known or one.name == _TAG}
-            self.folders[path] = self._changed(fd, path, known, new, names)
-            return [name for name in below if name in known]
+            self.folders[path] = self._passed(path)
+            return []
         else:
             if known is PASSED:
-                self.turned[path], known = BEGINS, {}
+                self.begun.add(path)
+                known = {}
             # A folder that is passed over may have come in the place of a file.
             names = {one.name for one in entries if not (one.name in skipped and one.is_dir(follow_symlinks=False))}
             self.folders[path] = self._changed(fd, path, known, new, names)
@@ -402,9 +389,7 @@ class Walk:
         self.passed.append(path)
         self.folders[path] = self._passed(path)
         if path in self._known and self.folders[path] is not self._known[path]:
-            # The user's own setting names it now: nothing in it changed.
-            self.turned[path] = ENDS
-            self._named.add(path)
+            self.ended.add(path)
 
     def _passed(self, path: str) -> dict[str, Mark]:
         """Return what is to be known of a folder that is not recorded: the very same where it was not before."""
@@ -416,19 +401,6 @@ class Walk:
         above, _, name = path.rpartition("/")
         mark = self._known.get(above, {}).get(name)
         return mark is not None and mark[1] != os.fstat(fd).st_ino
-
-    def _is_in_turned(self, path: str, how: str) -> bool:
-        return _is_below(path, {one for one, said in self.turned.items() if said == how})
-
-    def _drop_left(self) -> None:
-        """Forget what was in folders that are not recorded any more."""
-        left = {path for path, said in self.turned.items() if said == ENDS}
-        if left:
-            kept = {path: marks for path, marks in self.folders.items() if not _is_below(path, left)}
-            beside = {path: PASSED for path in self.passed if path.rpartition("/")[0] in left}
-            self.folders = kept | beside | dict.fromkeys(left, PASSED)
-            # The folder itself is named: what could not be read in it is not recorded either way.
-            self.left_out = {path: why for path, why in self.left_out.items() if not _is_below(path, left)}
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
@@ -457,8 +429,7 @@ class Walk:
         if not self._known or (before is None and is_passed(self._known.get(path, {}))):
             # A folder that was left out by its name was not listed in its parent either.
             return
-        above = path.rpartition("/")[0]
-        if self.turned and (_is_below(path, self._named) or (above and self._is_in_turned(above, BEGINS))):
+        if _is_below(path, self.begun) or _is_below(path, self.ended):
             return
         self._found.append((path, before, after))
 

@@ -32,7 +32,7 @@ TEXTS = (
 def made(project: Path, only: str | None = None) -> bytes:
     with Workspace(str(project)) as ws:
         rows = list(history.History(ws))
-        return patch.patch(points.between(ws, rows, rows, only))
+        return patch.patch(points.between(ws, rows, rows, only), ws.real)
 
 
 def photo(folder: Path) -> dict[str, tuple[object, ...]]:

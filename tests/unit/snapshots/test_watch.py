@@ -133,7 +133,7 @@ def history(base: Path, seed: int) -> int:
                 walk = Walk(before, contents, scope, watch, quick=is_quick)
                 short += watch.tree is before and is_quick
                 walk.run(fd)
-                whole = Walk({}, others, scope)
+                whole = Walk(before, others, scope)
                 whole.run(fd)
                 assert seen(walk) == seen(whole), f"seed {seed}, look {look}"
                 if chance.random() < 0.9:

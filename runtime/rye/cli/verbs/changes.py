@@ -78,8 +78,8 @@ def run_diff(args: SimpleNamespace) -> int:
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
         changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
-        found = points.between(ws, rows, changes, None if args.path is None else _from_root(ws, args.path))
-    made = patch.patch(found)
+        found, root = points.between(ws, rows, changes, None if args.path is None else _from_root(ws, args.path)), ws.real
+    made = patch.patch(found, root)
     if args.json:
         files = [{"path": one.path, "known": one.is_known} for one in found]
         print_json({"patch": made.decode("utf-8", "backslashreplace"), "files": files})
