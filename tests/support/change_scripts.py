@@ -198,7 +198,7 @@ def _moved(random_: random.Random, one: str, two: str, three: str, above: str, w
 
 def _modes(random_: random.Random, one: str, two: str, three: str, above: str, word: str) -> list[str]:
     return [
-        f"chmod {random_.choice(['600', '755', '444', '640', '000', '711', '1644', 'a+x', 'u+s', 'g+s', '+t', '6755'])} {one} {two}",
+        f"chmod {random_.choice(['600', '755', '444', '640', '711', '1644', 'a+x', 'u+s', 'g+s', '+t', '6755'])} {one} {two}",
         f"chmod -R {random_.choice(['go-w', 'u+x', '700', 'a-w', 'g+s'])} {above}",
         f"chmod 555 {above}; echo '{word}' > {above}/inside; echo '{word}' >> {one}",
         f"mkdir -m 2775 shared; mkdir shared/below; echo '{word}' > shared/below/f",

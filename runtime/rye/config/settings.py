@@ -17,7 +17,6 @@ Value = int | str | bool | list[str]
 # key: default. None of these may be set by a project: they concern the user's own disk and keys, and what may leave them.
 _DEFAULTS: dict[str, Value] = {
     "journal.max_bytes": 64 * 1024 * 1024,
-    "journal.max_age_days": 30,
     # What commands change: whether it is recorded, the bounds of a file and of all contents, and more folders to leave out.
     "record.commands": True,
     "record.max_file_bytes": 16 * 1024 * 1024,

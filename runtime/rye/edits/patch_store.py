@@ -1,7 +1,7 @@
 """Patch batches stored in the state folder: `<state>/patches/<batchId>.json` (0600), each with its request and its IDs.
 
 What became of a batch is not written into it alone: the journal has an entry for every file of a batch that was applied, and
-one for every undo. Batches go with the journal's own bounds of age and size.
+one for every undo. Batches go with the journal's own bound of size.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rye.workspace.workspace import Workspace
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 MAX_BATCHES = 2_000
-"""A project's state holds at most so many batches, and as many bytes, for as long, as its journal."""
+"""A project's state holds at most so many batches, and as many bytes as its journal."""
 
 _PRUNE_EVERY = 64
 
@@ -56,8 +56,7 @@ def keep(ws: Workspace, record: dict[str, Any]) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         # Durable before any file changes: after a crash the batch must still be known.
         atomic.write(folder / f"{record['batchId']}.json", entries.dump(record), 0o600)
-        limits = context.settings().number("journal.max_bytes"), context.settings().number("journal.max_age_days") * 86_400
-        atomic.prune(folder, MAX_BATCHES, *limits, every=_PRUNE_EVERY)
+        atomic.prune(folder, MAX_BATCHES, context.settings().number("journal.max_bytes"), every=_PRUNE_EVERY)
     except OSError as err:
         raise WorkspaceError(
             "state_unwritable",

@@ -9,7 +9,7 @@ Who retries a call cannot know whether the attempt before was cut off before or 
 - What only reads, or gives the same result each time, is simply done again.
 
 Attempts of one call wait for each other: `<state>/calls/<digest of the key>` is locked meanwhile. The file holds a command's
-note and stays; it goes with the age and number of the journal's entries, and with them the knowledge of the call.
+note and stays; it goes with the number of the journal's entries, and with them the knowledge of the call.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ _MOST_STORED: Final = 256 * 1024
 _MOST_CALLS: Final = 10_000
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _PRUNE_EVERY: Final = 200
-_DAY: Final = 86_400
 
 
 class Attempt:
@@ -266,6 +265,5 @@ def _bounded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _prune(where: Path) -> None:
-    age = context.settings().number("journal.max_age_days") * _DAY
     with suppress(OSError):
-        atomic.prune(where, _MOST_CALLS, _MOST_BYTES, age, every=_PRUNE_EVERY)
+        atomic.prune(where, _MOST_CALLS, _MOST_BYTES, every=_PRUNE_EVERY)

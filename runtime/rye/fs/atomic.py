@@ -1,7 +1,7 @@
 """Small files of our own: written whole, locked, read without trust in their content, and dropped when there are too many.
 
 The clock of a machine can be wrong for a while (suspend, a virtual machine, no time server yet). So nothing is dropped for its
-age because of one look at the clock: `is_due` and `believed_now` compare it with the date of a stamp file.
+age because of one look at the clock: `is_due` compares it with the date of a stamp file.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import math
 import os
 import stat
 import time
@@ -209,21 +210,12 @@ def is_due(stamp: str | Path) -> bool:
     return _DAY <= age <= _LEAP
 
 
-def believed_now(stamp: str | Path) -> float:
-    """Return the time, or a week after the stamp where the clock is further ahead than that."""
-    now = time.time()
-    try:
-        return min(now, os.stat(stamp).st_mtime + _LEAP)
-    except OSError:
-        return now
-
-
 def disk_size(info: os.stat_result) -> int:
     """Return what a file takes on its disk (bytes): small files take whole blocks."""
     return max(info.st_blocks * 512, info.st_size)
 
 
-def prune(folder: str | Path, most: int, most_bytes: int, max_age: float, *, every: int = 1) -> None:
+def prune(folder: str | Path, most: int, most_bytes: int, max_age: float = math.inf, *, every: int = 1) -> None:
     """Drop the files of a folder that were written longest ago, beyond a number and bytes, and those past an age (seconds).
 
     To look at all files takes longer than to write one: with `every` it is done at about one call of so many, and once a day.

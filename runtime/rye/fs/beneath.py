@@ -389,12 +389,5 @@ def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:
 
 
 def open_file(folder_fd: int, name: str, flags: int) -> int:
-    """Open a file in a folder for reading, through no link, also one that its mode closes to its owner. Raises OSError."""
-    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(name, flags, dir_fd=folder_fd)
-    except PermissionError:
-        # Loaded where it is needed, which is almost never.
-        from rye.fs import closed_files
-
-        return closed_files.open_own(folder_fd, name, flags)
+    """Open a file in a folder for reading, through no link. Raises OSError."""
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)

@@ -565,7 +565,7 @@ def _note(ws: Workspace, batch: str, left: Sequence[str]) -> None:
         folder = history.folder(ws) / "notes"
         folder.mkdir(mode=0o700, exist_ok=True)
         atomic.write(folder / f"{batch}.json", entries.dump({"left": [*left]}), 0o600, durably=False)
-        atomic.prune(folder, _MOST_NOTES, _MOST_NOTES * 4_096, context.settings().number("journal.max_age_days") * 86_400)
+        atomic.prune(folder, _MOST_NOTES, _MOST_NOTES * 4_096)
 
 
 def notes(ws: Workspace, batch: str) -> list[str]:

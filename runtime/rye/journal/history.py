@@ -25,12 +25,9 @@ from rye.journal.entries import Entry
 from rye.workspace.workspace import Workspace
 
 MAX_ENTRIES = 10_000
-"""A project's journal holds at most so many changes; `journal.max_bytes` and `journal.max_age_days` bound it too."""
+"""A project's journal holds at most so many changes; `journal.max_bytes` bounds it too. No clock does: it may jump."""
 
-_DAY = 86_400
 _INDEX = "index"
-# The date of this file says when entries were last dropped for their age.
-_STAMP = "aged"
 # Entries are counted, and dropped beyond the bounds, whenever the index has grown by so many bytes (about 300 entries).
 _TRIM_EVERY = 64 * 1024
 # Trimming goes this far below the bounds, so that it is not needed at the next change again.
@@ -169,8 +166,6 @@ def _rebuild(where: Path) -> bytes:
     # Where it cannot be written, it is made anew at every look.
     with contextlib.suppress(OSError):
         atomic.write(where / _INDEX, data, 0o600, durably=False)
-        if not (where / _STAMP).exists():
-            (where / _STAMP).touch(mode=0o600)
     return data
 
 
@@ -186,7 +181,7 @@ def rebuild(where: Path) -> bytes:
 
 
 def trim(where: Path) -> None:
-    """Drop the oldest entries beyond the bounds of number, bytes and age.
+    """Drop the oldest entries beyond the bounds of number and bytes.
 
     Raises:
         OSError: the folder cannot be read or written.
@@ -202,40 +197,23 @@ def trim(where: Path) -> None:
         # The entries of the newest lines may be on their way.
         arriving = {*[*rows][-_ARRIVING:]}
         current = [row for row in rows.values() if row.id in names or row.id in arriving]
-        first = _first_kept(where, current)
+        first = _first_kept(current)
         for row in current[:first]:
             (where / f"{row.id}.json").unlink(missing_ok=True)
         atomic.write(where / _INDEX, b"".join(map(_line, current[first:])), 0o600, durably=False)
 
 
-def _first_kept(where: Path, rows: Sequence[Row]) -> int:
+def _first_kept(rows: Sequence[Row]) -> int:
     """Return the position of the oldest entry to keep."""
     most = context.settings().number("journal.max_bytes")
-    first = 0
-    if len(rows) > MAX_ENTRIES or sum(row.size for row in rows) > most:
-        size, first = 0, len(rows)
-        fewest = len(rows) - int(MAX_ENTRIES * _KEEP_SHARE)
-        while first > max(fewest, 0) and size + rows[first - 1].size <= most * _KEEP_SHARE:
-            first -= 1
-            size += rows[first].size
-    # Each age costs a stat, so entries are dropped by age at long intervals only.
-    if atomic.is_due(where / _STAMP):
-        oldest = oldest_kept(where)
-        while first < len(rows) and _age(where, rows[first]) < oldest:
-            first += 1
+    if len(rows) <= MAX_ENTRIES and sum(row.size for row in rows) <= most:
+        return 0
+    size, first = 0, len(rows)
+    fewest = len(rows) - int(MAX_ENTRIES * _KEEP_SHARE)
+    while first > max(fewest, 0) and size + rows[first - 1].size <= most * _KEEP_SHARE:
+        first -= 1
+        size += rows[first].size
     return first
-
-
-def _age(where: Path | str, row: Row) -> float:
-    try:
-        return os.stat(f"{where}/{row.id}.json").st_mtime
-    except OSError:
-        return 0.0
-
-
-def oldest_kept(where: Path | str) -> float:
-    """Return the time before which entries count as gone (seconds since 1970), whether or not they were dropped yet."""
-    return atomic.believed_now(f"{where}/{_STAMP}") - context.settings().number("journal.max_age_days") * _DAY
 
 
 class History:
@@ -253,7 +231,6 @@ class History:
     def __init__(self, ws: Workspace) -> None:
         """Read the index."""
         self._folder = str(folder(ws))
-        self._oldest = oldest_kept(self._folder)
         self._rebuilt = False
         data = atomic.read(f"{self._folder}/{_INDEX}", _LARGEST) or b""
         if not data.endswith(b"\n"):
@@ -329,7 +306,7 @@ class History:
 
     def exists(self, row: Row) -> bool:
         """Tell whether a change's entry is there."""
-        return _age(self._folder, row) >= self._oldest
+        return os.path.exists(f"{self._folder}/{row.id}.json")
 
     def undoer(self, entry_id: str) -> str | None:
         """Return the ID of the entry that undid this one, or None."""
@@ -384,4 +361,4 @@ class History:
         return list(rows.values())
 
 
-__all__ = ["MAX_ENTRIES", "History", "Row", "append", "folder", "next_number", "oldest_kept", "rebuild", "row_of", "trim"]
+__all__ = ["MAX_ENTRIES", "History", "Row", "append", "folder", "next_number", "rebuild", "row_of", "trim"]

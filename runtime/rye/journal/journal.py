@@ -320,18 +320,15 @@ def find(ws: Workspace, entry_id: str) -> Entry:
     """
     path = history.folder(ws) / f"{entry_id}.json"
     # The ID comes from the caller and becomes a file name: no slash and no dot may pass.
-    if entry_id.isalnum():
-        with contextlib.suppress(OSError):
-            # An expired entry counts as gone, so that the answer does not depend on when trimming last ran.
-            if path.stat().st_mtime >= history.oldest_kept(path.parent):
-                entry = entries.load(path)
-                if entry is not None:
-                    return entry
-                raise EditError(
-                    "damaged_entry",
-                    f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written.",
-                    "Use git to restore the file, or undo(list=true) to see the other changes.",
-                )
+    if entry_id.isalnum() and path.exists():
+        entry = entries.load(path)
+        if entry is not None:
+            return entry
+        raise EditError(
+            "damaged_entry",
+            f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written.",
+            "Use git to restore the file, or undo(list=true) to see the other changes.",
+        )
     raise EditError(
         "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
     )

@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from itertools import islice
 from typing import Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import entries, followed_lines, history, hunks, journal, merges, tree_changes
+from rye.journal import followed_lines, hunks, journal, merges, tree_changes
 from rye.journal import tree_undo_steps as steps
 from rye.journal.entries import Entry
-from rye.journal.history import History
 from rye.plain_class import changed
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -29,8 +27,6 @@ from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
 _MAX_NAMED: Final = 5
-# Of so many later changes it is asked whether they are undone.
-_MOST_ROWS: Final = 5_000
 
 
 class Plan(NamedTuple):
@@ -135,14 +131,6 @@ def _planned(
             # As recorded, because the names that a file shares are not seen at its path.
             made.changes.append(Change(one.path, one.after, one.before))
             return ""
-        if (
-            steps.is_folder(now)
-            and steps.is_folder(one.before)
-            and not steps.is_folder(one.after)
-            and _stayed(ws, entry, one.path)
-        ):
-            made.changes.append(Change(one.path, now, one.before))
-            return ""
     merged = _merged(ws, contents, entry, one, now, chosen)
     if isinstance(merged, State):
         if chosen is None or not steps.alike(now, one.after):
@@ -151,23 +139,6 @@ def _planned(
         return ""
     current += merged
     return f"has changed since{hunks.said_in_the_way(merged)}"
-
-
-def _stayed(ws: Workspace, entry: Entry, path: str) -> bool:
-    """Tell whether every later change at a folder's path is undone: it stands only because it holds what is not recorded.
-
-    Then nobody's mode is lost when the folder that the change removed is put in its place.
-    """
-    found = History(ws)
-    for row in islice(found, _MOST_ROWS):
-        if row.id == entry.id:
-            return True
-        if row.undoes is not None or row.id in found.undone or path in found.undone_parts.get(row.id, ()):
-            continue
-        later = entries.load(history.folder(ws) / f"{row.id}.json") if row.files > 1 else None
-        if path in ([row.path] if later is None else later.paths):
-            return False
-    return False
 
 
 def _not_stored(contents: Contents, state: State | None) -> str:

@@ -52,11 +52,6 @@ def parted(one: Change) -> bool:
     return one.before is not None and one.after is not None and sorted(one.before.links) != sorted(one.after.links)
 
 
-def is_folder(state: State | None) -> bool:
-    """Tell whether a folder is there."""
-    return state is not None and state.kind == "directory"
-
-
 def parts_of(path: str) -> beneath.Parts:
     """Return the components of a recorded path."""
     return tuple(os.fsencode(path).split(b"/"))

@@ -29,7 +29,7 @@ def refusal(key="journal.max_bytes"):
 
 def test_without_a_file_the_defaults_hold():
     assert settings.Settings().get("journal.max_bytes") == 64 * 1024 * 1024
-    assert settings.Settings().number("journal.max_age_days") == 30
+    assert settings.Settings().number("jobs.max_age_days") == 7
     assert settings.Settings().get("signing.agents") == "deny"
     assert settings.Settings().get("log.events") is False
 
@@ -37,7 +37,7 @@ def test_without_a_file_the_defaults_hold():
 def test_the_users_file_wins_key_by_key(file):
     file.write_text("journal: {max_bytes: 5}\nsigning:\n  agents: allow\nunknown: {x: 1}\n")
     assert settings.Settings().number("journal.max_bytes") == 5
-    assert settings.Settings().number("journal.max_age_days") == 30
+    assert settings.Settings().number("jobs.max_age_days") == 7
     assert settings.Settings().get("signing.agents") == "allow"
 
 

@@ -276,7 +276,7 @@ def test_unknown_entries(project, name):
     assert caught.value.code == "unknown_entry"
 
 
-def test_old_entries_go_by_size_and_age(project, file, user_space, monkeypatch):
+def test_old_entries_go_by_size(project, file, user_space, monkeypatch):
     # The entries are counted now and then; here after each.
     monkeypatch.setattr(history, "_TRIM_EVERY", 1)
     for number in range(12):
@@ -291,12 +291,6 @@ def test_old_entries_go_by_size_and_age(project, file, user_space, monkeypatch):
     assert 0 < len(left) < 12
     assert left[-1] not in stored
     assert sum(path.stat().st_size for path in left) <= sum(path.stat().st_blocks * 512 for path in left) <= 40_000
-    month, day = time.time() - 31 * 86_400, time.time() - 90_000
-    for path in left:
-        os.utime(path, (month, month))
-    os.utime(folder(project) / "aged", (day, day))
-    land(project, OLD, entry_for(project, NEW, OLD))
-    assert len(list(folder(project).glob("*.json"))) == 1
 
 
 def test_a_journal_has_no_more_entries_than_its_bound(project, file, monkeypatch):
@@ -339,31 +333,6 @@ def test_the_last_change_is_the_one_made_last_whatever_the_clock_says(project, c
     assert sorted(row["entry_id"] for row in listed) == [row["entry_id"] for row in reversed(listed)]
 
 
-def test_a_clock_that_was_ahead_costs_no_history(project, file, clock, monkeypatch):
-    """Control: a pause as long, in which the clock was right, does."""
-    monkeypatch.setattr(history, "_TRIM_EVERY", 1)
-    first = entry_for(project)
-    land(project, NEW, first)
-    clock[0] = 60 * 86_400.0
-    for number in range(3):
-        data = b"%d\n" % number
-        last = entry_for(project, file.read_bytes(), data)
-        land(project, data, last)
-        # The file system's clock is the same one.
-        os.utime(folder(project) / f"{last.id}.json", (time.time(), time.time()))
-        assert call(project, "undo", list=True)["data"]["count"] >= 1
-    clock[0] = 0.0
-    land(project, b"again\n", entry_for(project, file.read_bytes(), b"again\n"))
-    with Workspace(str(project)) as ws:
-        assert journal.find(ws, first.id) == changed(first, temporary=journal.find(ws, first.id).temporary)
-        assert len([*History(ws)]) == 5
-    for days in (60.0, 61.5, 63.0):
-        clock[0] = days * 86_400.0
-        data = b"%f\n" % days
-        land(project, data, entry_for(project, file.read_bytes(), data))
-    assert not (folder(project) / f"{first.id}.json").exists()
-
-
 # --- damage ---
 
 
@@ -378,41 +347,6 @@ def test_a_changed_character_of_a_record_is_seen(project, file):
         assert file.read_bytes() == NEW
     path.write_bytes(whole)
     assert call(project, "undo", entry_id=entry.id)["status"] == "success"
-
-
-_ODD = (None, 3, "x", -1, [], [[]], {}, True, "\ud800", [None], "é" * 300)
-
-
-@pytest.mark.parametrize("name", sorted(entries.Entry.__annotations__))
-def test_a_field_of_a_wrong_type_spoils_nothing_else(project, file, name):
-    """With a digest that fits, as a program with an error would write it."""
-    good, odd = entry_for(project), entry_for(project, NEW, OLD)
-    land(project, NEW, good)
-    land(project, OLD, odd)
-    path = folder(project) / f"{odd.id}.json"
-    record = entries.parse(path.read_bytes())
-    for value in _ODD:
-        path.write_bytes(entries.dump({**record, name: value}))
-        listed = call(project, "undo", list=True)
-        assert listed["status"] == "success", (name, value, listed)
-        assert good.id in [row["entry_id"] for row in listed["data"]["entries"]]
-        taken = call(project, "undo", dry_run=True)
-        refusals = (None, "changed_since", "not_recorded", "nothing_to_undo", "damaged_entry", "bad_path")
-        assert taken.get("code") in refusals, (name, value)
-
-
-@pytest.mark.parametrize("name", sorted(entries.Recorded.__annotations__))
-def test_a_splice_of_a_wrong_shape_spoils_nothing_else(project, file, name):
-    good, odd = entry_for(project), entry_for(project, NEW, OLD)
-    land(project, NEW, good)
-    land(project, OLD, odd)
-    path = folder(project) / f"{odd.id}.json"
-    record = entries.parse(path.read_bytes())
-    for value in _ODD:
-        path.write_bytes(entries.dump({**record, "splices": [{**record["splices"][0], name: value}]}))
-        assert call(project, "undo", list=True)["data"]["entries"][-1]["entry_id"] == good.id
-        assert call(project, "undo", dry_run=True).get("code") in (None, "changed_since", "damaged_entry"), (name, value)
-    assert file.read_bytes() == OLD
 
 
 def test_lines_that_do_not_give_the_old_content_are_not_written(project, file):

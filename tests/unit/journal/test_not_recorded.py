@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
 import time
 
@@ -167,35 +166,6 @@ def test_a_nested_repository_that_a_command_made_keeps_its_folder(started):
     assert undo(started, entry_id=answer["entry_id"])["success"]
     assert (started / "sub/x").read_text() == "x\n"
     assert bash(started, "git -C sub status --porcelain")["output"] == ""
-
-
-def folder_made_anew(started):
-    """Make a folder, remove it, make it with another mode and dependencies in it; return the removal and what made it anew."""
-    bash(started, "mkdir -m 700 pkg; echo x > pkg/f")
-    removed = bash(started, "rm -r pkg")["change_id"]
-    made = bash(started, "mkdir -p pkg/node_modules/x; chmod 755 pkg; echo y > other")["change_id"]
-    return removed, made
-
-
-def test_a_folder_that_an_undo_left_gives_way_to_the_one_that_was_there_before(started):
-    removed, made = folder_made_anew(started)
-    assert "pkg stays" in str(undo(started, entry_id=made)["warnings"])
-    back = undo(started, entry_id=removed)
-    assert back["success"], back
-    assert ((started / "pkg/f").read_text(), stat.S_IMODE((started / "pkg").stat().st_mode)) == ("x\n", 0o700)
-    # The redo brings back how it stood then.
-    assert undo(started, entry_id=back["entry_id"])["success"]
-    assert (os.listdir(started / "pkg"), stat.S_IMODE((started / "pkg").stat().st_mode)) == (["node_modules"], 0o755)
-
-
-def test_a_folder_that_somebody_made_keeps_its_mode(started):
-    removed, made = folder_made_anew(started)
-    assert undo(started, entry_id=removed)["code"] == "changed_since"
-    by = undo(started, entry_id=made)["entry_id"]
-    (started / "pkg").chmod(0o750)
-    assert "pkg has changed since" in undo(started, entry_id=removed)["error"]
-    assert stat.S_IMODE((started / "pkg").stat().st_mode) == 0o750
-    assert undo(started, entry_id=by)["success"]
 
 
 def test_a_nested_repository_that_a_command_moved_or_removed_is_said(started):

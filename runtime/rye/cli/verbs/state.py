@@ -22,7 +22,7 @@ from rye.line_ids import epochs
 from rye.process import jobs
 
 # What belongs to running commands of one folder, or is made anew for each.
-_NOT_MOVED = (user_dirs.PROJECT_FILE, user_dirs.MOUNTS_RECORD, "journal/index", "journal/aged")
+_NOT_MOVED = (user_dirs.PROJECT_FILE, user_dirs.MOUNTS_RECORD, "journal/index")
 
 
 def run_state(args: SimpleNamespace) -> int:
