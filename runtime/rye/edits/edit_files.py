@@ -227,7 +227,7 @@ def _place_of(ws: Workspace, name: str, *, dry_run: bool) -> Iterator[Place]:
     if missing:
         yield Place(-1, (*missing[-1].split(b"/"), ws.components(name)[-1]), None)
         return
-    with journal.place_for(ws, name) as place:
+    with ws.place(name, create_parents=True) as place:
         yield place
 
 
