@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Literal, NamedTuple
 
 from rye.call.context import advice
@@ -211,8 +211,7 @@ def apply(
 
 def _made(document: Document, made: Prepared, findings: list[str], show: Show | None = None) -> Applied:
     with document.ws.place(document.path) as place:
-        _, applied, warnings = apply_one(document.ws, FileChange(place, made), show)
-    assert applied is not None
+        _, (applied,), warnings = apply_all(document.ws, [FileChange(place, made)], made.entry.tool, None, show)
     return changed(applied, warnings=[*warnings, *findings])
 
 
@@ -409,34 +408,37 @@ class FileChange(NamedTuple):
     made: Prepared | WholeFile
 
 
-def apply_one(ws: Workspace, piece: FileChange, show: Show | None = None) -> tuple[str | None, Applied | None, list[str]]:
-    """Make the change of one file; the caller holds its lock. Return the journal's entry, what an edit did, and warnings.
-
-    Raises:
-        WorkspaceError, DeadlineError: as `journal.apply_change`.
-    """
-    warnings = journal.apply_change(ws, piece.place, _content(piece.made), piece.made.entry)
-    entry = journal.recorded_id(piece.made.entry, warnings)
-    applied, more = _indexed(ws, piece, entry, show)
-    return entry, applied, [*warnings, *more]
-
-
 def apply_all(
-    ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str, show: Show | None = None
+    ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str | None, show: Show | None = None
 ) -> tuple[list[str], list[Applied], list[str]]:
     """Make all changes or none, under one name in the journal; the caller holds the files' locks.
 
+    Args:
+        ws: the workspace.
+        pieces: the changes, of different files.
+        tool: item id for the journal.
+        batch: the name; None for one change that stands by itself.
+        show: which lines the result prints.
+
     Returns:
-        The journal's entries, what became of the files whose lines changed, and warnings.
+        The journal's entries (none where it could not be recorded), what became of the files whose lines changed, and warnings.
 
     Raises:
-        WorkspaceError, DeadlineError: as `commit.commit`.
+        WorkspaceError, DeadlineError: as `journal.apply_change` and `commit.commit`.
     """
-    changes = [commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces]
-    committed = commit.commit(ws, changes, tool, batch)
-    found = [_indexed(ws, piece, entry, show) for piece, entry in zip(pieces, committed.entries, strict=True)]
-    warnings = [*committed.warnings, *(warning for _, more in found for warning in more)]
-    return committed.entries, [applied for applied, _ in found if applied is not None], warnings
+    if batch is None:
+        (piece,) = pieces
+        warnings = journal.apply_change(ws, piece.place, _content(piece.made), piece.made.entry)
+        entry = journal.recorded_id(piece.made.entry, warnings)
+        entries = [] if entry is None else [entry]
+    else:
+        changes = [
+            commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces
+        ]
+        entries, warnings = commit.commit(ws, changes, tool, batch)
+    found = [_indexed(ws, piece, entry, show) for piece, entry in zip_longest(pieces, entries)]
+    made = [applied for applied, _ in found if applied is not None]
+    return entries, made, [*warnings, *(warning for _, more in found for warning in more)]
 
 
 def _indexed(ws: Workspace, piece: FileChange, entry: str | None, show: Show | None) -> tuple[Applied | None, list[str]]:

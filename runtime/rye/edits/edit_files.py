@@ -25,7 +25,7 @@ from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.refusals import wrong_version
 from rye.edits.splices import FinalNewline, Newline, Revived
-from rye.errors import EditError, UsageError
+from rye.errors import EditError, UsageError, WorkspaceError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
@@ -206,7 +206,7 @@ def _open_files(job: _Job, changes: Sequence[Change], *, dry_run: bool) -> Itera
         # All places before any lock: locks are named by physical paths and taken in one order.
         files: dict[str, _File] = {}
         for name in {**lines, **others}:
-            place = stack.enter_context(_place_of(job.ws, name, dry_run=dry_run) if name in renamed else job.ws.place(name))
+            place = _place_of(stack, job.ws, name, is_new=name in renamed, dry_run=dry_run)
             if any(other.place.path == place.path for other in files.values()):
                 raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
             files[name] = _File(name, place)
@@ -220,15 +220,14 @@ def _open_files(job: _Job, changes: Sequence[Change], *, dry_run: bool) -> Itera
         yield files
 
 
-@contextmanager
-def _place_of(ws: Workspace, name: str, *, dry_run: bool) -> Iterator[Place]:
-    """Hold the place of a new file; a dry run makes no folders for it, so that there may be nothing to hold."""
-    missing = ws.missing_folders(name) if dry_run else []
-    if missing:
-        yield Place(-1, (*missing[-1].split(b"/"), ws.components(name)[-1]), None)
-        return
-    with ws.place(name, create_parents=True) as place:
-        yield place
+def _place_of(stack: ExitStack, ws: Workspace, name: str, *, is_new: bool, dry_run: bool) -> Place:
+    """Hold a file's place; a dry run makes no folders for a new one, so that there may be nothing to hold."""
+    try:
+        return stack.enter_context(ws.place(name, create_parents=is_new and not dry_run))
+    except WorkspaceError as err:
+        if err.code != "file_not_found" or not (is_new and dry_run):
+            raise
+        return Place(-1, ws.components(name), None)
 
 
 def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:

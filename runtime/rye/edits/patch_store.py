@@ -10,7 +10,6 @@ import os
 import re
 import time
 import zlib
-from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,17 +103,17 @@ def find(ws: Workspace, any_id: str) -> dict[str, Any]:
 def _stored(ws: Workspace, any_id: str) -> Iterator[dict[str, Any]]:
     """Yield the batches, those first that were made at the time of an ID: both names begin with it."""
     try:
-        names = sorted(name for name in os.listdir(_folder(ws)) if name.endswith(".json"))
+        names = [name for name in os.listdir(_folder(ws)) if _ID.fullmatch(name.removesuffix(".json"))]
     except OSError:
         return
     # Names begin with the time, and a batch's own ID is made just before those of its parts: the match is close by.
-    after = bisect_left(names, any_id)
-    before = after - 1
-    while before >= 0 or after < len(names):
-        for at in (before, after):
-            if 0 <= at < len(names) and (record := _load(_folder(ws) / names[at])) is not None:
-                yield record
-        before, after = before - 1, after + 1
+    for name in sorted(names, key=lambda name: abs(_milliseconds(name) - _milliseconds(any_id))):
+        if (record := _load(_folder(ws) / name)) is not None:
+            yield record
+
+
+def _milliseconds(any_id: str) -> int:
+    return int(any_id[:8] + any_id[9:13], 16)
 
 
 def _load(path: Path) -> dict[str, Any] | None:

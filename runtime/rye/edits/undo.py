@@ -13,7 +13,7 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all, apply_one
+from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
@@ -533,12 +533,11 @@ def _said_hunks(chosen: _Chosen) -> str:
 
 def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tuple[dict[str, Any], list[str]]:
     """Make the changes; return the fields that name them in the result, and warnings."""
-    if batch is not None:
-        name = new_id()
-        made, _, warnings = apply_all(ws, pieces, reversals.UNDO, name)
+    name = None if batch is None else new_id()
+    made, _, warnings = apply_all(ws, pieces, reversals.UNDO, name)
+    if name is not None:
         return {"batchId": name, "entry_ids": made}, warnings
-    entry_id, _, warnings = apply_one(ws, pieces[0])
-    return {} if entry_id is None else {"entry_id": entry_id}, warnings
+    return {"entry_id": made[0]} if made else {}, warnings
 
 
 def _as_shown(piece: FileChange) -> FileChange:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from pathlib import Path
@@ -65,14 +64,3 @@ def test_batches_are_private_and_damaged_ones_are_passed_over(ws, project):
         with pytest.raises(EditError):
             patch_store.batch(ws, broken["batchId"])
         assert patch_store.find(ws, kept["batchId"]) == kept
-
-
-def test_batches_go_with_their_age(ws, project):
-    kept = record()
-    patch_store.keep(ws, kept)
-    path = Path(user_dirs.state_dir(str(project))) / "patches" / f"{kept['batchId']}.json"
-    os.utime(path, (0, 0))
-    day = time.time() - 90_000
-    os.utime(path.parent / ".pruned", (day, day))
-    patch_store.keep(ws, record())
-    assert not path.exists()
