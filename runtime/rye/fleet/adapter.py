@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -81,11 +81,11 @@ def _run_call(workspace: str | os.PathLike[str], call: Mapping[str, Any], option
     return answer
 
 
-def run_batch(jobs: Iterable[tuple[tuple[Any, ...], dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return what `run_workspace` returns for each of several jobs: its arguments, by place and by name."""
+def run_job(*placed: Any, **named: Any) -> dict[str, Any]:
+    """Return what `run_workspace` returns, in a worker of the driver's."""
     # Workers start with the driver's block of Ctrl-C, which commands must not inherit: signals that are sent to them count.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    return [run_workspace(*placed, **named) for placed, named in jobs]
+    return run_workspace(*placed, **named)
 
 
 def probe() -> tuple[str, str]:

@@ -29,15 +29,13 @@ RETRIES: Final = 5
 """A job is handed out again so many times after a refusal that passes."""
 
 MOST_ROUNDS: Final = 2
-"""A job alone is handed out so many times, each time to four workers that die, before it counts as what ends them."""
+"""A job is handed out so many times, each time to four workers that die, before it counts as what ends them."""
 
 _PASSING: Final = frozenset({"call_under_way", "conflict", "locked"})
-# One message for several short jobs: the scheduler takes a millisecond for each.
-_BATCH_SECONDS: Final = 0.25
-_MOST_IN_BATCH: Final = 32
+# Of the jobs that each thread has, one waits while the other runs.
 _AHEAD: Final = 2
 _START_SECONDS: Final = 60
-# Seconds until a batch whose result was lost with its worker is looked at again.
+# Seconds until a job whose result was lost with its worker is looked at again.
 _LOST_SECONDS: Final = 0.1
 # Seconds until workers that are missing count as lost, at first and at most.
 _PATIENCE: Final = (6.0, 120.0)
@@ -310,7 +308,7 @@ def _judged_workers(client: Any) -> str:
 
 
 class _Driver:
-    """Hands out jobs, a batch at a time, and takes what comes back."""
+    """Hands out jobs and takes what comes back."""
 
     def __init__(
         self,
@@ -331,10 +329,8 @@ class _Driver:
         self._ready: deque[Job] = deque()
         for job in jobs:
             self._add(job)
-        self._flying: dict[Any, list[Job]] = {}
+        self._flying: dict[Any, Job] = {}
         self._tries: dict[int, int] = {}
-        self._alone: set[int] = set()
-        self._seconds = _BATCH_SECONDS
         self._began, self._completed = time.monotonic(), 0
         self._threads, self._threads_read = 1, 0.0
 
@@ -384,40 +380,26 @@ class _Driver:
         if time.monotonic() - self._threads_read > 1:
             self._threads, self._threads_read = max(1, sum(self._client.nthreads().values())), time.monotonic()
         while self._ready and len(self._flying) < _AHEAD * self._threads:
-            batch = self._batch()
-            calls = [((job.workspace, job.calls, f"{self._results.run}:{job.number}"), self._named(job)) for job in batch]
-            # Not pure: equal batches are different work. No retries: an exception here is a defect, and is told.
-            future = self._client.submit(adapter.run_batch, calls, pure=False, retries=0)
-            self._flying[future] = batch
+            job = self._ready.popleft()
+            named = {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}
+            key = f"{self._results.run}:{job.number}"
+            # Not pure: equal jobs are different work. No retries: an exception here is a defect, and is told.
+            future = self._client.submit(adapter.run_job, job.workspace, job.calls, key, **named, pure=False, retries=0)
+            self._flying[future] = job
             self._watch(future)
 
-    def _named(self, job: Job) -> dict[str, Any]:
-        return {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}
-
-    def _batch(self) -> list[Job]:
-        """Take as many ready jobs as are done in a short time, so that workers stay busy and little is lost with one."""
-        if self._ready[0].number in self._alone:
-            return [self._ready.popleft()]
-        share = -(-len(self._ready) // (_AHEAD * self._threads))
-        size = max(1, min(_MOST_IN_BATCH, share, int(_BATCH_SECONDS / max(self._seconds, 1e-4))))
-        batch = [self._ready.popleft()]
-        while len(batch) < size and self._ready and self._ready[0].number not in self._alone:
-            batch.append(self._ready.popleft())
-        return batch
-
-    def _take(self, future: Any, batch: list[Job]) -> None:
+    def _take(self, future: Any, job: Job) -> None:
         from distributed import KilledWorker
 
         if future.status == "finished":
-            for job, result in zip(batch, future.result(), strict=True):
-                self._seconds += (result["seconds"] - self._seconds) / 8
-                if not self._is_passing(job, result):
-                    self._end(job, result)
+            result = future.result()
+            if not self._is_passing(job, result):
+                self._end(job, result)
         elif future.status == "error":
             err = future.exception()
             died = isinstance(err, KilledWorker)
             why = "Workers died again and again while they ran this job" if died else f"The worker failed: {err!r}"
-            self._again(batch, "worker_died" if died else "worker_failed", why)
+            self._again(job, "worker_died" if died else "worker_failed", why)
         else:
             raise RyeError("scheduler_lost", "The scheduler is gone.", "Start it again, then resume the run.")
         future.release()
@@ -432,17 +414,15 @@ class _Driver:
         self._ready.append(job)
         return True
 
-    def _again(self, batch: list[Job], code: str, why: str) -> None:
-        """Hand out the jobs of a batch that failed, each alone: one of them may be what ends workers."""
-        for job in batch:
-            tries = self._tries[job.number] = self._tries.get(job.number, 0) + (len(batch) == 1)
-            if tries >= MOST_ROUNDS:
-                error = f"{why}. What its last call did may be unknown. `rye log` in the workspace shows what was changed."
-                calls = [{"item_id": call["item_id"], "status": "unknown"} for call in job.calls]
-                self._end(job, {"status": "unknown", "calls": calls, "seconds": 0.0, "error": error, "code": code})
-            else:
-                self._alone.add(job.number)
-                self._ready.appendleft(job)
+    def _again(self, job: Job, code: str, why: str) -> None:
+        """Hand out a job that failed once more: another one may have ended its workers."""
+        self._tries[job.number] = self._tries.get(job.number, 0) + 1
+        if self._tries[job.number] < MOST_ROUNDS:
+            self._ready.append(job)
+            return
+        error = f"{why}. What its last call did may be unknown. `rye log` in the workspace shows what was changed."
+        calls = [{"item_id": call["item_id"], "status": "unknown"} for call in job.calls]
+        self._end(job, {"status": "unknown", "calls": calls, "seconds": 0.0, "error": error, "code": code})
 
     def _end(self, job: Job, result: dict[str, Any]) -> None:
         record = self._results.add(job, result)

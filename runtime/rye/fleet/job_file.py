@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Any, Final
 
 from rye.errors import UsageError
+from rye.items import schema
 from rye.plain_class import Record
 
 MAX_LINE: Final = 16 * 1024 * 1024
 """A longer line of a job file is refused (bytes)."""
 
 _MOST_TOLD: Final = 20
-_FIELDS: Final = {"workspace", "calls", "repeat", "on_error", "id"}
-_CALL_FIELDS: Final = {"item_id", "parameters", "repeat"}
 
 
 class _ProblemError(Exception):
@@ -133,39 +133,29 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _job(number: int, fields: Any, base: str) -> Job:
     """Return the job that an object says. Raises _ProblemError."""
-    _fields("the job", fields, _FIELDS, {"workspace": str, "calls": list})
-    workspace, calls = fields["workspace"], fields["calls"]
-    if not workspace or "\0" in workspace:
-        raise _ProblemError("workspace is empty, or holds a NUL")
-    if not calls:
-        raise _ProblemError("calls is empty")
-    for at, call in enumerate(calls):
-        _fields(f"calls[{at}]", call, _CALL_FIELDS, {"item_id": str})
-        if not isinstance(call.get("parameters", {}), dict):
-            raise _ProblemError(f"calls[{at}].parameters is no object")
-    for name, one in [("the job", fields), *((f"calls[{at}]", call) for at, call in enumerate(calls))]:
-        if not isinstance(one.get("repeat", False), bool):
-            raise _ProblemError(f"repeat of {name} is neither true nor false")
-    on_error, named = fields.get("on_error", "stop"), fields.get("id", "")
-    if on_error not in ("stop", "continue"):
-        raise _ProblemError('on_error is neither "stop" nor "continue"')
-    if not isinstance(named, str):
-        raise _ProblemError("id is no text")
     try:
-        json.dumps([workspace, calls, named], ensure_ascii=False, allow_nan=False).encode()
-    except (UnicodeEncodeError, ValueError, TypeError):
-        raise _ProblemError("a text or number in it is not valid JSON") from None
-    root = os.path.normpath(os.path.join(base, workspace))
-    return Job(number, root, [dict(call) for call in calls], bool(fields.get("repeat", False)), on_error, named)
+        made = _checker().check(fields)
+    except UsageError as err:
+        raise _ProblemError("; ".join(err.details.get("problems", [err.message]))) from None
+    root = os.path.normpath(os.path.join(base, made["workspace"]))
+    return Job(number, root, made["calls"], made["repeat"], made["on_error"], made["id"])
 
 
-def _fields(name: str, fields: Any, known: set[str], needed: Mapping[str, type]) -> None:
-    if not isinstance(fields, Mapping):
-        raise _ProblemError(f"{name} is no object")
-    unknown = sorted(map(str, fields.keys() - known))
-    if unknown:
-        raise _ProblemError(f"{name} has the unknown field {unknown[0]!r}; known are {', '.join(sorted(known))}")
-    for field, kind in needed.items():
-        if not isinstance(fields.get(field), kind):
-            kind_name = "text" if kind is str else "a list"
-            raise _ProblemError(f"{name} has no {field}, or one that is not {kind_name}")
+@cache
+def _checker() -> schema.Checker:
+    call = {
+        "type": "object",
+        "required": ["item_id"],
+        "properties": {"item_id": {"type": "string"}, "parameters": {"type": "object"}, "repeat": {"type": "boolean"}},
+        "additionalProperties": False,
+    }
+    fields = {
+        "workspace": {"type": "string", "pattern": "^[^\\x00]+$"},
+        "calls": {"type": "array", "items": call, "minItems": 1},
+        "repeat": {"type": "boolean", "default": False},
+        "on_error": {"enum": ["stop", "continue"], "default": "stop"},
+        "id": {"type": "string", "default": ""},
+    }
+    return schema.Checker(
+        {"type": "object", "required": ["workspace", "calls"], "properties": fields, "additionalProperties": False}
+    )

@@ -211,12 +211,12 @@ def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspace
         "def run_workspace(workspace, *more, **named):\n"
         "    if workspace.endswith('w3'):\n        os._exit(1)\n    return _whole(workspace, *more, **named)\n"
         "adapter.run_workspace = run_workspace\n"
-        "def run_batch(jobs):\n    return [run_workspace(*placed, **named) for placed, named in jobs]\n"
+        "def run_job(*placed, **named):\n    return run_workspace(*placed, **named)\n"
     )
     start = tmp_path / "start.py"
     start.write_text(
         "import sys, deadly\nfrom rye.fleet import adapter\nfrom rye.cli.main import main\n"
-        "if __name__ == '__main__':\n    adapter.run_batch = deadly.run_batch\n    sys.exit(main(sys.argv[1:]))\n"
+        "if __name__ == '__main__':\n    adapter.run_job = deadly.run_job\n    sys.exit(main(sys.argv[1:]))\n"
     )
     jobs = [{"workspace": one.name, "calls": [edit("x")]} for one in workspaces]
     out = tmp_path / "out.jsonl"
