@@ -21,9 +21,6 @@ from rye.workspace.workspace import Workspace
 PER_PAGE: Final = 100
 """So many calls are on one page of the timeline."""
 
-_COUNT_SECONDS: Final = 0.12
-_SEARCH_SECONDS: Final = 1.5
-_MOST_FACTS: Final = 20_000
 _MOST_PATHS: Final = 200
 # What others changed is looked for so often at most.
 _EVERY_SECONDS: Final = 2.0
@@ -52,7 +49,7 @@ class Call(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What a call's entries say of it: the command, the paths (some of many), and its lines; None where that takes long."""
+    """What a call's entries say of it: the command, the paths (some of many), and its lines, once they are counted."""
 
     about: str
     paths: Sequence[str]
@@ -73,13 +70,6 @@ class Query(NamedTuple):
     tool: str = ""
     actor: str = ""
     show: str = ""
-
-
-class Found(NamedTuple):
-    """What a query found: the calls, and how many older ones were not searched for want of time."""
-
-    calls: Sequence[Call]
-    unsearched: int = 0
 
 
 class Timeline(NamedTuple):
@@ -162,7 +152,7 @@ class Calls:
                 self._known = (version, _read(ws))
             return self._known[1]
 
-    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Found:
+    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Sequence[Call]:
         """Return the calls that a query asks for."""
         found: Sequence[Call] = now.calls
         if query.show == "new":
@@ -174,56 +164,36 @@ class Calls:
         found = [
             call for call in found if query.tool in ("", call.first.tool) and query.actor in ("", call.first.actor or NOBODY)
         ]
-        return self._search(ws, found, query.text.casefold()) if query.text else Found(found)
+        return [call for call in found if self._holds(ws, call, query.text.casefold())] if query.text else found
 
-    def _search(self, ws: Workspace, among: Sequence[Call], text: str) -> Found:
-        end = time.monotonic() + _SEARCH_SECONDS
-        found: list[Call] = []
-        for at, call in enumerate(among):
-            row = call.first
-            if text in f"{call.id} {row.tool} {row.actor} {' '.join(one.path for one in call.rows)}".casefold():
-                found.append(call)
-                continue
-            # What a command was, and which files it changed besides its first, only its entry says.
-            if row.files > 1 or row.tool not in _ONE_FILE:
-                facts = self._facts.get(call.id)
-                if facts is None and time.monotonic() > end:
-                    return Found(found, len(among) - at)
-                facts = facts or self._read_facts(ws, call)
-                if text in f"{facts.about} {' '.join(facts.paths)}".casefold():
-                    found.append(call)
-        return Found(found)
+    def _holds(self, ws: Workspace, call: Call, text: str) -> bool:
+        row = call.first
+        if text in f"{call.id} {row.tool} {row.actor} {' '.join(one.path for one in call.rows)}".casefold():
+            return True
+        # What a command was, and which files it changed besides its first, only its entry says.
+        facts = self._facts_of(ws, call) if row.files > 1 or row.tool not in _ONE_FILE else Facts("", ())
+        return text in f"{facts.about} {' '.join(facts.paths)}".casefold()
 
     def facts(self, ws: Workspace, among: Sequence[Call]) -> dict[str, Facts]:
-        """Return what is known of some calls: all about them, and the lines of as many as can be counted in a moment."""
-        end = time.monotonic() + _COUNT_SECONDS
-        out: dict[str, Facts] = {}
+        """Return what is known of some calls, their lines counted."""
         for call in among:
-            facts = self._facts.get(call.id) or self._read_facts(ws, call)
-            if facts.added is None and time.monotonic() < end:
-                facts = self._counted(ws, call, facts)
-            out[call.id] = facts
-        return out
+            facts = self._facts_of(ws, call)
+            if facts.added is None:
+                added = removed = 0
+                with suppress(RyeError, OSError):
+                    for one in diffs.of_entries(ws, entries_of(ws, call)):
+                        added, removed = added + one.added, removed + one.removed
+                self._facts[call.id] = facts._replace(added=added, removed=removed)
+        return {call.id: self._facts[call.id] for call in among}
 
-    def _read_facts(self, ws: Workspace, call: Call) -> Facts:
-        made = entries_of(ws, call)
-        paths = [path for entry in made for path in entry.paths[:_MOST_PATHS]][:_MOST_PATHS]
-        facts = Facts(next((entry.about for entry in made if entry.about), ""), paths or [row.path for row in call.rows])
-        return self._keep(call, facts)
-
-    def _counted(self, ws: Workspace, call: Call, facts: Facts) -> Facts:
-        added = removed = 0
-        with suppress(RyeError, OSError):
-            for one in diffs.of_entries(ws, entries_of(ws, call)):
-                added, removed = added + one.added, removed + one.removed
-        return self._keep(call, facts._replace(added=added, removed=removed))
-
-    def _keep(self, call: Call, facts: Facts) -> Facts:
+    def _facts_of(self, ws: Workspace, call: Call) -> Facts:
         # An entry never changes, so what it says is kept; a command that still runs adds entries of their own.
-        if len(self._facts) >= _MOST_FACTS:
-            self._facts.clear()
-        self._facts[call.id] = facts
-        return facts
+        if call.id not in self._facts:
+            made = entries_of(ws, call)
+            paths = [path for entry in made for path in entry.paths[:_MOST_PATHS]][:_MOST_PATHS]
+            about = next((entry.about for entry in made if entry.about), "")
+            self._facts[call.id] = Facts(about, paths or [row.path for row in call.rows])
+        return self._facts[call.id]
 
 
 NOBODY: Final = "a person"

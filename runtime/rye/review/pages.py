@@ -14,7 +14,7 @@ from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.process import job_report
 from rye.review import diff_lines, diffs
-from rye.review.calls import NOBODY, PER_PAGE, Call, Facts, Found, Query, Timeline, tool_name
+from rye.review.calls import NOBODY, PER_PAGE, Call, Facts, Query, Timeline, tool_name
 from rye.review.colours import Colours
 from rye.review.diffs import FileDiff
 from rye.review.marks import Marks
@@ -39,12 +39,12 @@ class View(NamedTuple):
 
     query: Query
     first: int
-    found: Found
+    found: Sequence[Call]
 
     @property
     def shown(self) -> Sequence[Call]:
         """The calls of this page."""
-        return self.found.calls[self.first : self.first + PER_PAGE]
+        return self.found[self.first : self.first + PER_PAGE]
 
     def address(self, first: int) -> str:
         """Return the query of the address of a page."""
@@ -54,7 +54,7 @@ class View(NamedTuple):
 
 def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks) -> Values:
     """Return the list of calls, and what it can be searched by."""
-    count, following = len(view.found.calls), view.first + PER_PAGE
+    count, following = len(view.found), view.first + PER_PAGE
     today, looked = time.time(), now.newer(marks.looked)
     # Each session of a client is a caller of its own: of many the newest.
     actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.calls))[:_MOST_ACTORS])
@@ -74,7 +74,6 @@ def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks
         "count": count,
         "first": view.first + 1,
         "last": min(following, count),
-        "unsearched": view.found.unsearched,
         "newer": view.address(max(view.first - PER_PAGE, 0)) if view.first > 0 else None,
         "older": view.address(following) if following < count else None,
     }
@@ -97,7 +96,7 @@ def _timeline_row(now: Timeline, call: Call, facts: Facts, marks: Marks, looked:
         "tags": [name for name, holds in (("new", new), ("taken back", undone), ("an undo", row.undoes is not None)) if holds],
         "reviewed": call.id in marks,
         "added": facts.added,
-        "removed": facts.removed or 0,
+        "removed": facts.removed,
     }
 
 

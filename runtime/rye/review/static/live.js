@@ -35,9 +35,7 @@ function exchange(page) {
 
 async function look() {
   if (document.hidden || busy()) return LATER;
-  // Where something was left out for want of time, it may be known by now.
-  const headers = live.querySelector('[data-more]') ? {} : { 'if-none-match': live.dataset.live };
-  const answer = await fetch(location.href, { headers, cache: 'no-store' });
+  const answer = await fetch(location.href, { headers: { 'if-none-match': live.dataset.live }, cache: 'no-store' });
   if (answer.status === 401) {
     news.textContent = 'This page is no longer served. Start rye review again.';
     return null;
