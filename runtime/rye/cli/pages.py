@@ -125,20 +125,11 @@ def manual() -> str:
         *_roff("`name=@file` gives a file's text, `name:=json` a JSON value. `rye help TOOL` lists a tool's parameters."),
         ".SH VERBS",
     ]
-    for name in VERBS:
-        lines += _verb_lines(name, VERBS[name])
+    for name, verb in VERBS.items():
+        lines += [f".SS rye {name}", ".nf", *_roff(of_verb(f"rye {name}", verb)), ".fi"]
     for heading, text in _SECTIONS.items():
         lines += [f".SH {heading}", ".nf", *_roff(text), ".fi"]
     return "\n".join(lines) + "\n"
-
-
-def _verb_lines(name: str, verb: Verb) -> list[str]:
-    lines = [f".SS rye {name}", *_roff(f"{verb.summary}.")]
-    for one in verb.options:
-        names = ", ".join(one.names)
-        value = "" if names and not one.value else f" {one.value if names else options.shown(one)}"
-        lines += [".TP", rf"\fB{_escaped(names)}\fR{_escaped(value)}", *_roff(one.about)]
-    return [*lines, *([".PP", ".nf", *_roff(verb.notes), ".fi"] if verb.notes else [])]
 
 
 def _roff(text: str) -> list[str]:

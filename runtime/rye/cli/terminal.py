@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import Final, TextIO
 
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
@@ -83,8 +84,8 @@ def cut(text: str, width: int) -> str:
     return f"{out.rstrip()}…" if width > 0 else ""
 
 
-def painted(text: str) -> str:
-    """Return a tool's text with colours: the lines of its diffs, and line IDs faint."""
+def painted(text: str, rows: Sequence[tuple[str, Sequence[str]]] = ((_LINE_ID, (_DIM,)),)) -> str:
+    """Return a tool's text with colours: the lines of its diffs, and others by what they look like and their parts' codes."""
     out: list[str] = []
     # Counted, not guessed by the first character: a deleted line may begin with `-- `, as a diff's own heading does.
     old = new = 0
@@ -100,8 +101,17 @@ def painted(text: str) -> str:
         elif _begins_diff(lines[at : at + 2]) or _begins_diff(lines[max(at - 1, 0) : at + 1]):
             out.append(_in(_BOLD, line))
         else:
-            out.append(re.sub(rf"\A{_LINE_ID}", f"\x1b[{_DIM}m\\1\x1b[0m ", line))
+            out.append(_row(line, rows))
     return "\n".join(out)
+
+
+def _row(line: str, rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    for pattern, codes in rows:
+        if (match := re.match(pattern, line)) is not None:
+            parts = [part or "" for part in match.groups()]
+            rest = line[sum(map(len, parts[: len(codes)])) :]
+            return "".join([*(_in(code, part) for code, part in zip(codes, parts, strict=False)), rest])
+    return line
 
 
 def _begins_diff(pair: list[str]) -> bool:

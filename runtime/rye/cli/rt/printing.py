@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 from rye.cli.rt.table import VERBS
 from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
-from rye.cli.terminal import has_colour
+from rye.cli.terminal import has_colour, painted
 
 # Values are texts in quotes, numbers, words, or left to be filled in.
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
@@ -93,14 +93,11 @@ _VIEWS = ("open", "scroll")
 _SEARCHES = ("find", "grep", "grep-file")
 _PAGER = "less -FRX"
 # (what a line looks like, its parts' colours): the numbers are those of the terminal (ECMA-48, SGR).
-_COLOURS = (
+_ROWS: Final = (
     (r"(--- .* \(lines \d+-\d+\) ---)$", ("1",)),
     (r"(✓ (?:Edited|Undone) .*)$", ("32",)),
     (r"(?s)(\d+ ?:)( .*)?$", ("2",)),
     (r"(?s)([^\n:]+)(:\d+:)( .*)$", ("35", "32")),
-    (r"(?s)(\+.*)$", ("32",)),
-    (r"(?s)(-.*)$", ("31",)),
-    (r"(?s)(@@ .*)$", ("36",)),
 )
 
 
@@ -217,17 +214,7 @@ def _go_on(data: dict[str, Any]) -> list[str]:
 
 
 def _painted(text: str, stream: TextIO) -> str:
-    return "\n".join(map(_coloured, text.split("\n"))) if has_colour(stream) else text
-
-
-def _coloured(line: str) -> str:
-    for pattern, colours in _COLOURS:
-        match = re.match(pattern, line)
-        if match is not None:
-            parts = [part or "" for part in match.groups()]
-            painted = [f"\x1b[{code}m{part}\x1b[0m" for code, part in zip(colours, parts, strict=False)]
-            return "".join([*painted, *parts[len(colours) :]])
-    return line
+    return painted(text, _ROWS) if has_colour(stream) else text
 
 
 def _pager(lines: int) -> list[str] | None:

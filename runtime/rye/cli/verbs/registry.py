@@ -12,9 +12,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     EXIT_TRUST,
-    EXIT_USAGE,
     harmless,
-    print_json,
     print_table,
     printable,
     project_of,
@@ -24,7 +22,7 @@ from rye.cli.shared import (
     told_json,
 )
 from rye.cli.table import VERBS
-from rye.errors import RyeError, TrustError, UsageError
+from rye.errors import UsageError
 from rye.registry import browse, pull, push
 from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
@@ -33,13 +31,7 @@ from rye.registry.pull import PullOptions
 def run_registry(args: SimpleNamespace) -> int:
     """Run `rye registry`; return its exit code."""
     target = RegistryTarget(project_of(args.project), args.registry, args.plain_http)
-    try:
-        return _ACTIONS[args.action](args, target)
-    except RyeError as err:
-        if not args.json:
-            raise
-        print_json({"status": "error", "code": err.code, "error": err.message, "hint": err.hint, **err.details})
-        return EXIT_TRUST if isinstance(err, TrustError) else EXIT_USAGE if isinstance(err, UsageError) else EXIT_NO
+    return _ACTIONS[args.action](args, target)
 
 
 def _usage_of(action: str) -> str:

@@ -127,19 +127,12 @@ def _add_pem(path: str) -> int:
 
 
 def _write_document(path: Path, key: TrustedKey) -> None:
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
-    try:
+    known = atomic.read(path)
+    if known is None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # `x` follows no link and replaces nothing that another process put there.
-        with temporary.open("xb") as file:
-            file.write(verify.render_key_document(key.public, key.owner, key.attestation))
-        # Unlike a rename, a link replaces nothing.
-        os.link(temporary, path)
-    except FileExistsError:
-        if verify.parse_key_document(path.read_bytes(), "user").public != key.public:
-            raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        atomic.write(path, verify.render_key_document(key.public, key.owner, key.attestation), 0o644)
+    elif verify.parse_key_document(known, "user").public != key.public:
+        raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.")
 
 
 def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
