@@ -87,7 +87,7 @@ class Guard:
         """
         self._app = app
         self._token = None if token is None else token.encode()
-        self._program, self._path = program.encode(), path
+        self._program, self._path = program, path
         self._hosts = hosts(address)
         self._any_ip = _is_wildcard(address.host)
         self._port = address.port
@@ -97,31 +97,31 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        refusal = self._judge(scope) if scope["type"] == "http" else (403, b"This server speaks HTTP only.\n")
+        if scope["type"] != "http":
+            return
+        refusal = self._judge(scope)
         if refusal is None:
             await self._app(scope, receive, send)
-        elif scope["type"] == "http":
-            await _refuse(send, *refusal)
+        else:
+            await answer(send, *refusal, *([(b"www-authenticate", b"Bearer")] if refusal[0] == 401 else ()))
 
-    def _judge(self, scope: Scope) -> tuple[int, bytes] | None:
+    def _judge(self, scope: Scope) -> tuple[int, str] | None:
         headers: list[tuple[bytes, bytes]] = list(scope["headers"])
         # Exactly one is accepted: servers and proxies differ in which of two they believe.
         named = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if len(named) != 1 or not self._expected(named[0]):
-            return 421, b"The Host header names another server. Use the address that %b printed.\n" % self._program
+            return 421, f"The Host header names another server. Use the address that {self._program} printed.\n"
         # Browsers send Origin, other clients none: its absence is no fault.
         origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
         if origins and not (len(origins) == 1 and self._own_origin(origins[0])):
-            return 403, b"Requests of web pages of other origins are refused.\n"
+            return 403, "Requests of web pages of other origins are refused.\n"
         shown = [value for name, value in headers if name == b"authorization"]
         if self._needs_token(scope) and (len(shown) != 1 or not self._right_token(shown[0])):
-            return (
-                401,
-                b"Send the header `Authorization: Bearer TOKEN` with the token that %b printed at its start.\n" % self._program,
-            )
+            said = f"Send the header `Authorization: Bearer TOKEN` with the token that {self._program} printed at its start.\n"
+            return 401, said
         # Last: without the token nobody learns which paths exist.
         if self._path not in (None, scope["path"]):
-            return 404, f"The server is at {self._path}.\n".encode()
+            return 404, f"The server is at {self._path}.\n"
         return None
 
     def _needs_token(self, _scope: Scope) -> bool:
@@ -170,14 +170,14 @@ def is_loopback(host: str) -> bool:
     return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 
-async def _refuse(send: Send, status: int, said: bytes) -> None:
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(said)).encode())]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    # The body was not read, so the connection cannot be used again.
-    headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": said})
+async def answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes], kind: str = "text/plain") -> None:
+    """Send a whole answer. A refusal closes the connection: a body may be on its way that nobody will read."""
+    body = text.encode()
+    length = (b"content-length", str(len(body)).encode())
+    close = () if status == 200 else ((b"connection", b"close"),)
+    every = [(b"content-type", f"{kind}; charset=utf-8".encode()), length, *close, *headers]
+    await send({"type": "http.response.start", "status": status, "headers": every})
+    await send({"type": "http.response.body", "body": body})
 
 
 def web_server(app: App, most: int, **others: Any) -> Any:

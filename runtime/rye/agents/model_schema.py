@@ -106,7 +106,7 @@ _VALUES: Final = ("enum", "const", "default", "examples", "required")
 _NOT_AT_ROOT: Final = frozenset({"oneOf", "anyOf", "allOf", "enum", "not"})
 
 
-def alone(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Schema:
+def inline_refs(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Schema:
     """Return a schema with every `$ref` to its own parts written out, and without what only this package understands.
 
     Args:
@@ -121,26 +121,26 @@ def alone(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Schema:
 
 
 def plain(schema: Mapping[str, Any]) -> _Schema:
-    """Return an object schema on its own, flat, whose root combines nothing. Errors as `alone`."""
-    base = alone(schema)
+    """Return an object schema on its own, flat, whose root combines nothing. Errors as `inline_refs`."""
+    base = inline_refs(schema)
     own = {name: value for name, value in base.items() if name not in _NOT_AT_ROOT}
     found: _Schema = flat({**own, "type": "object", "properties": base.get("properties", {})})
     return found
 
 
-def hold_names(part: Any, grammar: re.Pattern[str]) -> None:
+def check_property_names(part: Any, grammar: re.Pattern[str]) -> None:
     """Raise ItemError `not_expressible` for a property, at any depth, whose name an interface does not take."""
     if isinstance(part, list):
         for one in part:
-            hold_names(one, grammar)
+            check_property_names(one, grammar)
     if not isinstance(part, dict):
         return
     for name, below in part.get("properties", {}).items():
         if not grammar.fullmatch(name):
             raise ItemError("not_expressible", f"the interface takes no parameter named {name[:80]!r}")
-        hold_names(below, grammar)
+        check_property_names(below, grammar)
     for name in ("items", "additionalProperties", *_LISTED):
-        hold_names(part.get(name), grammar)
+        check_property_names(part.get(name), grammar)
 
 
 class _Inlining:
@@ -166,7 +166,7 @@ class _Inlining:
             own = {**own["anyOf"][0], **{name: value for name, value in own.items() if name != "anyOf"}}
         if "$ref" not in part:
             return own
-        aim = self.part(self._aim(str(part["$ref"])), depth + 1)
+        aim = self.part(self._ref_target(str(part["$ref"])), depth + 1)
         # Keywords beside `$ref` count since draft 2019-09, so they override the aim's.
         return {**aim, **own} if isinstance(aim, dict) else own
 
@@ -178,7 +178,7 @@ class _Inlining:
         # Values are data: an enum may hold an object that has a key `$ref`.
         return value if name in _VALUES else self.part(value, depth)
 
-    def _aim(self, reference: str) -> object:
+    def _ref_target(self, reference: str) -> object:
         found: Any = self._root
         for step in reference.removeprefix("#").split("/")[1:]:
             # In this order, as RFC 6901 says: `~01` is `~1`, not `/`.

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from rye.agents.argument_names import with_own_names
-from rye.agents.model_schema import alone, hold_names, plain
+from rye.agents.model_schema import check_property_names, inline_refs, plain
 from rye.agents.offers import Offer
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
@@ -82,14 +82,14 @@ def openai(offer: Offer) -> dict[str, Any]:
 def anthropic(offer: Offer) -> dict[str, Any]:
     """Return a client tool of the Messages interface."""
     schema = _plain(offer)
-    hold_names(schema, _ANTHROPIC_PARAMETER)
+    check_property_names(schema, _ANTHROPIC_PARAMETER)
     return {"name": offer.name, "description": offer.description, "input_schema": schema}
 
 
 def gemini(offer: Offer) -> dict[str, Any]:
     """Return a `FunctionDeclaration`; one without parameters has no schema."""
     schema = _plain(offer)
-    hold_names(schema, _GEMINI_PARAMETER)
+    check_property_names(schema, _GEMINI_PARAMETER)
     declared: dict[str, Any] = {"name": offer.name, "description": offer.description}
     return {**declared, "parametersJsonSchema": schema} if schema["properties"] else declared
 
@@ -135,22 +135,22 @@ FORMATS: Final = tuple(_FORMATS)
 
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return arguments_as_written(written_out(schema), arguments)
+    return coerced_arguments(resolved_schema(schema), arguments)
 
 
-def arguments_as_written(schema: Mapping[str, Any], arguments: Any) -> Any:
-    """Return a model's arguments as a schema that `written_out` gave wants them, names that are nearly right understood."""
+def coerced_arguments(schema: Mapping[str, Any], arguments: Any) -> Any:
+    """Return a model's arguments as a schema that `resolved_schema` gave wants them, names that are nearly right understood."""
     named = with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments
-    return wanted_of(schema, named)
+    return coerced(schema, named)
 
 
-def written_out(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's own schema as `wanted_of` takes it: without references."""
-    return alone(schema, keep_paths=True)
+def resolved_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool's own schema as `coerced` takes it: without references."""
+    return inline_refs(schema, keep_paths=True)
 
 
-def wanted_of(schema: Any, value: Any) -> Any:
-    """Return a value as a schema that `written_out` gave wants it; see `arguments_for_tool`."""
+def coerced(schema: Any, value: Any) -> Any:
+    """Return a value as a schema that `resolved_schema` gave wants it; see `arguments_for_tool`."""
     if not isinstance(schema, dict):
         return value
     # Models and forms write nested values and numbers as JSON text now and then, also where the schema does not ask for it.
@@ -163,12 +163,12 @@ def wanted_of(schema: Any, value: Any) -> Any:
     if is_one_of(schema, value):
         value = [value]
     if isinstance(value, list):
-        return [wanted_of(schema.get("items"), one) for one in value]
+        return [coerced(schema.get("items"), one) for one in value]
     if not isinstance(value, dict):
         return value
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        name: wanted_of(known.get(name), one)
+        name: coerced(known.get(name), one)
         for name, one in value.items()
         if name not in known or name in required or not _is_absence(known[name], one)
     }

@@ -10,7 +10,7 @@ from typing import Any, Final
 from rye.agents.argument_names import tool_name
 from rye.agents.discovery import listing, names_of
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import arguments_as_written, render, written_out
+from rye.agents.provider_schemas import coerced_arguments, render, resolved_schema
 from rye.call.safe_text import nearest
 from rye.errors import ItemError
 from rye.items import spaces
@@ -103,10 +103,10 @@ class Offered:
         self._written_out: dict[str, Any] | None = None
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's own schema wants them; see `arguments_as_written`."""
+        """Return arguments as the tool's own schema wants them; see `coerced_arguments`."""
         if self._written_out is None:
-            self._written_out = written_out(self._parameters)
-        wanted: dict[str, Any] = arguments_as_written(self._written_out, given)
+            self._written_out = resolved_schema(self._parameters)
+        wanted: dict[str, Any] = coerced_arguments(self._written_out, given)
         return wanted
 
 

@@ -14,14 +14,11 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from rye.local_http import App, Receive, Scope, Send, answer
 
 COOKIE: Final = "rye-review"
 MOST_BODY: Final = 64 * 1024
@@ -182,10 +179,4 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes], kind: str = "text/plain") -> None:
-    body = text.encode()
-    length = (b"content-length", str(len(body)).encode())
-    # Closed: a body may be on its way that nobody will read, and who is refused shall hold no connection.
-    close = () if status == 200 else ((b"connection", b"close"),)
-    every = [(b"content-type", f"{kind}; charset=utf-8".encode()), length, *close, *headers, *_HEADERS]
-    await send({"type": "http.response.start", "status": status, "headers": every})
-    await send({"type": "http.response.body", "body": body})
+    await answer(send, status, text, *headers, *_HEADERS, kind=kind)

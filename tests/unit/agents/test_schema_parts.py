@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from rye.agents.model_schema import alone, hold_names, plain
+from rye.agents.model_schema import check_property_names, inline_refs, plain
 from rye.errors import ItemError
 
 
@@ -20,7 +20,7 @@ def test_references_are_written_out():
             "e": {"items": {"$ref": "#/$defs/b~1c"}},
         },
     }
-    assert alone(schema) == {
+    assert inline_refs(schema) == {
         "type": "object",
         "properties": {
             "a": {"type": "string", "description": "mine"},
@@ -31,13 +31,13 @@ def test_references_are_written_out():
 
 def test_values_are_no_schemas():
     part = {"enum": [{"$ref": "#/x"}], "default": {"$ref": "y"}, "const": {"$id": 1}, "required": ["$ref"]}
-    assert alone({"properties": {"$ref": part}}) == {"properties": {"$ref": part}}
+    assert inline_refs({"properties": {"$ref": part}}) == {"properties": {"$ref": part}}
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/none", "http://x/y", "other.json", "#/properties/a", "#"])
 def test_what_leads_nowhere_outwards_or_in_a_circle_is_refused(reference):
     with pytest.raises(ItemError):
-        alone({"properties": {"a": {"$ref": reference}}})
+        inline_refs({"properties": {"a": {"$ref": reference}}})
 
 
 def test_the_root_combines_nothing():
@@ -50,5 +50,5 @@ def test_the_root_combines_nothing():
 def test_names_are_held_at_any_depth():
     for part in ({"properties": {"b": {"items": {"properties": {"x y": {}}}}}}, {"anyOf": [{"properties": {"x y": {}}}]}):
         with pytest.raises(ItemError, match="x y"):
-            hold_names({"properties": {"a": part}}, re.compile(r"\w+"))
-    hold_names({"properties": {"a": True, "b": {"enum": ["x y"]}}}, re.compile(r"\w+"))
+            check_property_names({"properties": {"a": part}}, re.compile(r"\w+"))
+    check_property_names({"properties": {"a": True, "b": {"enum": ["x y"]}}}, re.compile(r"\w+"))
