@@ -195,30 +195,18 @@ async def _command_of(request: Request) -> tuple[str, float]:
     return command, min(seconds, MOST_SECONDS)
 
 
-class _Stream:
-    """What a command wrote to one stream, as much as is answered."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.total = 0
-
-    def add(self, block: bytes) -> None:
-        self.total += len(block)
-        self.data += block[: MOST_OUTPUT - len(self.data)]
-
-    def text(self) -> str:
-        return self.data.decode("utf-8", "replace")
-
-
 def _ran(root: str, command: str, seconds: float, cancellation: Cancellation) -> dict[str, Any]:
     """Run a command with `bash`; return the contract's answer."""
-    streams = {1: _Stream(), 2: _Stream()}
-    options = CallOptions(
-        actor=files.ACTOR, cancellation=cancellation, on_bytes=lambda number, block: streams[number].add(block)
-    )
+    streams, totals = {1: bytearray(), 2: bytearray()}, {1: 0, 2: 0}
+
+    def take(number: int, block: bytes) -> None:
+        totals[number] += len(block)
+        streams[number].extend(block[: MOST_OUTPUT - len(streams[number])])
+
+    options = CallOptions(actor=files.ACTOR, cancellation=cancellation, on_bytes=take)
     response = api.execute("rye/bash/bash", {"command": command, "timeout": seconds}, project_path=root, options=options)
     data = response["data"] or {}
-    stderr = streams[2].text()
+    stdout, stderr = (streams[number].decode("utf-8", "replace") for number in (1, 2))
     timed_out = bool(data.get("timed_out"))
     code = data.get("exit_code")
     if code is None:
@@ -228,10 +216,10 @@ def _ran(root: str, command: str, seconds: float, cancellation: Cancellation) ->
         code = _TIMED_OUT if timed_out else 1 if named is None else _SIGNALLED + int(named)
         # Neither exit code nor output: the reason is in our own words.
         stderr += f"{_gap(stderr)}{response.get('error', 'The command has no exit code.')}\n"
-    for name, stream in (("stdout", streams[1]), ("stderr", streams[2])):
-        if stream.total > MOST_OUTPUT:
-            stderr += f"{_gap(stderr)}[{name} was cut: {MOST_OUTPUT:,} of {stream.total:,} bytes]\n"
-    return {"stdout": streams[1].text(), "stderr": stderr, "exit_code": code, "timed_out": timed_out}
+    for name, total in (("stdout", totals[1]), ("stderr", totals[2])):
+        if total > MOST_OUTPUT:
+            stderr += f"{_gap(stderr)}[{name} was cut: {MOST_OUTPUT:,} of {total:,} bytes]\n"
+    return {"stdout": stdout, "stderr": stderr, "exit_code": code, "timed_out": timed_out}
 
 
 def _gap(text: str) -> str:

@@ -144,8 +144,8 @@ def parameters(
         if (one := _one_of_list(text, known.get(name))) is not None:
             values[name] = [one]
             del texts[name]
-        else:
-            _check_json(name, text, known.get(name))
+        elif isinstance(known.get(name), dict) and known[name].get("type") in ("array", "object"):
+            _json(name, text, "='[…]'")
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
     if _is_path(known.get(_WHERE)) and _WHERE not in out and not _is_outside(project):
@@ -350,12 +350,13 @@ def _of_file(name: str, path: str, word: str) -> str:
         raise UsageError("bad_word", f"{path!r} cannot be a file's name.", "Name a file behind the @.") from None
 
 
-def _json(name: str, text: str) -> Any:
+def _json(name: str, text: str, form: str = ":='…'") -> Any:
+    """Return what JSON says; what is broken is refused with the reason: most often a shell has taken its quotes."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as err:
         raise UsageError(
-            "bad_word", f"{name} is not JSON: {err}. It came as {text[:200]}", f"In a shell, quote it: {name}:='…'."
+            "bad_word", f"{name} is not JSON: {err}. It came as {text[:200]}", f"In a shell, quote it: {name}{form}."
         ) from None
 
 
@@ -376,17 +377,6 @@ def _one_of_list(text: str, tool_schema: object) -> Any:
     except (ValueError, RecursionError):
         return None if text.startswith("{") else text
     return value if isinstance(value, str) or (isinstance(value, dict) and "object" in kinds) else text
-
-
-def _check_json(name: str, word: str, tool_schema: object) -> None:
-    """Refuse a broken list or object with the reason: most often a shell has taken its quotes."""
-    if isinstance(tool_schema, dict) and tool_schema.get("type") in ("array", "object"):
-        try:
-            json.loads(word)
-        except (ValueError, RecursionError) as err:
-            raise UsageError(
-                "bad_word", f"{name} is not JSON: {err}. It came as {word[:200]}", f"In a shell, quote it: {name}='[…]'."
-            ) from None
 
 
 def _path_value(value: Any, name: str, paths: Mapping[str, str], project: str) -> Any:

@@ -6,6 +6,7 @@ filled.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 from rye import api
@@ -30,13 +31,10 @@ def listed(project: str) -> list[dict[str, Any]]:
     admission = Admission.of(project)
     rows = []
     for name, item_id in _names(project).items():
-        try:
+        # Of what does not verify nothing is shown; `rye verify` tells the user.
+        with suppress(RyeError):
             _refuse_off(item_id)
-            found = _directive(item_id, admission)
-        except RyeError:
-            # Of what does not verify nothing is shown; `rye verify` tells the user.
-            continue
-        rows.append(_row(name, found))
+            rows.append(_row(name, _directive(item_id, admission)))
     return rows
 
 

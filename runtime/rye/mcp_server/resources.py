@@ -7,6 +7,7 @@ for results that the server stored; each with `?offset=N` (in bytes) for the win
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -24,18 +25,15 @@ def listed(project: str) -> list[dict[str, Any]]:
     """Return the knowledge items that verify, as the protocol lists resources."""
     among = spaces.spaces(project)
     admission = Admission(among)
-    rows = (
-        _listed_item(item_id, admission) for item_id in sorted({found[0] for found in spaces.served_items("knowledge", among)})
-    )
-    return [row for row in rows if row is not None]
-
-
-def _listed_item(item_id: str, admission: Admission) -> dict[str, Any] | None:
-    try:
-        entry = _knowledge(item_id, admission)
-    except RyeError:
+    rows = []
+    for item_id in sorted({found[0] for found in spaces.served_items("knowledge", among)}):
         # Of what does not verify nothing is shown; `rye verify` tells the user.
-        return None
+        with suppress(RyeError):
+            rows.append(_row(item_id, _knowledge(item_id, admission)))
+    return rows
+
+
+def _row(item_id: str, entry: parse.Knowledge) -> dict[str, Any]:
     title, about = (str(texts.listable(entry.verified, entry.header.get(name, ""))) for name in ("title", "description"))
     return {
         "uri": f"rye://knowledge/{quote(item_id)}",

@@ -43,15 +43,16 @@ class Service:
         self.calls = Calls(
             self._execute, Results(partial(resources.store, project), selection.structured, Sessions()), self._identity
         )
+        look = self._look
         self._answers: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
-            "tools/list": self._list_tools,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
+            "tools/list": lambda _params, _peer: {**FRESH, "tools": look(self.listing.tools)},
+            "resources/list": lambda _params, _peer: {**FRESH, "resources": look(resources.listed, project)},
+            "resources/templates/list": lambda _params, _peer: {**FRESH, "resourceTemplates": resources.TEMPLATES},
             "resources/read": self._read_resource,
-            "prompts/list": self._list_prompts,
+            "prompts/list": lambda _params, _peer: {**FRESH, "prompts": look(prompts.listed, project)},
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
-            "skills/list": self._list_skills,
+            "skills/list": lambda _params, _peer: {**FRESH, "skills": look(skills.listed, project)},
             "skills/get": self._get_skill,
         }
 
@@ -116,9 +117,6 @@ class Service:
         except WorkspaceError as err:
             raise ProtocolError(str(err)) from None
 
-    def _list_tools(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        return {**FRESH, "tools": self._look(self.listing.tools)}
-
     def _request(self, name: str, given: dict[str, Any], peer: Peer) -> Request:
         # The last listing first; a tool installed since then costs one new listing.
         offered = self.listing.known(name) or self._look(self.listing.find, name) or self.listing.by_id(name)
@@ -139,12 +137,6 @@ class Service:
             return offered
         return self.listing.by_id(str(arguments.get("item_id"))) or offered
 
-    def _list_resources(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        return {**FRESH, "resources": self._look(resources.listed, self.project)}
-
-    def _list_templates(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        return {**FRESH, "resourceTemplates": resources.TEMPLATES}
-
     def _read_resource(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:
         uri = params["uri"]
         try:
@@ -152,9 +144,6 @@ class Service:
             return {**FRESH, "contents": [self._look(source, self.project, uri)]}
         except RyeError as err:
             raise _unread(err, uri, peer.revision) from None
-
-    def _list_prompts(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        return {**FRESH, "prompts": self._look(prompts.listed, self.project)}
 
     def _get_prompt(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
         try:
@@ -173,9 +162,6 @@ class Service:
             return {"resultType": "complete", "completion": self._look(prompts.completed, *asked)}
         except RyeError as err:
             raise ProtocolError(str(err)) from None
-
-    def _list_skills(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        return {**FRESH, "skills": self._look(skills.listed, self.project)}
 
     def _get_skill(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
         try:

@@ -14,6 +14,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
@@ -48,11 +49,9 @@ def listed(project: str) -> list[dict[str, Any]]:
     admission = Admission.of(project)
     found = []
     for uri, (item_type, item_id) in _uris(admission).items():
-        try:
+        # Of what does not verify nothing is shown; `rye verify` tells the user.
+        with suppress(RyeError):
             found.append(_entry(_skill(uri, item_type, item_id, admission)))
-        except RyeError:
-            # Of what does not verify nothing is shown; `rye verify` tells the user.
-            continue
     return [*found, *(_folder_entry(name, *one) for name, one in _folders(project).items())]
 
 

@@ -16,7 +16,7 @@ from rye.mcp_server.client_config import CLIENTS
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
-    from rye.mcp_server import client_config
+    from rye.mcp_server import client_config, settings_file
 
 
 def run_mcp(args: SimpleNamespace) -> int:
@@ -29,15 +29,9 @@ def run_mcp(args: SimpleNamespace) -> int:
         raise UsageError("no_client", "Say for which client.", f"Give --client with one of: {', '.join(CLIENTS)}.")
     if args.action:
         return (_install if args.action == "install" else _uninstall)(args)
-    for option, given in (
-        ("--client", args.client),
-        ("--scope", args.scope),
-        ("--write", args.write),
-        ("--uvx", args.uvx),
-        ("--gate", args.gate),
-    ):
-        if given:
-            raise UsageError("bad_option", f"{option} goes with install.", "Try: rye mcp install --client claude-code")
+    for option in ("client", "scope", "write", "uvx", "gate"):
+        if getattr(args, option):
+            raise UsageError("bad_option", f"--{option} goes with install.", "Try: rye mcp install --client claude-code")
     try:
         project = _project(args)
     except UsageError as err:
@@ -181,8 +175,8 @@ def _install_gate(args: SimpleNamespace) -> int:
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
     project = _project(args) if scope == "project" else os.getcwd()
     written = client_config.put_gate(_program(uvx=args.uvx), scope, project)
-    kept = f" The former content is in {written.kept}." if written.kept else ""
-    print(shared.harmless(f"{'Wrote' if written.changed else 'There already:'} the gate of skills: {written.path}.{kept}"))
+    said = "Wrote" if written.changed else "There already:"
+    print(shared.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
     print("The setting skills.require (signed, pinned or none) decides what passes; `rye skill verify` shows it.")
     return EXIT_OK
 
@@ -191,16 +185,21 @@ def _uninstall(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config
 
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
-    written = client_config.remove(args.client, scope, _project(args) if scope == "project" else os.getcwd())
+    project = _project(args) if scope == "project" else os.getcwd()
+    written = client_config.remove(args.client, scope, project)
     if args.client == "claude-code":
-        gone = client_config.put_gate((), scope, _project(args) if scope == "project" else os.getcwd(), wanted=False)
+        gone = client_config.put_gate((), scope, project, wanted=False)
         if gone.changed:
             print(shared.harmless(f"Removed the gate of skills from {gone.path}."))
     if not written.changed:
         print(f"{shared.printable(written.path)} has no entry of rye; nothing was changed.")
         return EXIT_OK
-    print(shared.harmless(f"Removed rye from {written.path}. The former content is in {written.kept}."))
+    print(shared.harmless(f"Removed rye from {written.path}.{_kept(written)}"))
     return EXIT_OK
+
+
+def _kept(written: settings_file.Written) -> str:
+    return f" The former content is in {written.kept}." if written.kept else ""
 
 
 def _scope_named(client: str, named: str | None) -> str | None:
@@ -213,13 +212,8 @@ def _scope_named(client: str, named: str | None) -> str | None:
 def _options(args: SimpleNamespace) -> list[str]:
     options = [word for category in args.category for word in ("--category", category)]
     options += ["--tools", args.tools] if args.tools else []
-    switches = {
-        "--read-only": args.read_only,
-        "--meta": args.meta,
-        "--allow-sign": args.allow_sign,
-        "--structured": args.structured,
-    }
-    return options + [option for option, given in switches.items() if given]
+    switches = ("read_only", "meta", "allow_sign", "structured")
+    return options + [f"--{name.replace('_', '-')}" for name in switches if getattr(args, name)]
 
 
 def _counts_for(words: Sequence[str], scope: str) -> str:
@@ -237,8 +231,7 @@ def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -
     if not written.changed:
         print(f"{shared.printable(str(written.path))} says so already; nothing was changed.")
         return EXIT_OK
-    kept = f" The former content is in {written.kept}." if written.kept else ""
-    print(shared.harmless(f"Wrote {made.client.section}.{client_config.NAME} into {written.path}.{kept}"))
+    print(shared.harmless(f"Wrote {made.client.section}.{client_config.NAME} into {written.path}.{_kept(written)}"))
     print(
         "Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.client.note}" if made.client.note else "")
     )
