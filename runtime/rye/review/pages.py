@@ -14,7 +14,7 @@ from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.process import job_report
 from rye.review import diff_lines, diffs
-from rye.review.calls import NOBODY, PER_PAGE, Call, Facts, Query, Timeline, tool_name
+from rye.review.changes import NOBODY, PER_PAGE, ChangeGroup, ChangeSummary, Query, Timeline, tool_name
 from rye.review.colours import Colours
 from rye.review.diffs import FileDiff
 from rye.review.marks import Marks
@@ -39,10 +39,10 @@ class View(NamedTuple):
 
     query: Query
     first: int
-    found: Sequence[Call]
+    found: Sequence[ChangeGroup]
 
     @property
-    def shown(self) -> Sequence[Call]:
+    def shown(self) -> Sequence[ChangeGroup]:
         """The calls of this page."""
         return self.found[self.first : self.first + PER_PAGE]
 
@@ -52,20 +52,20 @@ class View(NamedTuple):
         return urlencode(asked | ({"first": str(first)} if first else {}))
 
 
-def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks) -> Values:
+def timeline(now: Timeline, view: View, facts: Mapping[str, ChangeSummary], marks: Marks) -> Values:
     """Return the list of calls, and what it can be searched by."""
     count, following = len(view.found), view.first + PER_PAGE
     today, looked = time.time(), now.newer(marks.looked)
     # Each session of a client is a caller of its own: of many the newest.
-    actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.calls))[:_MOST_ACTORS])
-    tools = sorted({call.first.tool for call in now.calls})
+    actors = sorted(list(dict.fromkeys(call.first.actor or NOBODY for call in now.groups))[:_MOST_ACTORS])
+    tools = sorted({call.first.tool for call in now.groups})
     rows = [_timeline_row(now, call, facts[call.id], marks, looked) for call in view.shown]
     return {
         "query": view.query,
         "asked": any(view.query),
         "back": f"?{view.address(view.first)}",
-        "new": len(now.calls) if looked is None else looked,
-        "newest": now.calls[0].id if now.calls else "",
+        "new": len(now.groups) if looked is None else looked,
+        "newest": now.groups[0].id if now.groups else "",
         "looked": marks.looked,
         "tools": [("", "any"), *((one, one.rpartition("/")[2]) for one in tools)],
         "actors": [("", "anyone"), *((one, one) for one in actors)],
@@ -79,7 +79,7 @@ def timeline(now: Timeline, view: View, facts: Mapping[str, Facts], marks: Marks
     }
 
 
-def _timeline_row(now: Timeline, call: Call, facts: Facts, marks: Marks, looked: int | None) -> Values:
+def _timeline_row(now: Timeline, call: ChangeGroup, facts: ChangeSummary, marks: Marks, looked: int | None) -> Values:
     row, about = call.first, " ".join(facts.about.split())
     undone = now.is_undone(call)
     new = looked is not None and now.places[call.id] < looked
@@ -109,7 +109,7 @@ def _day(stamp: float, now: float) -> str:
     return time.strftime("%A, %Y-%m-%d", there)
 
 
-def change_title(call: Call) -> str:
+def change_title(call: ChangeGroup) -> str:
     """Return the heading of a call's page."""
     more = f" and {call.files - 1:,} more" if call.files > 1 else ""
     return f"{tool_name(call.first)}: {os.path.basename(call.first.path)}{more}"
@@ -117,7 +117,7 @@ def change_title(call: Call) -> str:
 
 def change(
     now: Timeline,
-    call: Call,
+    call: ChangeGroup,
     entries: Sequence[Entry],
     files: Sequence[FileDiff],
     only: int | None,
@@ -137,8 +137,8 @@ def change(
             shown.append(_file(now, call, number, one, made, marks))
     return {
         "id": call.id,
-        "newer": now.calls[place - 1].id if place else "",
-        "older": now.calls[place + 1].id if place + 1 < len(now.calls) else "",
+        "newer": now.groups[place - 1].id if place else "",
+        "older": now.groups[place + 1].id if place + 1 < len(now.groups) else "",
         "tool": tool_name(row),
         "who": row.actor or NOBODY,
         "time": row.time,
@@ -156,7 +156,9 @@ def change(
     }
 
 
-def _file(now: Timeline, call: Call, number: int, one: FileDiff, made: Sequence[diff_lines.Part], marks: Marks) -> Values:
+def _file(
+    now: Timeline, call: ChangeGroup, number: int, one: FileDiff, made: Sequence[diff_lines.Part], marks: Marks
+) -> Values:
     taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
     return {
         "number": number,
@@ -184,7 +186,7 @@ def _where(hunk: diffs.Hunk) -> str:
 
 def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Values:
     """Return what changed since the user looked last, file by file, whoever changed it."""
-    last = {row.id for call in now.calls[: now.newer(marks.looked)] for row in call.rows}
+    last = {row.id for call in now.groups[: now.newer(marks.looked)] for row in call.rows}
     rows = [row for row in now.rows.values() if row.id in last]
     if not rows or len(rows) > _MOST_CHANGES:
         return {"changes": len(rows), "files": None}
@@ -206,7 +208,7 @@ def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Value
         "count": len(paths),
         "files": files,
         "hidden": len(paths) - looked_at,
-        "newest": now.calls[0].id,
+        "newest": now.groups[0].id,
     }
 
 

@@ -21,11 +21,11 @@ from rye.agents import discovery
 from rye.errors import RyeError
 from rye.items import proposed_keys
 from rye.process import jobs
-from rye.review import calls, marks, pages
+from rye.review import changes, marks, pages
 from rye.review.approvals import Approvals
 from rye.review.colours import Colours
-from rye.review.desk import Desk
 from rye.review.frame import Frame, render
+from rye.review.service import ReviewService
 from rye.trust.decisions import Root
 from rye.workspace.workspace import Workspace
 
@@ -61,7 +61,7 @@ class Site:
     def __init__(self, root: str, tell: Callable[[str], None]) -> None:
         """Show the project at `root`; `tell` shows a text to the person at the terminal."""
         self._root = root
-        self._desk = Desk(root)
+        self._service = ReviewService(root)
         self._colours = Colours()
         self._approvals = Approvals(root, tell)
         self._said: OrderedDict[str, str] = OrderedDict()
@@ -100,7 +100,7 @@ class Site:
         def answer(request: Request) -> Response:
             frame, said = Frame(self._base, self._token, self._root), self._said.get(request.query_params.get("said", ""), "")
             try:
-                with self._desk.workspace() as ws:
+                with self._service.workspace() as ws:
                     made = page(ws, request)
                     mark = f'"{quote(made.version)}"'
                     if made.version and request.headers.get("if-none-match") == mark:
@@ -119,7 +119,7 @@ class Site:
         def answer(request: Request) -> Response:
             form: dict[str, str] = request.scope["rye.form"]
             try:
-                with self._desk.workspace() as ws:
+                with self._service.workspace() as ws:
                     where = do(ws, form)
             except (RyeError, OSError) as err:
                 where = f"?{self._note(f'Nothing was done. {err}')}"
@@ -139,36 +139,36 @@ class Site:
 
     def _timeline(self, ws: Workspace, request: Request) -> Page:
         asked = request.query_params
-        query = calls.Query(*(asked.get(name, "")[:200] for name in calls.Query._fields))
+        query = changes.Query(*(asked.get(name, "")[:200] for name in changes.Query._fields))
         first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
 
         def make() -> pages.Values:
-            now, known = self._desk.calls.timeline(ws), marks.read(ws)
-            view = pages.View(query, first, self._desk.calls.find(ws, now, query, known))
-            return pages.timeline(now, view, self._desk.calls.facts(ws, view.shown), known)
+            now, known = self._service.changes.timeline(ws), marks.read(ws)
+            view = pages.View(query, first, self._service.changes.find(ws, now, query, known))
+            return pages.timeline(now, view, self._service.changes.facts(ws, view.shown), known)
 
-        return Page("timeline", "Changes", make, "", self._desk.version(ws) if first == 0 else "")
+        return Page("timeline", "Changes", make, "", self._service.version(ws) if first == 0 else "")
 
     def _since(self, ws: Workspace, _request: Request) -> Page:
         known = marks.read(ws)
 
         def make() -> pages.Values:
-            return pages.since(ws, self._desk.calls.timeline(ws), known, self._colours)
+            return pages.since(ws, self._service.changes.timeline(ws), known, self._colours)
 
         title = "Changes since you looked" if known.looked else "All changes"
-        return Page("since", title, make, "since", self._desk.version(ws))
+        return Page("since", title, make, "since", self._service.version(ws))
 
     def _change(self, ws: Workspace, request: Request) -> Page:
-        now = self._desk.calls.timeline(ws)
-        call = now.call(request.path_params["id"])
+        now = self._service.changes.timeline(ws)
+        call = now.group(request.path_params["id"])
         given = request.query_params.get("file", "")
         only = int(given) if given.isdecimal() and len(given) < 8 else None
 
         def make() -> pages.Values:
-            made, files = self._desk.shown(ws, now, call)
+            made, files = self._service.shown(ws, now, call)
             return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
 
-        return Page("change", pages.change_title(call), make, "", self._desk.version(ws))
+        return Page("change", pages.change_title(call), make, "", self._service.version(ws))
 
     def _jobs(self, ws: Workspace, _request: Request) -> Page:
         found = jobs.records(ws.fd)
@@ -180,7 +180,7 @@ class Site:
         record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
         if record is None:
             raise LookupError(name)
-        answer = self._desk.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
+        answer = self._service.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
         shown = {"job": pages.job(record), "output": answer["output"], "offset": answer.get("offset") or 0}
         return Page("jobs", f"Job {name}", lambda: shown, "jobs", version)
@@ -199,33 +199,33 @@ class Site:
     # --- what is done ---
 
     def _act(self, ws: Workspace, form: Mapping[str, str]) -> str:
-        now = self._desk.calls.timeline(ws)
+        now = self._service.changes.timeline(ws)
         try:
-            call = now.call(form.get("id", ""))
+            call = now.group(form.get("id", ""))
         except LookupError:
             return f"?{self._note('This change is no longer recorded.')}"
-        done = self._desk.act(ws, call, form.get("do", ""))
+        done = self._service.act(ws, call, form.get("do", ""))
         said = f"?{self._note(done.said)}" if done.said else ""
         return f"change/{quote(call.id)}{said}{f'#{done.order.anchor}' if done.order is not None else ''}"
 
     def _mark(self, ws: Workspace, form: Mapping[str, str]) -> str:
         verb, _, name = form.get("do", "").partition(" ")
-        now = self._desk.calls.timeline(ws)
+        now = self._service.changes.timeline(ws)
         back = form.get("back", "")
         where = back if back == "since" or back.startswith("?") else ""
         if name not in now.places or verb not in ("mark", "seen"):
             return where
         with marks.changed(ws) as known:
             if verb == "seen":
-                known.looked = now.call(name).first.id
+                known.looked = now.group(name).first.id
                 return where
-            call = now.call(name)
+            call = now.group(name)
             known.toggle(call.id, [0])
         return f"{where}#c-{quote(call.id)}"
 
     def _end_job(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         name = form.get("do", "").removeprefix("end ")
-        text = self._desk.end_job(name)
+        text = self._service.end_job(name)
         where = f"jobs/{quote(name, safe='')}" if form.get("back", "").startswith("jobs/") else "jobs"
         return f"{where}?{self._note(text)}"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.journal.history import History
-from rye.review import calls, diffs
+from rye.review import changes, diffs
 from rye.workspace.workspace import Workspace
 from support.calling import call
 from support.shell_calls import bash
@@ -16,10 +16,10 @@ from support.shell_calls import bash
 def last(project, *, around=True):
     """Return what the newest call did, by path."""
     with Workspace(str(project)) as ws:
-        now = calls.Calls(str(project)).timeline(ws)
-        one = now.calls[0]
+        now = changes.ChangeIndex(str(project)).timeline(ws)
+        one = now.groups[0]
         rows = list(History(ws)) if around else None
-        return {file.path: file for file in diffs.of_entries(ws, calls.entries_of(ws, one), rows)}
+        return {file.path: file for file in diffs.of_entries(ws, changes.entries_of(ws, one), rows)}
 
 
 def run(project, command):

@@ -26,7 +26,7 @@ _MOST_PATHS: Final = 200
 _EVERY_SECONDS: Final = 2.0
 
 
-class Call(NamedTuple):
+class ChangeGroup(NamedTuple):
     """One call: an entry, or the entries of a batch that were made together, newest first. Its ID takes all of it back."""
 
     id: str
@@ -48,7 +48,7 @@ class Call(NamedTuple):
         return sum(row.files for row in self.rows)
 
 
-class Facts(NamedTuple):
+class ChangeSummary(NamedTuple):
     """What a call's entries say of it: the command, the paths (some of many), and its lines, once they are counted."""
 
     about: str
@@ -76,28 +76,28 @@ class Timeline(NamedTuple):
     """The journal at one moment.
 
     Attributes:
-        calls: newest first.
-        places: where in `calls` a call is, by its ID and those of its entries.
+        groups: newest first.
+        places: where in `groups` one is, by its ID and those of its entries.
         rows: the journal's rows by ID, newest first.
         undone, undone_parts, undone_hunks: which undo took back what; see `rye.journal.history.History`.
     """
 
-    calls: Sequence[Call]
+    groups: Sequence[ChangeGroup]
     places: dict[str, int]
     rows: dict[str, Row]
     undone: dict[str, str]
     undone_parts: dict[str, dict[str, str]]
     undone_hunks: dict[str, dict[str, dict[int, str]]]
 
-    def call(self, call_id: str) -> Call:
+    def group(self, call_id: str) -> ChangeGroup:
         """Return a call by its ID, or by that of one of its entries. Raises LookupError."""
-        return self.calls[self.places[call_id]]
+        return self.groups[self.places[call_id]]
 
     def newer(self, entry_id: str) -> int | None:
         """Return how many calls came after an entry, which the record may have dropped by now; None for no entry."""
         if not entry_id or entry_id in self.places:
             return self.places.get(entry_id)
-        return sum(call.first.id > entry_id for call in self.calls)
+        return sum(call.first.id > entry_id for call in self.groups)
 
     def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
         """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
@@ -117,12 +117,12 @@ class Timeline(NamedTuple):
         hunks = [by for taken in self.undone_hunks.get(entry_id, {}).values() for by in taken.values()]
         return list(dict.fromkeys([*whole, *parts, *hunks]))
 
-    def is_undone(self, call: Call) -> bool:
+    def is_undone(self, call: ChangeGroup) -> bool:
         """Tell whether all of a call is taken back."""
         return all(row.id in self.undone for row in call.rows)
 
 
-class Calls:
+class ChangeIndex:
     """The calls of one project. Any thread may ask."""
 
     def __init__(self, root: str) -> None:
@@ -131,7 +131,7 @@ class Calls:
         self._lock = threading.Lock()
         self._known: tuple[str, Timeline] | None = None
         self._caught_up = -_EVERY_SECONDS
-        self._facts: dict[str, Facts] = {}
+        self._facts: dict[str, ChangeSummary] = {}
 
     def version(self, ws: Workspace) -> str:
         """Return a text that changes whenever the journal does, also by what others changed until now."""
@@ -152,9 +152,9 @@ class Calls:
                 self._known = (version, _read(ws))
             return self._known[1]
 
-    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Sequence[Call]:
+    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Sequence[ChangeGroup]:
         """Return the calls that a query asks for."""
-        found: Sequence[Call] = now.calls
+        found: Sequence[ChangeGroup] = now.groups
         if query.show == "new":
             found = found[: now.newer(marks.looked)]
         elif query.show == "open":
@@ -166,15 +166,15 @@ class Calls:
         ]
         return [call for call in found if self._holds(ws, call, query.text.casefold())] if query.text else found
 
-    def _holds(self, ws: Workspace, call: Call, text: str) -> bool:
+    def _holds(self, ws: Workspace, call: ChangeGroup, text: str) -> bool:
         row = call.first
         if text in f"{call.id} {row.tool} {row.actor} {' '.join(one.path for one in call.rows)}".casefold():
             return True
         # What a command was, and which files it changed besides its first, only its entry says.
-        facts = self._facts_of(ws, call) if row.files > 1 or row.tool not in _ONE_FILE else Facts("", ())
+        facts = self._facts_of(ws, call) if row.files > 1 or row.tool not in _ONE_FILE else ChangeSummary("", ())
         return text in f"{facts.about} {' '.join(facts.paths)}".casefold()
 
-    def facts(self, ws: Workspace, among: Sequence[Call]) -> dict[str, Facts]:
+    def facts(self, ws: Workspace, among: Sequence[ChangeGroup]) -> dict[str, ChangeSummary]:
         """Return what is known of some calls, their lines counted."""
         for call in among:
             facts = self._facts_of(ws, call)
@@ -186,13 +186,13 @@ class Calls:
                 self._facts[call.id] = facts._replace(added=added, removed=removed)
         return {call.id: self._facts[call.id] for call in among}
 
-    def _facts_of(self, ws: Workspace, call: Call) -> Facts:
+    def _facts_of(self, ws: Workspace, call: ChangeGroup) -> ChangeSummary:
         # An entry never changes, so what it says is kept; a command that still runs adds entries of their own.
         if call.id not in self._facts:
             made = entries_of(ws, call)
             paths = [path for entry in made for path in entry.paths[:_MOST_PATHS]][:_MOST_PATHS]
             about = next((entry.about for entry in made if entry.about), "")
-            self._facts[call.id] = Facts(about, paths or [row.path for row in call.rows])
+            self._facts[call.id] = ChangeSummary(about, paths or [row.path for row in call.rows])
         return self._facts[call.id]
 
 
@@ -205,23 +205,23 @@ _ONE_FILE: Final = frozenset({"rye/file-system/edit_lines", "rye/file-system/wri
 def _read(ws: Workspace) -> Timeline:
     past = History(ws)
     rows = list(past)
-    calls: list[Call] = []
+    groups: list[ChangeGroup] = []
     at_batch: dict[str, int] = {}
     for row in rows:
         if row.batch is None:
-            calls.append(Call(row.id, [row]))
+            groups.append(ChangeGroup(row.id, [row]))
         elif row.batch in at_batch:
-            call = calls[at_batch[row.batch]]
-            calls[at_batch[row.batch]] = Call(row.batch, [*call.rows, row])
+            call = groups[at_batch[row.batch]]
+            groups[at_batch[row.batch]] = ChangeGroup(row.batch, [*call.rows, row])
         else:
-            at_batch[row.batch] = len(calls)
-            calls.append(Call(row.batch, [row]))
-    places = {name: at for at, call in enumerate(calls) for name in (call.id, *(row.id for row in call.rows))}
+            at_batch[row.batch] = len(groups)
+            groups.append(ChangeGroup(row.batch, [row]))
+    places = {name: at for at, call in enumerate(groups) for name in (call.id, *(row.id for row in call.rows))}
     by_id = {row.id: row for row in rows}
-    return Timeline(calls, places, by_id, past.undone, past.undone_parts, past.undone_hunks)
+    return Timeline(groups, places, by_id, past.undone, past.undone_parts, past.undone_hunks)
 
 
-def entries_of(ws: Workspace, call: Call) -> list[Entry]:
+def entries_of(ws: Workspace, call: ChangeGroup) -> list[Entry]:
     """Return a call's entries, oldest first; those that are damaged are missing."""
     where = history.folder(ws)
     found = (entries.load(where / f"{row.id}.json") for row in reversed(call.rows))

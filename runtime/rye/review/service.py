@@ -1,0 +1,163 @@
+"""What a reviewer does with one project's changes: read, take back, restore, mark, end a job.
+
+Everything is done by the same tools that a model calls, so that it is recorded and can be taken back. What a button of a
+change's page sends names a file or hunk of it, and comes to calls of `undo`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rye import api
+from rye.call.context import CallOptions
+from rye.errors import RyeError
+from rye.executor.executor import Call
+from rye.journal.entries import Entry
+from rye.journal.history import Row
+from rye.review import changes, diffs, marks
+from rye.review.changes import ChangeGroup, Timeline
+from rye.review.diffs import FileDiff
+from rye.workspace.workspace import Workspace, identity_of
+
+_ORDER = re.compile(r"(undo|redo|mark)(?: ([0-9]{1,6}))?(?: ([0-9]{1,6}))?", re.ASCII)
+
+
+class Order(NamedTuple):
+    """A verb (`undo`, `redo`, `mark`), and the numbers of a file of the call and of a hunk of that (from 0); None: all."""
+
+    verb: str
+    file: int | None = None
+    hunk: int | None = None
+
+    @property
+    def anchor(self) -> str:
+        """The part of the page that it is about."""
+        return "main" if self.file is None else f"f{self.file}" if self.hunk is None else f"f{self.file}h{self.hunk}"
+
+    def mark(self, call_id: str) -> str:
+        """Return its name for `rye.review.marks`."""
+        return "/".join(str(one) for one in (call_id, self.file, self.hunk) if one is not None)
+
+
+def order_of(text: str, files: Sequence[FileDiff]) -> Order | None:
+    """Return what a button sent; None where a call with these files has no such button."""
+    found = _ORDER.fullmatch(text)
+    if found is None:
+        return None
+    verb, file, hunk = found[1], *(None if one is None else int(one) for one in found.groups()[1:])
+    if file is not None and (file >= len(files) or (hunk is not None and hunk >= len(files[file].hunks))):
+        return None
+    return Order(verb, file, hunk)
+
+
+def undo_calls(order: Order, now: Timeline, call: ChangeGroup, files: Sequence[FileDiff]) -> list[dict[str, Any]]:
+    """Return the parameters of each call of `rye/file-system/undo` that does it. To restore is to undo the undos."""
+    if order.file is None:
+        # Whole, and what was taken back of it by itself before.
+        undos = [one for row in call.rows for one in now.undos_of(row.id)] if order.verb == "redo" else [call.id]
+        targets = dict.fromkeys(now.groups[now.places[one]].id for one in undos if one in now.places)
+        return [_whole(now.group(one)) for one in targets]
+    one = files[order.file]
+    numbers = [None if order.hunk is None else one.hunks[order.hunk].number]
+    if order.verb == "undo":
+        return [_part(now.rows[one.entry_id], one.path, numbers[0])]
+    if order.hunk is None and now.undoer_of(one.entry_id, one.path) is None:
+        # Its hunks were taken back one by one.
+        numbers = [hunk.number for hunk in one.hunks]
+    out: dict[str, dict[str, Any]] = {}
+    for number in numbers:
+        undo = now.rows.get(now.undoer_of(one.entry_id, one.path, number) or "")
+        if undo is not None:
+            out.setdefault(undo.id, _part(undo, one.path, _number_in(undo, number if order.hunk is not None else None)))
+    return list(out.values())
+
+
+def _whole(call: ChangeGroup) -> dict[str, Any]:
+    return {"batchId": call.id} if call.is_batch else {"entry_id": call.id}
+
+
+def _number_in(undo: Row, number: int | None) -> int | None:
+    """Return the number that a hunk has in the undo that took it back; None: the undo took back no other."""
+    if number is None or list(undo.hunks) == [number]:
+        return None
+    return list(undo.hunks).index(number) + 1 if number in undo.hunks else number
+
+
+def _part(row: Row, path: str, number: int | None) -> dict[str, Any]:
+    of_file = {"file_path": path} if row.files > 1 or number is not None else {}
+    return {"entry_id": row.id, **of_file, **({} if number is None else {"hunks": [number]})}
+
+
+class Done(NamedTuple):
+    """What became of an order: a text for the user, and the order; None: the page has no such one any more."""
+
+    said: str
+    order: Order | None = None
+
+
+class ReviewService:
+    """One project under review. Any thread may ask."""
+
+    def __init__(self, root: str) -> None:
+        """Review the project at `root`."""
+        self.root = root
+        self.changes = changes.ChangeIndex(root)
+        self._identity = identity_of(root)
+
+    def workspace(self) -> Workspace:
+        """Open the project. Raises RyeError where another folder was moved to its path since the start."""
+        ws = Workspace(self.root)
+        try:
+            ws.hold_to(self._identity)
+        except RyeError:
+            ws.close()
+            raise
+        return ws
+
+    def tool(self, item_id: str, **parameters: Any) -> dict[str, Any]:
+        """Call a tool and return its data."""
+        call = Call("tool", item_id, parameters, self.root, options=CallOptions(root=self._identity))
+        found: dict[str, Any] = api.answer(call, None)["data"]
+        return found
+
+    def version(self, ws: Workspace) -> str:
+        """Return a text that changes whenever the changes or the marks do."""
+        return f"{self.changes.version(ws)} {marks.version(ws)}"
+
+    def shown(self, ws: Workspace, now: Timeline, call: ChangeGroup) -> tuple[list[Entry], list[FileDiff]]:
+        """Return a call's entries, and what they did with the lines around. Raises OSError."""
+        made = changes.entries_of(ws, call)
+        rows = list(now.rows.values())
+        return made, list(diffs.of_entries(ws, made, rows[: rows.index(call.first) + 1]))
+
+    def act(self, ws: Workspace, call: ChangeGroup, text: str) -> Done:
+        """Carry out an order (see `order_of`) on a call."""
+        files = list(diffs.of_entries(ws, changes.entries_of(ws, call)))
+        order = order_of(text, files)
+        if order is None:
+            return Done("This button is not of this page. Look again.")
+        if order.verb == "mark":
+            with marks.changed(ws) as known:
+                known.toggle(order.mark(call.id), [len(one.hunks) for one in files])
+            return Done("", order)
+        return Done(self._undo(order, undo_calls(order, self.changes.timeline(ws), call, files)), order)
+
+    def _undo(self, order: Order, wanted: list[dict[str, Any]]) -> str:
+        """Call `undo` once or more; return what to tell the user."""
+        if not wanted:
+            return "Nothing was done: it was not taken back."
+        notes = ["Taken back." if order.verb == "undo" else "Restored."]
+        for parameters in wanted:
+            answer = self.tool("rye/file-system/undo", **parameters)
+            if not answer["success"]:
+                before = "" if parameters is wanted[0] else "The rest was not done. "
+                return f"{before or 'Nothing was done. '}{answer['error']}"
+            notes += answer.get("warnings") or ()
+        return " ".join(notes)
+
+    def end_job(self, name: str) -> str:
+        """End a job; return what to tell the user."""
+        answer = self.tool("rye/bash/job", action="end", job_id=name)
+        return str(answer["output"] if answer["success"] else answer["error"])
