@@ -14,7 +14,7 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple
@@ -296,6 +296,11 @@ def opened(ws: Workspace, path: str) -> Iterator[Tree]:
         os.close(fd)
     with ws.file(path) as file:
         yield Tree(ws, file.fd, file.parts, ripgrep.find(os.fstat(ws.fd)), is_file=True)
+
+
+def scope(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which files a tool's parameters ask for, and which part of what is found, as a query takes them."""
+    return {name: params[name] for name in ("hidden", "no_ignore", "limit", "offset") if name in params}
 
 
 def view_of(tree: Tree, *, hidden: bool, no_ignore: bool) -> View:

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 from rye.config import layers as config_layers
@@ -56,12 +57,14 @@ def server_for(root: str, path: str) -> Server:
     layers = config_layers.load(root, _FILE)
     servers = layers.own.get("servers", {})
     suffix = os.path.splitext(path)[1].lower()
-    language = _language(layers.own, suffix)
-    if language is None:
-        known = ", ".join(sorted(_suffixes(layers.own)))
+    languages = layers.own.get("languages", {})
+    language_of = {known: name for name, one in languages.items() for known in one.get("suffixes", {})}
+    if suffix not in language_of:
+        known = ", ".join(sorted(language_of))
         raise LanguageServerError(
             "no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}."
         )
+    language = language_of[suffix]
     names = _order(layers, language)
     missing = []
     for name in names:
@@ -79,16 +82,6 @@ def server_for(root: str, path: str) -> Server:
         f"No language server for {language} is installed.",
         f"Install one: {' or '.join(f'`{one}`' for one in missing)}.",
     )
-
-
-def _suffixes(own: dict[str, Any]) -> dict[str, str]:
-    """Return suffix to language."""
-    languages = own.get("languages", {})
-    return {suffix: name for name, one in languages.items() for suffix in one.get("suffixes", {})}
-
-
-def _language(own: dict[str, Any], suffix: str) -> str | None:
-    return _suffixes(own).get(suffix)
 
 
 def _order(layers: config_layers.Layers, language: str) -> list[str]:
@@ -117,35 +110,27 @@ def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
         raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
     program = _program(os.path.expanduser(command[0]), root)
     least = settings.get("least_version")
-    if program is None or (isinstance(least, int) and _major(program) < least):
+    if program is None or (isinstance(least, int) and _major(program, os.stat(program).st_mtime_ns) < least):
         return None
     return (program, *command[1:])
 
 
-_majors: dict[tuple[str, int], int] = {}
-
-
-def _major(program: str) -> int:
-    """Return the first number that `--version` prints, or 0; asked once for each process and file."""
+@cache
+def _major(program: str, _changed: int) -> int:
+    """Return the first number that `--version` prints, or 0; asked once for each process and state of the file."""
     try:
-        known = (program, os.stat(program).st_mtime_ns)
-    except OSError:
+        result = subprocess.run(
+            [program, "--version"],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
         return 0
-    if known not in _majors:
-        try:
-            result = subprocess.run(
-                [program, "--version"],
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_VERSION_SECONDS,
-                check=False,
-            )
-            found = _NUMBER.search(result.stdout[:1_000])
-        except (OSError, subprocess.TimeoutExpired):
-            found = None
-        _majors[known] = int(found[1]) if found else 0
-    return _majors[known]
+    found = _NUMBER.search(result.stdout[:1_000])
+    return int(found[1]) if found else 0
 
 
 def _program(name: str, root: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rye.call import context
@@ -20,7 +20,7 @@ from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
 from rye.registry.oci.reference import parse as parse_reference
-from rye.registry.oci.store import RegistryTarget, Store
+from rye.registry.oci.store import RegistryTarget, Store, at_once
 from rye.registry.pull import PullOptions, judge
 from rye.registry.push import yank_reason
 from rye.trust import pins
@@ -85,8 +85,8 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
     return sorted(out, key=lambda row: (row["item_type"], row["item_id"], version_key(row["version"])))
 
 
-def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | None]:
-    """Yield the manifest of each tag; None for one that cannot be had."""
+def _manifests(repository: Repository, tags: Sequence[str]) -> list[bytes | None]:
+    """Return the manifest of each tag; None for one that cannot be had."""
 
     def one(tag: str) -> bytes | None:
         try:
@@ -96,13 +96,7 @@ def _manifests(repository: Repository, tags: Sequence[str]) -> Iterator[bytes | 
                 return None
             raise
 
-    if repository.store.parallel == 1:
-        yield from map(one, tags)
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(repository.store.parallel) as pool:
-        yield from pool.map(one, tags)
+    return at_once(repository.store.parallel, one, tags)
 
 
 def search(

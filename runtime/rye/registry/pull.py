@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from rye.config import user_dirs
 from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
@@ -24,7 +24,7 @@ from rye.items.versions import Coming, is_version, version_key
 from rye.plain_class import Record, field
 from rye.registry.artifacts import Checked, Fetched, Repository, fetch, verify_files
 from rye.registry.oci.reference import Reference, parse, read_tag
-from rye.registry.oci.store import RegistryTarget, Store
+from rye.registry.oci.store import RegistryTarget, Store, at_once
 from rye.registry.push import yank_reason
 from rye.trust import pins
 from rye.trust import verify as trust_verify
@@ -32,6 +32,7 @@ from rye.trust.pins import Marks, Seen
 from rye.trust.signature import form_of
 
 _TOOL = "rye/registry/registry"
+_Result = TypeVar("_Result")
 
 
 class PullOptions(Record):
@@ -94,20 +95,21 @@ def pull(target: RegistryTarget, item_type: str, texts: Sequence[str], options: 
         return stores.setdefault(reference.registry, target.store(reference))
 
     references = [one for text in texts for one in _references(text, item_type, store_of)]
-    rows: list[dict[str, Any]] = []
-    ready: list[tuple[int, Pull]] = []
-    for number, outcome in enumerate(_gathered(references, store_of, search_path, options)):
-        rows.append(_refused(references[number], outcome) if isinstance(outcome, RyeError) else {})
-        if isinstance(outcome, Pull):
-            ready.append((number, outcome))
+    pulls = _gathered(references, store_of, search_path, options)
     # All are judged under one lock before the first is installed: two pulls cannot pass each other's checks.
-    admitted = _admit(ready, references, rows, search_path, options)
-    for number, pull in admitted:
-        try:
-            rows[number] = _install(pull, project, search_path, options)
-        except RyeError as err:
-            rows[number] = _refused(references[number], err)
-    return rows
+    with pins.changing() as known:
+        admitted = [_unless_refused(_admit, one, known, search_path, options) for one in pulls]
+    rows = [_unless_refused(_install, one, project, search_path, options) for one in admitted]
+    pairs = zip(references, rows, strict=True)
+    return [_refused(reference, row) if isinstance(row, RyeError) else row for reference, row in pairs]
+
+
+def _unless_refused(step: Callable[..., _Result], outcome: object, *more: object) -> _Result | RyeError:
+    """Return what a step makes of an outcome, or its refusal; what was refused before stays refused."""
+    try:
+        return outcome if isinstance(outcome, RyeError) else step(outcome, *more)
+    except RyeError as err:
+        return err
 
 
 def _references(text: str, item_type: str, store_of: Callable[[Reference], Store]) -> list[Reference]:
@@ -148,32 +150,24 @@ def _gathered(
     references: Sequence[Reference], store_of: Callable[[Reference], Store], search_path: Sequence[Space], options: PullOptions
 ) -> list[Pull | RyeError]:
     """Fetch and verify each, several at once where the storage gains by it, in the order asked for."""
-    from concurrent.futures import ThreadPoolExecutor
-
     repositories: dict[tuple[str | None, str], Repository | RyeError] = {}
     for one in references:
-        try:
-            # Before the threads start: the tags are asked for once, and the dictionary is only read then.
-            if (one.registry, one.namespace) not in repositories:
-                repositories[one.registry, one.namespace] = Repository(store_of(one), one.namespace)
-                repositories[one.registry, one.namespace].tags  # type: ignore[union-attr]  # noqa: B018 - just put there
-        except RyeError as err:
-            repositories[one.registry, one.namespace] = err
+        # Before the threads start: the tags are asked for once, and the dictionary is only read then.
+        if (one.registry, one.namespace) not in repositories:
+            repositories[one.registry, one.namespace] = _unless_refused(_repository, one, store_of)
 
     def gathered(reference: Reference) -> Pull | RyeError:
         repository = repositories[reference.registry, reference.namespace]
-        try:
-            return (
-                repository if isinstance(repository, RyeError) else verified_pull(repository, reference, search_path, options)
-            )
-        except RyeError as err:
-            return err
+        return _unless_refused(verified_pull, repository, reference, search_path, options)
 
     most = max((one.store.parallel for one in repositories.values() if isinstance(one, Repository)), default=1)
-    if most == 1 or len(references) == 1:
-        return list(map(gathered, references))
-    with ThreadPoolExecutor(most) as pool:
-        return list(pool.map(gathered, references))
+    return at_once(most, gathered, references)
+
+
+def _repository(reference: Reference, store_of: Callable[[Reference], Store]) -> Repository:
+    found = Repository(store_of(reference), reference.namespace)
+    _ = found.tags
+    return found
 
 
 def verified_pull(
@@ -207,28 +201,14 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
     return {"verdict": "valid", **pulled.row}
 
 
-def _admit(
-    ready: list[tuple[int, Pull]],
-    references: Sequence[Reference],
-    rows: list[dict[str, Any]],
-    search_path: Sequence[Space],
-    options: PullOptions,
-) -> list[tuple[int, Pull]]:
-    """Judge against what the user's space remembers, and remember what passes; one step for all."""
-    admitted = []
-    with pins.changing() as known:
-        for number, pull in ready:
-            try:
-                for checked in pull.checked:
-                    judge(checked, known, search_path, options)
-            except RyeError as err:
-                rows[number] = _refused(references[number], err)
-                continue
-            for checked in pull.checked:
-                # Only when every file of the pull passed: a refused bundle must leave no mark.
-                remember(checked, known, pin=options.pin)
-            admitted.append((number, pull))
-    return admitted
+def _admit(pull: Pull, known: Marks, search_path: Sequence[Space], options: PullOptions) -> Pull:
+    """Judge a pull against what the user's space remembers, and remember what passes."""
+    for checked in pull.checked:
+        judge(checked, known, search_path, options)
+    for checked in pull.checked:
+        # Only when every file of the pull passed: a refused bundle must leave no mark.
+        remember(checked, known, pin=options.pin)
+    return pull
 
 
 def judge(checked: Checked, known: Marks, search_path: Sequence[Space], options: PullOptions) -> None:

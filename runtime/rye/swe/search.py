@@ -36,10 +36,7 @@ def search(
         Pattern(text, params["ignore_case"], params["literal"] or quoted),
         path,
         params.get("include"),
-        hidden=params.get("hidden", False),
-        no_ignore=params.get("no_ignore", False),
-        limit=params["limit"],
-        offset=params["offset"],
+        **filesearch_tree.scope(params),
     )
 
     named = form_of(params["line_ids"])

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:55Z:e1e7f1b4b4e7636f4da8b8cf1ecf57976c43708fdc0d3ee52a80217a1e217046:Nix9bIPoiD2rDgSD4wibTXjesx-zxY3JCU3EtBAPhM7hNtvKsLAE-KeJmGoEEa1Jgr33aT7zsfo_PEg5Oj7QDg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:89f8975a68a7f7c7f3d3a0d40663b33b5c8e31f70173a578ecb9d35294df1505:dpcStSSDKv7CXrybbE6YvtEeiXVbfUrET_GNSCsxDlbpJZ-ABj5O5fsiieXKJG0-KMWQsRS3jwck8JJA9BnyBA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -27,7 +27,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Edit lines of a file by their persistent IDs: replace, insert, delete"
 __item_id__ = "rye/file-system/edit_lines"
-__requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short", "on_stale": "rebase", "diff": False}
 __agent_description__ = """Edit a text file, or several at once, by the addresses that read and grep print before lines. Each change is one string:
 "12|new text" or "12-15|one\\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:02:54Z:80fca1608afd5f2040aab2bc0884edf9f0189e64ec84e60db7adfdbeab38f63e:oc9UAA66I2PpTTpFzuK3EH9yp_PgdCE596z4-wOcs6ELeRqmLh8lLA0HyYfEzzTcDlUSijW5liETEFUIsck5DA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:25add69aa1a4067f39034964b7cd281f9aec83ecd58a812c808dd14a199515f7:P6EJyrZFqTL6cEAPxpL_4sR5mCTweZy65mPWka6D2qF5DHoDTimQh83mlob1OtUSF6IvEGKHSCKNEAOMdOZDCQ==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -18,6 +18,7 @@ from typing import Any
 
 from rye.call import results
 from rye.filesearch import name_search
+from rye.filesearch import tree as filesearch_tree
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -25,7 +26,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Find files by glob pattern, sorted by name or time"
 __item_id__ = "rye/file-system/glob"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Find files by name: `**/*.py`, `src/**/*.{ts,tsx}`; without a slash at any depth.
@@ -75,13 +75,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         UsageError, WorkspaceError: see `name_search.find`.
     """
     query = name_search.Query(
-        params["pattern"],
-        params["path"],
-        newest_first=params["sort"] == "modified",
-        hidden=params["hidden"],
-        no_ignore=params["no_ignore"],
-        limit=params["limit"],
-        offset=params["offset"],
+        params["pattern"], params["path"], newest_first=params["sort"] == "modified", **filesearch_tree.scope(params)
     )
     answer = name_search.find(project_path, query, results.next_call("glob", params, CONFIG_SCHEMA))
     # The output has them; a model need not read them twice.

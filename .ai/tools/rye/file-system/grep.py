@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:02:54Z:351e41d5e2bc005183d71150f05baf7c002fa164af15a7d189f06bd4f12f7537:lRH4eVuLtLaKkdAEmRFRs4h20vM9IWXIZW86UYrFDbL1aqJhoc8SVDgwKrW-Mrb7VgoEgImxmUyedP6u5f4pCw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:f9a0f2a0a633208805096cd489ffefa634f34f7c79ae62af8537c1a869469313:emqvdcufPKj1EoTdwSkqEVIs75ba4ZCzzJBxTMN70LHtiEDDQ0o52yCkLSVdp9XllZEvfgTKD49gi7SSOFMODg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -34,7 +34,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Search file contents by regex; matches carry line IDs, ready for edit_lines"
 __item_id__ = "rye/file-system/grep"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __agent_defaults__ = {"line_ids": "short"}
 __letters__ = {
@@ -137,10 +136,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         Pattern(params["pattern"], params["ignore_case"], params["literal"], params["multiline"]),
         params["path"],
         params.get("include"),
-        hidden=params["hidden"],
-        no_ignore=params["no_ignore"],
-        limit=params["limit"],
-        offset=params["offset"],
+        **filesearch_tree.scope(params),
     )
     with content_search.opened(project_path, query) as search:
         return _content(search, params) if params["mode"] == "content" else _files(search, params)

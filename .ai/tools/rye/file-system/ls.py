@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:55Z:43ba86c3293c060c40d09c90a72219eab4c42a10caee312434d08579c4bf687c:nrVQDc23EyLvk--EZoJ8gQQpP61NnBYoGCrbD-L518v2xfTwGjG5UL_cYFlblzsBi4Op-y_oQcb04SdansBGDA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:68b7ac632ea1948743941c8d8b2649326e6022f0016c342d6ec9c60904d31fc2:JmAICiNjttTR4ThP3GZGCvacIpYox-gA6gw-qsbZXYm9VxZzctQvQbiIXR50NUpyogPlpdhiZS4X-LB7h7jwCQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -40,7 +40,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "List a directory, or a tree of directories down to a depth"
 __item_id__ = "rye/file-system/ls"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __letters__ = {"l": "long", "a": ""}
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}

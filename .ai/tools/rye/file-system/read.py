@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:48Z:9aeeb416d4e5f9037f964a765564514534102dc8a8199d2d0f0aeaeca6ff55ed:9ajVQV7qBheuBCsQAjY_WG1U0aBLoG0VLMORU4dWS6JUe7YKCIRRbKU774NnA8TVqZc-Vw5pIT8Lmfv4oA74Dg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:2ad20c26f4f4551878cc595e991a5be22a8005060d1bd1290b2e56d875cc1353:jaqxN7CiA2huInRtxFxTY-Dj3qh9v3_AvohhTGpTWNeS7MazN0erfbBbJv2jWwTxhTWfuLpoGdr-yrxEUSmnCw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -45,7 +45,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Read a text file with persistent line IDs, or only a part of a large file, a window at a time"
 __item_id__ = "rye/file-system/read"
-__requires_rye__ = ">=0.1"
 __agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Read a text file. Before each line and a tab stands its address (an empty line's is not printed): its line number at first.
 It keeps it through every edit; new lines get new ones.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T06:02:38Z:989fae799f11dac29a10e073d754f0cc1855d3c394fdbab422b42242070138d2:xm1CL3B1GuNml8cL5LWGUHpFAFqqIX5UCKXSeKP7-dMl8lJ0GlzhirSY9uqe02ARx6QzFLt9zZ6u9jfrfOebBA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:b75714ce46d6e86d8a4d4ed02ddd7dc0c0257935c5425462be9bc4291c69a9f8:RKe3kzpC-v2XPyMHa6-KJpMh_o_YkYcwV7SILtRmQoUUGxTLzUqUMkhZo76004dqp6gUkPqi0egoaNzg77H_Cw==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -22,7 +22,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Undo, redo or list the changes made by the file tools"
 __item_id__ = "rye/file-system/undo"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 __agent_description__ = """Take back your last change, or a named one; an undo, to redo.
 Requires: nothing; file_path for your last change of it, entry_id for any.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:48Z:75deb3b6946d346d689ce323f42256b5cab044174ec0d21f7e1efb24aafd349d:QRk6XUD6PnFEY7xxUZOh_uUJ1vDDZ1XttmJcqomG6XLhMkQHoEHTLUxnZbiaPhZRrxlFEf9vkDXRsQvdj3ZoAw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:b29702743b3ce3e8689c8411e3fa0eacc6b802b785195e24371691cd055de215:H5Rus1ic5wrXPA3TNTwLqClFA1vSGrS8m0KZnK6KqevGZQmKuVbADy6akqplxePCe2jOeibhPDDcSUWfcY98Dw==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -25,7 +25,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/file-system"
 __tool_description__ = "Create or overwrite a file"
 __item_id__ = "rye/file-system/write"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 __agent_defaults__ = {"line_ids": "short"}
 __agent_description__ = """Create a text file, or replace all of one.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:13:56Z:152dbb268456d71424a91b3f02a669f06f6a51b00ef8f98e54704ce2bae61c41:U0yR4OKvGbT9y9l-dqYphCJz_4Xf472ZORjXivFpX89hO8BNAAl-O7mlkl5GvPE_CsjdFo1WgV4E0FGHYIpgBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:8c5aeccde5b297f94fe6eacdf3e25b6567be5172114b047b1f7137c6b28eb806:zIBI5h_lQwA-oDzCv56L7Dg9W0S4g5Z_FdCTToP7UOPMFTkXLERCPV-7nxJolK8p4On1qaR4LnVlyMWkMyIUBQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -40,7 +40,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/lsp"
 __tool_description__ = "Compiler errors, where a function or class is defined, used or called, rename, format (LSP)"
 __item_id__ = "rye/lsp/lsp"
-__requires_rye__ = ">=0.1"
 __timeout__ = 200
 __agent_defaults__ = {"line_ids": "short"}
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T22:55:18Z:cf4241ad53733bfd4d90dba3f9459f3d3568d3df3ddc1692112bc7f899297f7b:r24AwHS1kyOuHJCYnRPtS9GAVOKLyN4L3LWDFy2OvHiu1iEbpg_qlkvGJgZguwR3DXNVNkVJ06bAl2OYDyKVBA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:d5ba5ea69ebb478ccb885d0faa1ba063c228f75fdf95e3b753782ebe7d4bc1c9:BeReBKldFvoM70_PQqCG0tQN8FERggO_dEVvwMAQv67uxGbLF_NChPmKyRgUhTUTeKQbeaIbcm-oo-HIjxCfBg==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -19,7 +19,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/primary-tools"
 __tool_description__ = "Execute a tool, knowledge entry or directive by its id"
 __item_id__ = "rye/primary-tools/rye_execute"
-__requires_rye__ = ">=0.1"
 __needs__ = ["execute"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 __timeout__ = 3600

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T01:29:29Z:c4feb091e7ca445de94a911faad31c2c93a4e92738899dc5fd865423f84a4d50:aD4UMdP29cj_OiRkh9P_AMaDbP2imI24A18VZq8fHLDbnmub64MQArCQsttGVMuTLW1n_DrQPjZcUSZCaQNvAA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:15dbd5d318c69de9cc45714b91628cc4555b6af8c842193ab615816c87a88fb7:qU9t_V0DbwY1mMsFRz7zyrHfiqg9fwG7R7K2P1ohikXYtJHqHA9Jr6y414-ZBed77p0Y0zr6xaO4rSUQ4eaaAg==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -21,7 +21,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/primary-tools"
 __tool_description__ = "Print an item's text or documentation, or copy it to the project or user space"
 __item_id__ = "rye/primary-tools/rye_load"
-__requires_rye__ = ">=0.1"
 __needs__ = ["load"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": False}
 __timeout__ = 60

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T17:17:03Z:afc49fdb770f1d15be87d0f82e87f478ae196a2f38b99ee6e252c4414347e27e:VlTKl-24KnmEsxdDSMbXU5sO5zUSeQ1RMl5_89qKzBdjXIwRFB4SkTkaIqi6Ti4acNNdKI3DmmvqhVVSKDclAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:274583662ab3acd7252e74404bb0e9cdcbd0992def3a42e3e6a9edcb076da29e:7AJz7szeQqlzMITLdZS80PbbdqFOGa8YBMAYBXUwLG9HS7DK2w15R5oDTISrnj4xMhlJ5EEZX04eITuNw60ECg==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -21,7 +21,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/primary-tools"
 __tool_description__ = "Find tools, documentation and directives by words"
 __item_id__ = "rye/primary-tools/rye_search"
-__requires_rye__ = ">=0.1"
 __needs__ = ["search"]
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 60

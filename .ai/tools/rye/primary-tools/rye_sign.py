@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T08:16:23Z:04f78a4baf50f69ee8c54a4e2055fd63e3a3fa05167f32cdc0b6c226d774d9cd:9l6ROmZlgwtvrF4Lrf9W0MFKrMoHX23Hw_qUnfELYlb3TFA7wLvcrohdukJnSZlnvLbtJfz_pEvMybuYuKkUAA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:9bbf5a9f12c0c3ce4b16a363c7aa6b4d57a55c1ef7d4f0513aee5132f0af8f79:no6c7782ubqSyi61YvmCP2M2T6bhJVto15G0mU6Y3JmQ1TDn62-Slb_0YmB7kCjxYsjWM7jP-wA6lic07igQBQ==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -19,7 +19,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/primary-tools"
 __tool_description__ = "Sign items with the user's key, if the user allows agents to"
 __item_id__ = "rye/primary-tools/rye_sign"
-__requires_rye__ = ">=0.1"
 __needs__ = ["sign"]
 __effects__ = {"read_only": False, "destructive": False, "idempotent": True, "open_world": False}
 __timeout__ = 120

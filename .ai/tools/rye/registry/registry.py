@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:43:50Z:3b6d8f4288ba54c0f11e1fc7f0930691d3eda60bf77386b532e3cd0a21f8d8c4:5T0PnQ1NEQXQBbdhYwjEZHfijab_0fj8pawPlwWMHdbgedp7Y2OYaxbOQ7GJaZtwpy9OXoSp5Jhw_6N7HIEuCg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:e266adf1f8e9caff910825f59afe4491ac2ff4b7e7faf6d9c9045dcefac3656a:lc8a5d0aqb97bNY86CBjJLECYatrRg_XLvvV2ADvo9fbCEwfElh-y3jXQZFAA_hQo61CnSoaAGzvltmFZU98Cw==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -21,7 +21,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/registry"
 __tool_description__ = "Search, inspect, pull and push signed items in a registry"
 __item_id__ = "rye/registry/registry"
-__requires_rye__ = ">=0.1"
 __needs__ = ["registry"]
 __effects__ = {"read_only": False, "destructive": True, "idempotent": True, "open_world": True}
 __timeout__ = 120

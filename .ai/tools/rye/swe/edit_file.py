@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T13:03:41Z:9faca344a8257adc94758c6f91eff9013310cbfc3a0de9e92da95cf49e5cedf2:tKrGFSKu7MtsfI8Tf1P2FSN6raOKISW3lY36krNmFxqYhfRrESH5A8C9swySa7DQ7WSlRoRKyhZN1JR3i87IAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:a61e89680481438ebe8f6bd605fdd73b5f9562dc7b8d6ef3b39371de183f5acc:Nwa1kua7mS_wyDNo0ZjqPDSIHxZWnqiq5c58GkPthisWJBtC1GsL8EEUL8k3gbvtKrEUaVPzGC5MXvHj71uxAw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -44,7 +44,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Replace exact text (a snippet, a string) where it first occurs in a file, without its line"
 __item_id__ = "rye/swe/edit_file"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 

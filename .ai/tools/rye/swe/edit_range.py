@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:42:34Z:490e6f1f90f6f5cdad24d1a0ebd9d9ae37480994bdac3cc658820284ae303eb6:XGOGZp-Tdw_x-Mm3rhVTMc3iELLR-HmkAnwAvglznlCmZbLvWA9TNHnB74EzGEW93XrwRP8NqFG9ZG6rgwFxCg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:ebc5ab5c36bc6cf4f6e5691c9d66ba2fe0c7106188880d22da2fc1e2943129b7:eoNpUACNkPOVTAweVF_3pywHjiuCIP8V9ixO877JFOl9zK3Oq5LyUSAKt7xBk3A_Zwk5dVWKrkV8dneH3X4jDw==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -30,7 +30,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Replace, delete, insert or append lines of a file by line number"
 __item_id__ = "rye/swe/edit_range"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:02:54Z:a796da4d9f6b03d7d596fab6cb2158376b37e1cbd3d54c2b988768fdc9406a52:0QiJgxW482HRrRDWH9Ej7_74VWvGT392T9hsi1vGHpBht8heWzbqANBZZu9jrDTnZ4Ob2dOggZezCxFTwmwMBw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:f9075f5a90dd8816b16f6b05698bcb533b73627debb5aa6255b7b149e69591a3:tL9JEvM2TWESQP8fyBVWV1gbUUyuwYsKWdkP3YwMzug6Qbkd2WpinHw5u0if8qCm_mXiMF3_rnarAc7o4gSJCg==:b63173adc9f5699f
 """Find files whose name contains a text (`route`), or fits a glob (`test_*.py`, `src/**/*.md`).
 
 Requires: pattern; with none of * ? [ { in it, it is a part of the name (`api/rout`: of the folder's and the file's). root is
@@ -27,7 +27,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Find files by a part of their name, or by a glob"
 __item_id__ = "rye/swe/find_file"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
@@ -49,14 +48,7 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return what was found. Errors as `name_search.find`, `profile.enabled`."""
     profile.enabled()
-    query = name_search.Query(
-        _as_glob(params["pattern"]),
-        params["root"],
-        hidden=params["hidden"],
-        no_ignore=params["no_ignore"],
-        limit=params["limit"],
-        offset=params["offset"],
-    )
+    query = name_search.Query(_as_glob(params["pattern"]), params["root"], **filesearch_tree.scope(params))
     return name_search.find(project_path, query, results.next_call("find_file", params, CONFIG_SCHEMA))
 
 

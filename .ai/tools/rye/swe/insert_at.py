@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:30:22Z:08d3f46e5308eea32571dc96168689ec6eeecd2a814c3a13a90445cf8671ddda:jcGUfL-OOC7rNNRHoXoep9fdcEm1J4sKJdk9TSNUti0RaXmBi7sNzLMwY2_pOHJDrYMlkVEgg-GLl4mDxxSSBw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:b5ecce0e9df0020972c63d2d583d1d7fd0e986b0922c5dbe9751be4d859ffbe6:eKsgIMfExHmGc_b9LriM4iwXEA0xhF4QEE6UznEiEqG0u3uKWmZfia8i3ptT9_i835QzcAq5fUrSHHj7gmY4AA==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file is now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -29,7 +29,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Insert lines before a line of a file, or append them"
 __item_id__ = "rye/swe/insert_at"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T12:30:22Z:fd6fba72d0f3dbbe8ad2153557d03c69bc8e09ae9e7e148a957ef3e6ed3a2002:aRW57AgnVSBMdy56q0_QOrf9O_44TeSgEBMePVB5-tkGJsCrYauuwTTei6MqW9_lSk75AkxPvN5aBFALIopdBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:0c50bbd20c03ea2b9973d769e8aa97bb021248ae4efd4e942b475cf856de0a5d:RFt2c-R3BrNxhMbDuM7SPaYcSWAXCcqzMzMf6svcApbREuo4lO3lNEPYp0fvtmylfpHuxv6S0YYMFWGdQKO2CQ==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -26,7 +26,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Show a window of a file: its first lines, around a line, or from one line to another"
 __item_id__ = "rye/swe/open_file_chunk"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:54:18Z:db5ff177783e6f41dd4e4f3e33315bdca686ef1ebddb035d6cb7f45c7a3c1d55:Pspz-ZUf4hvWzIl5cJ8quF1KsdeZYGg1DveXuvCg7Qdpa1TM4TNPlAkyzPC4KkhGUoMXQg-DvjeFo9hpu1tbCQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:942c91b79f25d6c62bacb640559ca30d4a15df8379792e3514deca55491bc978:RsbOi6GNBcqrwFq7StVkLs_cb2C2E5YCFvcXyUIis0eed03Pmf7GjU4icE-GQJ34Bmi2KW2btNzVO54h0NfqAA==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -29,7 +29,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Read a file a viewport at a time, by zero-based offset"
 __item_id__ = "rye/swe/read_file_viewport"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

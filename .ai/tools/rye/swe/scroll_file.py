@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T05:54:18Z:6f806989c6ac1eddfabd854daef731914c479ca21e48c3b5fbd5a3be14fd726e:6jVm6Ed_pU_CS3C4SXKk1J161UmTJWl87hpfslS_EVWXyGbwwjnXgEiwowVYzGLIJtN_pvsIZM8iFKQ1qdScAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:838834fd7657d083bdf45a034eb88bc5b411c6aeaf0212f0563e8ec6ee2714ac:W2iQbXlk0vikZ7Zam-gps1SGTcLMoiEGTgiZkWrIXcFDW9EHCeM7lYZMbwXq-v7qh4fANrh4whwu611igCkoBQ==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -26,7 +26,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Show the window below or above the last one shown of a file"
 __item_id__ = "rye/swe/scroll_file"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": False, "open_world": False}
 

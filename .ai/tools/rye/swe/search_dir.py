@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:03:11Z:ffdec54f1e942724a80f7166b40f2ad2841ca87381588cab52777e67e1343e97:qOUTrNStw5o7UzL0dKvHDFTH0TpUJcUEwOeLbRkZ9NNuz5j1mm61r1Mq96VFUkOMbwGZR9WVI2kTwAAiuupoBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:41fbab24285948bfa87bfd94f37a60cccee7737b4af3d2155db575f140d78446:oIwKMgX_1ycwKWhgk0tGtHl1uj177iBaMvk0Kzm5co10QsxyxJAWVXa8owtQocytpzOXQvIX6es__Iv4_klCBg==:b63173adc9f5699f
 """Search file contents below a folder; every match is one line, `path:line: text`, as `grep -Rn` prints it.
 
 Requires: pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text). root is the folder, the project
@@ -25,7 +25,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Search the files of a folder by regex, results as path:line: text"
 __item_id__ = "rye/swe/search_dir"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-22T07:03:11Z:4127ac02e2e5448896672755f57339e7a90852f24bd9067338abccc925846bfb:EluuC9SGHJaQjMJQ8Td9c7M5g6lyoD3AXvnNRvjvfCNFP95BFqozKZjhWBRVAjdbtvEDMhZIxW8VMDhCWyK7CQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:b2db14cb958e416f3eea0a4aa1687ff8cf36bd101074e82128e880dc1be14a63:qFayi8EAYvJvrl3iAqICbnlSKKQ_DQ375fCWEeLFrrn17KUPUFKiE4w7boi5oLRTTud72sjSnGmaq56l8jynDg==:b63173adc9f5699f
 """Search one file; every match is one line, `n : text`.
 
 Requires: path, a text file, and pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text).
@@ -24,7 +24,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Search one file by regex, results as line : text"
 __item_id__ = "rye/swe/search_file"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 

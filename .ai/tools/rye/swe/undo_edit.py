@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:14:44Z:34954d9e093f5973e98cade2b5f1a1a7dce60fc88561ae6d7b7092c1dde0b169:YLYKaURFmGqJuaqNairO6HnVJaKERBX0N1GNet9TI6xouLpmta20PYSF_araDWlNj3Cl1ZjNvRInimH-YwCwBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:4eba559e15cec6cf7cdd551d1c302877711690ccd01d9b5f2e349d7e230525ea:9ScpBIocWvBe6V22TynTF8640jWQnxAAjzUGsMq_1bzjS1X2c4PpdCWz8XWekzuTIFjl45tGTvQ-xLrwPsl2DQ==:b63173adc9f5699f
 """Take back an edit that edit_range, insert_at, edit_file or another file tool made, or list such edits.
 
 Requires: nothing to undo your own last edit; file_path for your last one of that file; entry_id (from a result, or from list)
@@ -26,7 +26,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/swe"
 __tool_description__ = "Undo, redo or list edits, within the profile in force"
 __item_id__ = "rye/swe/undo_edit"
-__requires_rye__ = ">=0.1"
 __timeout__ = 60
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:13:56Z:f0f0779353e699434fbaba00e0fad4726c66be9d458d882b3029679bd0b0a22d:jb1qJeO2ei_ijgRgBrff2MIwVFRC98ZXmWR5rSUFE6b2ERMabCL22sb11-4nJn-3nDgko0QZcgtlYnk_R8pIBw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:8e0cfe1755bded6b53234bd5869e5bbb076cec01e90baf737017ad887a40e360:0ptj6X-dq7YuLdK0gHIYtdPzjb7tNPn9HT5MsRhPbd5tZnUb56ojt6yz9WK-cYYxlloHkoyfnzpoXKU0cu25Cw==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -39,7 +39,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/web"
 __tool_description__ = "Read a public web page or website (a URL) as markdown, text or HTML, paged and marked as untrusted"
 __item_id__ = "rye/web/webfetch"
-__requires_rye__ = ">=0.1"
 __requires__ = ["httpx>=0.28.1"]
 __timeout__ = 150
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": True}

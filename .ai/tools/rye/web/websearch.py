@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T12:53:15Z:467194dcedf116a5efa46ec9401b15031fdded20d35d5b47d174ff67903d20a8:5JM41-k-pF2LJ7bGnmb9YahI5HqqtiraFfs0KRr0TNAbCeLuNjBxS5rLqnxxPrA25uaOpByVKqXNCmoGQIy4Dw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:6a257daf034c3a2dd89215b374a810314ede3128ad6209d5676dd666e1bc685f:O1CUI8kywm3_ETofUDMlFK_fsCNSYaPGoOC8fvVvEZO5fSSWh5Ldh1KsO-Cekcpem3Nkbbjp-FhuNDc4j9AdAQ==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -34,7 +34,6 @@ __executor_id__ = "rye/core/runtimes/python_function_runtime"
 __category__ = "rye/web"
 __tool_description__ = "Search the web, look things up on the internet, through the user's provider: titles, URLs, snippets"
 __item_id__ = "rye/web/websearch"
-__requires_rye__ = ">=0.1"
 __requires__ = ["httpx>=0.28.1"]
 __timeout__ = 90
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": True}

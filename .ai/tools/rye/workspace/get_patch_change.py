@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:07Z:71a1679065fd3013ecc9fb0e538151ca8a5f31dba2c7d0b240ed5405922f500e:vSmQWpZAIlrngBBwdxFBJ7igqlQe36QHKef4cI_CLeghulCxTIZkoORPOjbA8BMnxp1e0FYiXQLi0fYqrDQLAw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:527df556e1c51aa7fc8601c3e34ed00846ac6d6a80182dae9ee54b1ef550c09e:q62xa-MoEmXcrxKWzjNdAGob5BDDZpinQ57vNWHex7gjl97dW-y6Gs2Fb2TgVOqw4lEVyEO9VW3gkmSgPbRLBg==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -30,7 +30,6 @@ __category__ = "rye/workspace"
 __tool_description__ = "Fetch a stored patch batch, file patch or change by its ID, with its diff and fate"
 __item_id__ = "rye/workspace/get_patch_change"
 __envelope__ = "invoke_result"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {

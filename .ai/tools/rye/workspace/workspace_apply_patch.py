@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:07Z:2c1386322e14089dd172442cae5db2d42bc7bcb826ff6b1e5127491d97dc3c38:bklLq1WBaWFZAuPKTVsVAFW3YD3HO6nfuN4MFrizeaN80flI9oWs0TQzH-NKpnbFz-mJfRfYAz2dqyB_4IKrAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:2b27ac9d5443e3c85338c75d39d07e74e387aafd037ee107528a9f4f3bd9b9eb:cTHp4Emm69nvbdmE2SWJN5N1TeA5B-EiQwGditSkIp4n4xF1-88NYgLWswUeSZFfc3XfusLYqV9YBioUqlr9Bw==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if an editor's contents changed since: those that the
@@ -32,7 +32,6 @@ __category__ = "rye/workspace"
 __tool_description__ = "Apply a stored patch batch: verified again, all files or none"
 __item_id__ = "rye/workspace/workspace_apply_patch"
 __envelope__ = "invoke_result"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:07Z:4c506683ffa414355796cfd025a221f79d358dc8ed14b2a934a50163c12f773a:tizaqJJVR2zTY_Sa-PdGfe8jCfMRX2vz5ToOMWjHQmvfJIke-HxZh1u4D5PARbLdwyvpMPkx8LJiKdxwlRMTDw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:ec4f1243e55583a00a7c940aeacc4d66c073662f3bbd2f374cfe4e971df53335:mLz1zsm9QccZvRpvNJEL_4zlhIzuKkjR_4eAmHmztajNe4NRFpqCJtOBrdg2pWIqbPFTvKCpjZ1jqN4mOagSCA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -42,7 +42,6 @@ __category__ = "rye/workspace"
 __tool_description__ = "Read a file by docPath, with line numbers and the SHA-256 that a patch needs"
 __item_id__ = "rye/workspace/workspace_read_file"
 __envelope__ = "invoke_result"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 
 CONFIG_SCHEMA = {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:10:07Z:8d2d33ebf51c789bcedfa10cd91f6d058cc160c500222f677e35b0de778b3e66:P45DSOwg-ENHWbej3PzF6ANpC-iL-A2wXZl13GtZVSRNL4vFX-B-wQtPbCSvt6FIIHDnM96_V10juG65JQp6Dg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:89e8a9b54a08411b38132bf999fbcef9b21602a8549ac2ff4f033713184b9784:LgjLfxP8o6VXWVBzCzfVjPvWwCh6HfimmzlOT-pbPjAKwZYimB6O4-Fhw8sjXoQw8CkNw3fUQgNswBGDPfwJAw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -32,7 +32,6 @@ __category__ = "rye/workspace"
 __tool_description__ = "Apply line patches to several files as one: all or none, verified by SHA-256 and expected lines"
 __item_id__ = "rye/workspace/workspace_write_patch"
 __envelope__ = "invoke_result"
-__requires_rye__ = ">=0.1"
 __effects__ = {"read_only": False, "destructive": True, "idempotent": False, "open_world": False}
 
 # Only JSON types are fixed here: the tool reports all other problems in one answer. What must be there stands beside `{}`, which

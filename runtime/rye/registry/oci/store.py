@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from rye.call import context
 from rye.config import user_dirs
@@ -14,6 +14,9 @@ from rye.registry.oci.client import Server
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed
 from rye.registry.oci.reference import Reference
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
 
 
 class Store(Protocol):
@@ -43,6 +46,16 @@ class Store(Protocol):
 
     def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
         """Put items there, each visible only when it is whole; return the digest of each manifest as it is served."""
+
+
+def at_once(most: int, function: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """Return the function's result for each item, in order; several are worked on at once where `most` allows it."""
+    if most == 1 or len(items) < 2:
+        return list(map(function, items))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(most) as pool:
+        return list(pool.map(function, items))
 
 
 def open_store(where: str | None, *, plain_http: bool = False) -> Store:
