@@ -56,6 +56,7 @@ class Ask(Record):
         what: what is asked for, in errors and as the beginning of their codes: `manifest`, `blob`, `tags`, `upload`.
         limit: the most bytes of an answer.
         headers, body: to send.
+        answers: the statuses that answer it; any other is refused. None for whatever comes.
         retry: try again after a passing failure; not for what cannot be sent twice.
     """
 
@@ -66,6 +67,7 @@ class Ask(Record):
     limit: int = 64 * 1024
     headers: dict[str, str] = field(factory=dict)
     body: bytes = b""
+    answers: tuple[int, ...] | None = (200, 404)
     retry: bool = True
 
 
@@ -103,11 +105,11 @@ class Host:
         self._headers: dict[str, str] = {}
 
     def ask(self, ask: Ask) -> Answer:
-        """Send a request until it is answered for good; the answer may be an error's.
+        """Send a request until it is answered for good.
 
         Raises:
             RegistryError: `registry_unreachable`, `registry_busy`, `<what>_oversized`, `<what>_truncated`, `bad_redirect`,
-                `registry_unauthorized`, `bad_registry_answer`. DeadlineError.
+                `registry_unauthorized`, `bad_registry_answer`, `<what>_refused`. DeadlineError.
         """
         for wait in (*(WAITS if ask.retry else ()), None):
             self._deadline.check()
@@ -119,6 +121,8 @@ class Host:
                 pause = wait
             else:
                 if answer.status not in _PASSING:
+                    if ask.answers is not None and answer.status not in ask.answers:
+                        raise refused(self.host, answer, ask.what)
                     return answer
                 if wait is None:
                     raise PassingError(
