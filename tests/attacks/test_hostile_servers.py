@@ -11,7 +11,7 @@ import pytest
 
 import rye
 from rye.lsp import connection, queries, session
-from rye.lsp.servers import Server
+from rye.lsp.servers import LanguageServer
 from rye.sandbox import sandbox
 from rye.sandbox.policy import Confined
 from support.waiting import PATIENCE
@@ -38,7 +38,7 @@ def wires():
     made = []
 
     def start(code, heard=lambda method, params: None):
-        made.append(connection.Wire("hostile", [sys.executable, "-I", "-S", "-c", code], {}, "/", heard))
+        made.append(connection.LanguageServerConnection("hostile", [sys.executable, "-I", "-S", "-c", code], {}, "/", heard))
         return made[-1]
 
     yield start
@@ -86,7 +86,9 @@ def _write_all(pipe, data):
 @pytest.mark.parametrize("code", [BOTTOMLESS, NONSENSE])
 def test_a_server_that_talks_nonsense_has_ended_for_its_callers(wires, code):
     def heard(method, params):
-        session.Session("/", _server(), None, {}, opened={"/1": None}).heard(method, {**params, "uri": "file:///1"})
+        session.ServerSession("/", _server(), None, {}, opened={"/1": None}).on_notification(
+            method, {**params, "uri": "file:///1"}
+        )
 
     wire = wires(code, heard)
     started = time.monotonic()
@@ -96,15 +98,17 @@ def test_a_server_that_talks_nonsense_has_ended_for_its_callers(wires, code):
 
 
 def _server():
-    return Server("hostile", ("/bin/false",), {".py": "python"}, {}, 1, 1, ())
+    return LanguageServer("hostile", ("/bin/false",), {".py": "python"}, {}, 1, 1, ())
 
 
 def test_what_a_server_says_of_files_that_nobody_opened_is_not_kept():
-    found = session.Session("/", _server(), None, {})
+    found = session.ServerSession("/", _server(), None, {})
     found.opened["/a.py"] = None
     for name in range(1_000):
-        found.heard("textDocument/publishDiagnostics", {"uri": f"file:///{name}.py", "diagnostics": [{"message": "x"}]})
-    found.heard("textDocument/publishDiagnostics", {"uri": "file:///a.py", "diagnostics": [{"message": "x"}]})
+        found.on_notification(
+            "textDocument/publishDiagnostics", {"uri": f"file:///{name}.py", "diagnostics": [{"message": "x"}]}
+        )
+    found.on_notification("textDocument/publishDiagnostics", {"uri": "file:///a.py", "diagnostics": [{"message": "x"}]})
     assert list(found.published) == ["file:///a.py"]
 
 

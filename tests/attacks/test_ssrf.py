@@ -176,7 +176,7 @@ def alternate(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> tu
     codes: Counter[str] = Counter()
     for _ in range(times):
         try:
-            client.fetch(client.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+            client.fetch(client.FetchRequest(f"http://rebound.example:{port}/", 5, Allowed()))
             codes["read"] += 1
         except RyeError as err:
             codes[err.code] += 1
@@ -236,7 +236,7 @@ def rebind_each(port: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Cou
     for target in targets:
         for turn[:] in ([[PUBLIC, target]], [[target, PUBLIC]], [[PUBLIC], [target]], [[target], [PUBLIC]]):
             try:
-                client.fetch(client.Request(f"http://rebound.example:{port}/", 5, Allowed()))
+                client.fetch(client.FetchRequest(f"http://rebound.example:{port}/", 5, Allowed()))
             except RyeError as err:
                 codes[err.code] += 1
     return codes, connected
@@ -279,5 +279,5 @@ def test_proxies_of_the_environment_are_not_used(project, site, monkeypatch):
         monkeypatch.setenv(name, site.url)
     before = site.connections
     with pytest.raises(RyeError):
-        client.fetch(client.Request("http://host.invalid/", 2, Allowed()))
+        client.fetch(client.FetchRequest("http://host.invalid/", 2, Allowed()))
     assert site.connections == before

@@ -122,7 +122,7 @@ def test_what_changed_outside_is_known_at_the_next_question(project, case):
 def test_control_without_the_news_the_answer_is_an_old_one(project, case, monkeypatch):
     part = begun(project, case)
     assert not wrong(project, case)
-    monkeypatch.setattr(session.Session, "refresh", lambda *_: None)
+    monkeypatch.setattr(session.ServerSession, "refresh", lambda *_: None)
     _, how, expected = changes(project, case, part)[0]
     how()
     assert wrong(project, case) is not expected

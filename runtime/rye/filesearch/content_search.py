@@ -19,8 +19,8 @@ from rye.call.context import advice, output_budget, widened
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.narrowing import Folders, too_many
-from rye.filesearch.ripgrep import Pattern, View, bad_pattern
-from rye.filesearch.tree import Tree
+from rye.filesearch.ripgrep import Pattern, SearchScope, bad_pattern
+from rye.filesearch.tree import SearchTree
 from rye.fs import beneath
 from rye.line_ids import document
 from rye.line_ids.render import Hit, Row, Seen
@@ -41,7 +41,7 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _ASKS_FOR_CR = r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]"
 
 
-class Query(Record):
+class ContentQuery(Record):
     """What is searched for, where, and which part of it is wanted (`offset` counts from 1)."""
 
     pattern: Pattern
@@ -54,7 +54,7 @@ class Query(Record):
 
 
 @contextmanager
-def opened(project_path: str, query: Query) -> Iterator[ContentSearch]:
+def opened(project_path: str, query: ContentQuery) -> Iterator[ContentSearch]:
     """Open the project and count the matches of every file.
 
     Raises:
@@ -90,7 +90,7 @@ class ContentSearch:
         matches: the shown matches as fields.
     """
 
-    def __init__(self, tree: Tree, query: Query, pattern: Pattern) -> None:
+    def __init__(self, tree: SearchTree, query: ContentQuery, pattern: Pattern) -> None:
         self.tree, self.query, self.pattern = tree, query, pattern
         self.page = results.Page(output_budget() - _NOTICES)
         self.matches: list[dict[str, Any]] = []
@@ -102,7 +102,7 @@ class ContentSearch:
         self.folders = Folders()
         self.files, self.file_count, self.total = self._count(_view_of(tree, query))
 
-    def _count(self, view: View) -> tuple[list[tuple[str, int]], int, int]:
+    def _count(self, view: SearchScope) -> tuple[list[tuple[str, int]], int, int]:
         if self.tree.is_file:
             _refuse_binary(self.tree)
             count = self.tree.count(self.pattern)
@@ -115,7 +115,7 @@ class ContentSearch:
             self.folders = Folders()
             return self._count_all(view._replace(max_bytes=_SMALLER))
 
-    def _count_all(self, view: View) -> tuple[list[tuple[str, int]], int, int]:
+    def _count_all(self, view: SearchScope) -> tuple[list[tuple[str, int]], int, int]:
         keep = None if self.query.include is None else filesearch_tree.fits(filesearch_tree.glob_text(self.query.include))
         file_count = total = 0
 
@@ -260,9 +260,9 @@ class ContentSearch:
         return f"[no matches in {self.tree.shown_base}{which}{more}]"
 
 
-def _view_of(tree: Tree, query: Query) -> View:
+def _view_of(tree: SearchTree, query: ContentQuery) -> SearchScope:
     if tree.is_file:
-        return View()
+        return SearchScope()
     view = filesearch_tree.view_of(tree, hidden=query.hidden, no_ignore=query.no_ignore)
     if query.include is None:
         return view
@@ -271,7 +271,7 @@ def _view_of(tree: Tree, query: Query) -> View:
     return view._replace(hidden=query.hidden or globs.names_a_dot(include), names=tuple(globs.plain_names(include) or ()))
 
 
-def _refuse_binary(tree: Tree) -> None:
+def _refuse_binary(tree: SearchTree) -> None:
     """Refuse a single binary file as `read` does; within a folder such files are passed over."""
     # Opening its document raises the refusal, and passes UTF-16, which contains NULs too.
     if b"\0" in os.pread(tree.fd, 65_536, 0) and os.fstat(tree.fd).st_size <= matches.MAX_FILE_BYTES:
@@ -292,7 +292,7 @@ def _window(files: list[tuple[str, int]], start: int, limit: int) -> list[tuple[
     return out
 
 
-def _open(tree: Tree, name: str) -> int | None:
+def _open(tree: SearchTree, name: str) -> int | None:
     """Open a file that was found, for reading; None where it is gone, no regular file, a private key, or behind a link."""
     if not name:
         return os.dup(tree.fd)

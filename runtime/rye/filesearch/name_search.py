@@ -13,8 +13,8 @@ from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.narrowing import Folders, too_many
-from rye.filesearch.ripgrep import View
-from rye.filesearch.tree import Tree
+from rye.filesearch.ripgrep import SearchScope
+from rye.filesearch.tree import SearchTree
 from rye.fs import names
 from rye.plain_class import Record
 from rye.workspace.path_errors import outside
@@ -23,7 +23,7 @@ from rye.workspace.workspace import Workspace
 _NOTICES = 3_000
 
 
-class Query(Record):
+class NameQuery(Record):
     """Which files are wanted, where, and which part of them (`offset` counts from 1)."""
 
     pattern: str
@@ -35,7 +35,7 @@ class Query(Record):
     offset: int = 1
 
 
-def find(project_path: str, query: Query, call: Callable[[int], str]) -> dict[str, Any]:
+def find(project_path: str, query: NameQuery, call: Callable[[int], str]) -> dict[str, Any]:
     """Return the files of the window as a tool's result; `call` writes the call that continues at an offset.
 
     Raises:
@@ -75,7 +75,7 @@ def find(project_path: str, query: Query, call: Callable[[int], str]) -> dict[st
 
 
 @contextmanager
-def _opened(project_path: str, query: Query) -> Iterator[tuple[Tree, str]]:
+def _opened(project_path: str, query: NameQuery) -> Iterator[tuple[SearchTree, str]]:
     """Open the folder to be searched; yield it with the pattern relative to it."""
     with Workspace(project_path) as ws:
         pattern, path = _inside(ws, query.pattern, query.path)
@@ -108,7 +108,7 @@ def _inside(ws: Workspace, pattern: str, path: str) -> tuple[str, str]:
     return f"{text}**" if text.endswith("/") else text, path
 
 
-def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders) -> tuple[list[str], int]:
+def _first(tree: SearchTree, pattern: str, view: SearchScope, query: NameQuery, folders: Folders) -> tuple[list[str], int]:
     """Return the first files in the wanted order, up to the window's end, and how many there are."""
     fits = filesearch_tree.fits(pattern)
     found: list[str] = []
@@ -124,12 +124,12 @@ def _first(tree: Tree, pattern: str, view: View, query: Query, folders: Folders)
     return found[: query.offset - 1 + widened(query.limit)], len(found)
 
 
-def _is_open(name: str, view: View) -> bool:
+def _is_open(name: str, view: SearchScope) -> bool:
     """Tell whether a name stands in no folder that is never searched."""
     return not any(f"{name}/".startswith(f"{folder}/") or f"/{folder}/" in name for folder in view.closed)
 
 
-def _newest(tree: Tree) -> Callable[[str], tuple[float, bytes]]:
+def _newest(tree: SearchTree) -> Callable[[str], tuple[float, bytes]]:
     def order(name: str) -> tuple[float, bytes]:
         try:
             return -os.stat(name, dir_fd=tree.fd, follow_symlinks=False).st_mtime_ns, os.fsencode(name)
@@ -139,7 +139,7 @@ def _newest(tree: Tree) -> Callable[[str], tuple[float, bytes]]:
     return order
 
 
-def _nothing(tree: Tree, view: View, pattern: str) -> str:
+def _nothing(tree: SearchTree, view: SearchScope, pattern: str) -> str:
     flags = (("hidden", view.hidden), ("no_ignore", view.no_ignore))
     hints = [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
     more = f"; {' and '.join(hints)} would look at more" if hints else ""

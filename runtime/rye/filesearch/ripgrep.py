@@ -39,7 +39,7 @@ _PLAIN_NOTICE = (
 )
 
 
-class View(NamedTuple):
+class SearchScope(NamedTuple):
     """Which files of a tree are looked at.
 
     Attributes:
@@ -98,11 +98,11 @@ class Ripgrep:
         """Return what the answer of a content search must say about the program that searched."""
         return [] if self.binary else [_PLAIN_NOTICE]
 
-    def files(self, view: View, rules_fd: int | None = None) -> Command:
+    def files(self, view: SearchScope, rules_fd: int | None = None) -> Command:
         """List files: records that end in NUL."""
         return self._command(["--files", "--null", *_of_view(view, rules_fd)], () if rules_fd is None else (rules_fd,))
 
-    def counts(self, pattern: Pattern, view: View, rules_fd: int | None = None) -> Command:
+    def counts(self, pattern: Pattern, view: SearchScope, rules_fd: int | None = None) -> Command:
         """Count each file's matches: `name NUL count` a line."""
         # Without a path it searches the folder where it is started: its standard input is empty.
         options = [_counting(pattern), *_of_pattern(pattern), *_of_view(view, rules_fd)]
@@ -174,7 +174,7 @@ def _cleaned(message: str) -> str:
     return "\n".join(shown).rstrip(".")
 
 
-def _of_view(view: View, rules_fd: int | None) -> list[str]:
+def _of_view(view: SearchScope, rules_fd: int | None) -> list[str]:
     options = ["--hidden"] if view.hidden else []
     # Globs hold in every mode, also with --no-ignore: keys are never searched.
     options += [f"--glob=!**/{path}/" for path in view.closed]

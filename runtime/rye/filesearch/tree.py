@@ -24,7 +24,7 @@ from rye.call.results import _NAMED
 from rye.errors import RyeError, WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
-from rye.filesearch.ripgrep import Pattern, View
+from rye.filesearch.ripgrep import Pattern, SearchScope
 from rye.fs import beneath, names
 from rye.line_ids.render import Hit
 from rye.process.child import Child, Command, scratch_file, split_records
@@ -56,7 +56,7 @@ class OutOfMemoryError(RyeError):
     """The child wanted more memory than it may have: a line is too long."""
 
 
-class Tree:
+class SearchTree:
     """An open folder, or a single open file, to be searched.
 
     Attributes:
@@ -102,7 +102,7 @@ class Tree:
         finally:
             os.close(fd)
 
-    def files(self, view: View) -> Iterator[list[bytes]]:
+    def files(self, view: SearchScope) -> Iterator[list[bytes]]:
         """Yield the names of regular files, as the file system has them, some at a time, in no order.
 
         Raises:
@@ -113,7 +113,7 @@ class Tree:
             for records in self._records(self.program.files(view, rules_fd), None, b"\0"):
                 yield _seen(records, view)
 
-    def counts(self, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
+    def counts(self, pattern: Pattern, view: SearchScope) -> Iterator[list[tuple[str, int]]]:
         """Yield (name, number of matches) of files with any, some at a time, in no order.
 
         Raises:
@@ -123,7 +123,7 @@ class Tree:
         with _rules(view) as rules_fd:
             yield from self._counts(self.program.counts(pattern, view, rules_fd), pattern, view)
 
-    def _counts(self, command: Command, pattern: Pattern, view: View) -> Iterator[list[tuple[str, int]]]:
+    def _counts(self, command: Command, pattern: Pattern, view: SearchScope) -> Iterator[list[tuple[str, int]]]:
         """Cut `name NUL count LF name NUL …` at the NULs: names may contain newlines, counts do not."""
         name: str | None = None
         for records in self._records(command, pattern, b"\0", ending=b"\0"):
@@ -218,10 +218,10 @@ class Tree:
         return len(named)
 
 
-_ALL = ripgrep.View(hidden=True, no_ignore=True)
+_ALL = ripgrep.SearchScope(hidden=True, no_ignore=True)
 
 
-def _seen(found: list[bytes], view: View) -> list[bytes]:
+def _seen(found: list[bytes], view: SearchScope) -> list[bytes]:
     """Drop hidden names: ripgrep shows those that a file name pattern or a `.gitignore` takes back."""
     # Looked for in all at once: there are tens of thousands of names, and hardly ever a hidden one.
     together = b"\0".join([b"", *found])
@@ -259,7 +259,7 @@ def _block_hit(text: bytes, line: int, start: int, end: int) -> Hit:
 
 
 @contextmanager
-def _rules(view: View) -> Iterator[int | None]:
+def _rules(view: SearchScope) -> Iterator[int | None]:
     """Write inherited rules to a file without a name that a child can open."""
     if not view.inherited or view.no_ignore:
         yield None
@@ -273,7 +273,7 @@ def _rules(view: View) -> Iterator[int | None]:
 
 
 @contextmanager
-def opened(ws: Workspace, path: str) -> Iterator[Tree]:
+def opened(ws: Workspace, path: str) -> Iterator[SearchTree]:
     """Open the folder or regular file that `path` names, for searching.
 
     Raises:
@@ -290,12 +290,12 @@ def opened(ws: Workspace, path: str) -> Iterator[Tree]:
         # Judged on the open descriptor: the path could be exchanged after a check by name.
         protected_paths.refuse_keys_folder(info, physical)
         if stat.S_ISDIR(info.st_mode):
-            yield Tree(ws, fd, physical, ripgrep.find(os.fstat(ws.fd)), is_file=False)
+            yield SearchTree(ws, fd, physical, ripgrep.find(os.fstat(ws.fd)), is_file=False)
             return
     finally:
         os.close(fd)
     with ws.file(path) as file:
-        yield Tree(ws, file.fd, file.parts, ripgrep.find(os.fstat(ws.fd)), is_file=True)
+        yield SearchTree(ws, file.fd, file.parts, ripgrep.find(os.fstat(ws.fd)), is_file=True)
 
 
 def scope(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -303,13 +303,13 @@ def scope(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: params[name] for name in ("hidden", "no_ignore", "limit", "offset") if name in params}
 
 
-def view_of(tree: Tree, *, hidden: bool, no_ignore: bool) -> View:
+def view_of(tree: SearchTree, *, hidden: bool, no_ignore: bool) -> SearchScope:
     """Return which files of a tree are searched, with the ignore rules of the folders above it."""
     rules = () if no_ignore else _inherited(tree)
-    return ripgrep.View(hidden, no_ignore, inherited=rules, closed=_closed(tree))
+    return ripgrep.SearchScope(hidden, no_ignore, inherited=rules, closed=_closed(tree))
 
 
-def _inherited(tree: Tree) -> tuple[str, ...]:
+def _inherited(tree: SearchTree) -> tuple[str, ...]:
     """Return the rules of the `.gitignore` files above the tree, up to the root, as lines of a file in it."""
     lines: list[str] = []
     below = [os.fsdecode(part) for part in tree.parts]
@@ -320,7 +320,7 @@ def _inherited(tree: Tree) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _closed(tree: Tree) -> tuple[str, ...]:
+def _closed(tree: SearchTree) -> tuple[str, ...]:
     """Return the ends of paths, as seen from the tree, that are never searched: line indexes, and private keys."""
     within = tree.parts[-1:] == (b".ai",) or protected_paths.is_own_folder(os.fstat(tree.fd))
     return (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
@@ -364,7 +364,7 @@ def fits(glob: str) -> Callable[[str], object]:
     return lambda name: matches(name) or name == glob
 
 
-def troubles(tree: Tree) -> list[str]:
+def troubles(tree: SearchTree) -> list[str]:
     """Return the notices about places that could not be read, and about time that ran out."""
     out = []
     if tree.trouble_count:
@@ -380,7 +380,7 @@ def troubles(tree: Tree) -> list[str]:
     return out
 
 
-def trouble_fields(tree: Tree) -> dict[str, Any]:
+def trouble_fields(tree: SearchTree) -> dict[str, Any]:
     """Return the same as fields, where there is anything to say."""
     fields: dict[str, Any] = {}
     if tree.trouble_count:

@@ -31,12 +31,12 @@ class LanguageServerError(RyeError):
     """A language server is missing, failed, or did not answer in time."""
 
 
-class Wire:
+class LanguageServerConnection:
     """A running server process and the messages to and from it; every method may be called from any thread.
 
     Attributes:
         pid: of the process that was started.
-        when_closed: called by `close`, when the process has ended.
+        on_close: called by `close`, when the process has ended.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Wire:
         argv: list[str],
         env: dict[str, str],
         cwd: str,
-        heard: Callable[[str, Any], None],
+        on_notification: Callable[[str, Any], None],
         fds: tuple[int, ...] = (),
     ) -> None:
         """Start the server.
@@ -55,21 +55,21 @@ class Wire:
             argv: program and arguments.
             env: its whole environment.
             cwd: directory it starts in.
-            heard: called with method and parameters of each notification, in the reader's thread.
+            on_notification: called with method and parameters of each notification, in the reader's thread.
             fds: descriptors that it inherits.
 
         Raises:
             LanguageServerError: `server_failed`, when it cannot be started.
         """
         self._name = name
-        self._heard = heard
+        self._on_notification = on_notification
         self._changed = threading.Condition()
         self._answers: dict[int, dict[str, Any]] = {}
         self._waiting: set[int] = set()
         self._next = 0
         self._ended = False
         self._silences = 0
-        self.when_closed: Callable[[], object] = lambda: None
+        self.on_close: Callable[[], object] = lambda: None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         # A file: a server may write megabytes of logs, and an unread pipe would block it.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
@@ -198,7 +198,7 @@ class Wire:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        self.when_closed()
+        self.on_close()
 
     def _died(self, awaited: str) -> LanguageServerError:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -272,7 +272,7 @@ class Wire:
                     self._answers[number] = message
                 self._changed.notify_all()
         elif number is None:
-            self._heard(method, message.get("params"))
+            self._on_notification(method, message.get("params"))
             with self._changed:
                 self._changed.notify_all()
         else:

@@ -23,7 +23,7 @@ from rye.line_ids.render import Row
 from rye.lsp import servers
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import Positions, path_of, uri_of
-from rye.lsp.session import ANSWER_SECONDS, MAX_FILES, Session, session
+from rye.lsp.session import ANSWER_SECONDS, MAX_FILES, ServerSession, session
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths, sandbox
 from rye.sandbox.policy import Confined, Policy
@@ -45,7 +45,7 @@ class Project(Record, frozen=False):
     """
 
     ws: Workspace
-    session: Session
+    session: ServerSession
     texts: dict[str, Positions]
     short: bool = False
 
@@ -195,7 +195,7 @@ def show_mentions(project: Project, path: str, symbol: str) -> None:
             project.session.show(project.absolute(name), positions.text)
 
 
-class Spot(Record):
+class Location(Record):
     """A place in the project or outside it.
 
     Attributes:
@@ -230,16 +230,16 @@ def printed_id(line_id: str | None) -> str:
     return f"[{line_id}]" if addresses.parsed(line_id) == line_id else f"[LID:{line_id}]"
 
 
-def spots(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list[Spot]:
+def locations_of(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list[Location]:
     """Return places for (URI, protocol position) pairs, in their order; lines of this project get their IDs."""
     places_by_path: dict[str, list[tuple[int, int, int]]] = {}
-    out: list[Spot | None] = [None] * len(locations)
+    out: list[Location | None] = [None] * len(locations)
     for at, (uri, position) in enumerate(locations):
         path = project.inside(uri)
         positions = project.positions(path) if path is not None else None
         if path is None or positions is None:
             name = plain(path_of(uri) or uri, 500)
-            out[at] = Spot(name, int(position["line"]) + 1, int(position["character"]) + 1, None, "")
+            out[at] = Location(name, int(position["line"]) + 1, int(position["character"]) + 1, None, "")
         else:
             places_by_path.setdefault(path, []).append((at, *positions.line(positions.offset(position))))
     for path, places in places_by_path.items():
@@ -247,8 +247,8 @@ def spots(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list
         for at, line, column in places:
             row = rows.get(line)
             called = (row.short if project.short else row.id) if row else None
-            out[at] = Spot(path, line, column, called, row.text[:_MESSAGE] if row else "")
-    return [spot for spot in out if spot is not None]
+            out[at] = Location(path, line, column, called, row.text[:_MESSAGE] if row else "")
+    return [place for place in out if place is not None]
 
 
 def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
@@ -313,19 +313,19 @@ def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> l
     """Return a file's diagnostics: `[{line, column, severity, message, code, source, line_id, text}]`, in order of place."""
     published = project.session.diagnostics(project.absolute(path), seconds)
     uri = uri_of(project.absolute(path))
-    placed = spots(project, [(uri, one["range"]["start"]) for one in published])
+    placed = locations_of(project, [(uri, one["range"]["start"]) for one in published])
     rows = [
         {
-            "line": spot.line,
-            "column": spot.column,
+            "line": place.line,
+            "column": place.column,
             "severity": _SEVERITIES.get(one.get("severity", 1), "error"),
             "message": plain(str(one.get("message", "")), _MESSAGE, lines=True),
             "code": plain(str(one.get("code") or ""), 100),
             "source": plain(str(one.get("source") or ""), 100),
-            "line_id": spot.line_id,
-            "text": spot.text,
+            "line_id": place.line_id,
+            "text": place.text,
         }
-        for one, spot in zip(published, placed, strict=True)
+        for one, place in zip(published, placed, strict=True)
     ]
     return sorted(rows, key=lambda row: (row["line"], row["column"], row["severity"], row["message"]))
 

@@ -25,7 +25,7 @@ _VERSION_SECONDS = 15.0
 _NUMBER = re.compile(rb"(\d{1,6})\.")
 
 
-class Server(Record):
+class LanguageServer(Record):
     """A language server as configured.
 
     Attributes:
@@ -47,7 +47,7 @@ class Server(Record):
     markers: tuple[str, ...]
 
 
-def server_for(root: str, path: str) -> Server:
+def server_for(root: str, path: str) -> LanguageServer:
     """Return the server for a file, by its suffix.
 
     Raises:
@@ -151,13 +151,13 @@ def _program(name: str, root: str) -> str | None:
     return None
 
 
-def _server(name: str, argv: tuple[str, ...], settings: dict[str, Any], own: dict[str, Any], language: str) -> Server:
+def _server(name: str, argv: tuple[str, ...], settings: dict[str, Any], own: dict[str, Any], language: str) -> LanguageServer:
     limits = own.get("limits", {})
     suffixes: dict[str, str] = {}
     for one in own["languages"].values():
         if name in one.get("servers", []):
             suffixes.update(one["suffixes"])
-    return Server(
+    return LanguageServer(
         name,
         argv,
         suffixes or dict(own["languages"][language]["suffixes"]),

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from rye.call.context import deadline
 from rye.fs import beneath
 from rye.line_ids import store
-from rye.lsp.connection import LanguageServerError, Wire
+from rye.lsp.connection import LanguageServerConnection, LanguageServerError
 from rye.lsp.positions import normal_uri, path_of, uri_of
-from rye.lsp.servers import Server
+from rye.lsp.servers import LanguageServer
 from rye.plain_class import Record, field
 from rye.sandbox.policy import Confined
 from rye.workspace.workspace import IGNORED_DIRECTORIES, Identity, Workspace
@@ -60,7 +60,7 @@ class _Opened(Record, frozen=False):
     published_before: int
 
 
-class Session(Record, frozen=False):
+class ServerSession(Record, frozen=False):
     """One server for one root.
 
     Attributes:
@@ -75,8 +75,8 @@ class Session(Record, frozen=False):
     """
 
     root: str
-    server: Server
-    wire: Wire
+    server: LanguageServer
+    wire: LanguageServerConnection
     report: dict[str, Any]
     capabilities: dict[str, Any] = field(factory=dict)
     lock: threading.RLock = field(factory=threading.RLock)
@@ -89,7 +89,7 @@ class Session(Record, frozen=False):
     stale: set[str] = field(factory=set)
 
     def initialize(self) -> None:
-        """Make the server ready. Errors as `Wire.request`."""
+        """Make the server ready. Errors as `LanguageServerConnection.request`."""
         reply = self.wire.request("initialize", _introduction(self.root, self.server), START_SECONDS)
         self.capabilities = reply.get("capabilities", {}) if isinstance(reply, dict) else {}
         self.wire.notify("initialized", {})
@@ -114,7 +114,7 @@ class Session(Record, frozen=False):
         finally:
             self.lock.release()
 
-    def heard(self, method: str, params: Any) -> None:
+    def on_notification(self, method: str, params: Any) -> None:
         """Take a notification of the server's."""
         if method == "textDocument/publishDiagnostics" and isinstance(params, dict):
             uri = normal_uri(str(params.get("uri", "")))
@@ -197,7 +197,7 @@ class Session(Record, frozen=False):
             self.wire.notify("textDocument/didChange", change)
 
     def diagnostics(self, path: str, seconds: float) -> list[dict[str, Any]]:
-        """Return the diagnostics of an open document as it was last sent. Errors as `Wire.request`."""
+        """Return the diagnostics of an open document as it was last sent. Errors as `LanguageServerConnection.request`."""
         uri = uri_of(path)
         if self.offers("diagnosticProvider"):
             reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
@@ -232,11 +232,11 @@ class Session(Record, frozen=False):
         return found.version == document.version if found.version is not None else found.times > document.published_before
 
     def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
-        """Ask the server something. Errors as `Wire.request`."""
+        """Ask the server something. Errors as `LanguageServerConnection.request`."""
         return self.wire.request(method, params, seconds)
 
 
-def source_stamps(ws: Workspace, server: Server) -> tuple[dict[str, Stamp], bool]:
+def source_stamps(ws: Workspace, server: LanguageServer) -> tuple[dict[str, Stamp], bool]:
     """Return the state of a server's source files below a project's root, by absolute path, and whether these are all.
 
     Breadth first, without linked and hidden folders. What `.gitignore` leaves out is looked at: generated sources are sources
@@ -269,7 +269,7 @@ def source_stamps(ws: Workspace, server: Server) -> tuple[dict[str, Stamp], bool
     return found, not pending
 
 
-def _sources_in(fd: int, server: Server, now: int) -> tuple[list[tuple[str, Stamp]], list[str]]:
+def _sources_in(fd: int, server: LanguageServer, now: int) -> tuple[list[tuple[str, Stamp]], list[str]]:
     """Return a folder's source files with their states, and the folders to be walked; nothing of one tagged as a cache."""
     files: list[tuple[str, Stamp]] = []
     folders: list[str] = []
@@ -306,7 +306,7 @@ def _placed(span: object) -> bool:
     return isinstance(start, dict) and all(isinstance(start.get(name), int) for name in ("line", "character"))
 
 
-def _introduction(root: str, server: Server) -> dict[str, Any]:
+def _introduction(root: str, server: LanguageServer) -> dict[str, Any]:
     document = {
         "synchronization": {"didSave": False, "dynamicRegistration": False},
         "publishDiagnostics": {"versionSupport": True, "relatedInformation": False},
@@ -337,11 +337,11 @@ def _introduction(root: str, server: Server) -> dict[str, Any]:
     }
 
 
-_sessions: dict[tuple[str, str, Identity | None], Session] = {}
+_sessions: dict[tuple[str, str, Identity | None], ServerSession] = {}
 _guard = threading.Lock()
 
 
-def session(root: str, server: Server, start: Callable[[], Confined], project: Identity | None = None) -> Session:
+def session(root: str, server: LanguageServer, start: Callable[[], Confined], project: Identity | None = None) -> ServerSession:
     """Return the running session for a root and server, or start one; replace one that is dead or uses too much memory.
 
     Args:
@@ -351,7 +351,7 @@ def session(root: str, server: Server, start: Callable[[], Confined], project: I
         project: device and inode of the project's root: another folder at its path has a session of its own.
 
     Raises:
-        LanguageServerError: as `Wire`.
+        LanguageServerError: as `LanguageServerConnection`.
     """
     key = (root, server.name, project)
     with _guard:
@@ -381,26 +381,26 @@ def session(root: str, server: Server, start: Callable[[], Confined], project: I
     return raced
 
 
-def _start(root: str, server: Server, started: Confined) -> Session:
+def _start(root: str, server: LanguageServer, started: Confined) -> ServerSession:
     waiting: list[tuple[str, Any]] = []
-    made: list[Session] = []
+    made: list[ServerSession] = []
 
-    def heard(method: str, params: Any) -> None:
+    def on_notification(method: str, params: Any) -> None:
         # Notifications may arrive before the session exists.
         if made:
-            made[0].heard(method, params)
+            made[0].on_notification(method, params)
         else:
             waiting.append((method, params))
 
     try:
-        wire = Wire(server.name, started.argv, started.env, root, heard, started.fds)
-        wire.when_closed = started.finish
+        wire = LanguageServerConnection(server.name, started.argv, started.env, root, on_notification, started.fds)
+        wire.on_close = started.finish
     except BaseException:
         started.finish()
         raise
     finally:
         started.close()
-    fresh = Session(root, server, wire, started.report)
+    fresh = ServerSession(root, server, wire, started.report)
     made.append(fresh)
     try:
         fresh.initialize()
@@ -455,12 +455,12 @@ def close_all() -> None:
     _close(all_sessions)
 
 
-def _close(sessions: Iterable[Session]) -> None:
+def _close(sessions: Iterable[ServerSession]) -> None:
     for one in sessions:
         one.wire.close()
 
 
-_others: list[Session] = []
+_others: list[ServerSession] = []
 
 
 def _forget() -> None:

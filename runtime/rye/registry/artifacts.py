@@ -20,7 +20,7 @@ from rye.items.spaces import Space
 from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
 from rye.registry.oci import manifest as oci_manifest
-from rye.registry.oci.manifest import Layer, Manifest
+from rye.registry.oci.manifest import ItemManifest, Layer
 from rye.registry.oci.reference import Reference, read_tag, tag_of
 from rye.registry.oci.store import Store, open_store
 from rye.trust import verify as trust_verify
@@ -89,12 +89,12 @@ class Fetched(Record):
 
     reference: Reference
     repository: Repository
-    manifest: Manifest
+    manifest: ItemManifest
     files: tuple[File, ...]
     key: TrustedKey | None
 
 
-class Checked(NamedTuple):
+class VerifiedFile(NamedTuple):
     """A file that was verified, the version that its signed text gives, and of a tool the other files that it names."""
 
     file: File
@@ -150,7 +150,7 @@ def _choose(repository: Repository, reference: Reference) -> Reference:
     return changed(reference, version=current[0])
 
 
-def _item_file(repository: Repository, reference: Reference, manifest: Manifest) -> File:
+def _item_file(repository: Repository, reference: Reference, manifest: ItemManifest) -> File:
     layers = _items(manifest)
     if len(layers) != 1:
         raise RegistryError(
@@ -162,7 +162,7 @@ def _item_file(repository: Repository, reference: Reference, manifest: Manifest)
     return _file(repository, layer, reference.item_type, reference.item_id, f"{reference.item_id.rpartition('/')[2]}")
 
 
-def _items(manifest: Manifest) -> list[Layer]:
+def _items(manifest: ItemManifest) -> list[Layer]:
     """Return the layers that are items, or a bundle's manifest: all but the other files of tools."""
     return [layer for layer in manifest.files if not layer.title.startswith(_FILES)]
 
@@ -191,7 +191,7 @@ def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
     return repository.store.blob(repository.name, layer)
 
 
-def _bundle_files(repository: Repository, reference: Reference, manifest: Manifest) -> tuple[File, ...]:
+def _bundle_files(repository: Repository, reference: Reference, manifest: ItemManifest) -> tuple[File, ...]:
     """Fetch a bundle's signed manifest and the items: each title must be that of a place below `.ai`."""
     title = f"bundles/{reference.item_id}/manifest.yaml"
     head = next((layer for layer in manifest.files if layer.title == title), None)
@@ -226,7 +226,7 @@ def _titled(title: str) -> tuple[str, str]:
     )
 
 
-def _key(repository: Repository, manifest: Manifest) -> TrustedKey | None:
+def _key(repository: Repository, manifest: ItemManifest) -> TrustedKey | None:
     """Return the key document that came along; it is for showing, so one that cannot be had is no failure."""
     if manifest.key is None or manifest.key.size > _KEY_LIMIT:
         return None
@@ -236,7 +236,7 @@ def _key(repository: Repository, manifest: Manifest) -> TrustedKey | None:
         return None
 
 
-def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: str = "project") -> list[Checked]:
+def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: str = "project") -> list[VerifiedFile]:
     """Return the files as verified, the bundle's manifest first.
 
     Raises:
@@ -255,7 +255,7 @@ def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: st
         raise _stranger(fetched, err) from None
 
 
-def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Checked:
+def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> VerifiedFile:
     file, reference = fetched.files[0], fetched.reference
     verified, version = bundles.admit(_candidate(file), store)
     # An approval is for one project; the user's own space counts in every project.
@@ -266,7 +266,7 @@ def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Check
             "Pull it into the project, or run `rye trust add` with the key's document.",
         )
     _refuse_other_version(reference, version)
-    return Checked(file, verified, version, _files_of(fetched, file, verified))
+    return VerifiedFile(file, verified, version, _files_of(fetched, file, verified))
 
 
 def _files_of(fetched: Fetched, file: File, verified: Verified) -> dict[str, bytes]:
@@ -297,7 +297,7 @@ def _refuse_other_version(reference: Reference, version: str) -> None:
         )
 
 
-def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
+def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[VerifiedFile]:
     reference, (head, *rest) = fetched.reference, fetched.files
     manifest = bundles.read(head.raw, reference.item_id, store)
     version = str(manifest.bundle.get("version", ""))
@@ -309,12 +309,12 @@ def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[Checked]:
         raise TrustError(
             "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
         )
-    return [Checked(head, manifest.verified, version), *(_verify_listed(fetched, file, store, manifest) for file in rest)]
+    return [VerifiedFile(head, manifest.verified, version), *(_verify_listed(fetched, file, store, manifest) for file in rest)]
 
 
-def _verify_listed(fetched: Fetched, file: File, store: TrustStore, manifest: bundles.Manifest) -> Checked:
+def _verify_listed(fetched: Fetched, file: File, store: TrustStore, manifest: bundles.Manifest) -> VerifiedFile:
     verified, version = bundles.admit(_candidate(file), store, manifest)
-    return Checked(file, verified, version, _files_of(fetched, file, verified))
+    return VerifiedFile(file, verified, version, _files_of(fetched, file, verified))
 
 
 def _candidate(file: File) -> spaces.Candidate:

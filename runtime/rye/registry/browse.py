@@ -15,13 +15,13 @@ from rye.errors import RegistryError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.items import parse, spaces
 from rye.items.versions import is_version, version_key
-from rye.registry.artifacts import Checked, Fetched, Repository, fetch, signed_by, verify_files
+from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, signed_by, verify_files
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
 from rye.registry.oci.reference import parse as parse_reference
 from rye.registry.oci.store import RegistryTarget, Store, at_once
-from rye.registry.pull import PullOptions, judge
+from rye.registry.pull import PullOptions, check_install
 from rye.registry.push import yank_reason
 from rye.trust import pins
 from rye.trust import verify as trust_verify
@@ -146,7 +146,7 @@ def inspect(target: RegistryTarget, item_type: str, text: str, destination: str 
     try:
         for one in checked:
             # Judged as a pull would be, but without its lock: nothing is remembered here.
-            judge(one, pins.load(), search_path, PullOptions(destination))
+            check_install(one, pins.load(), search_path, PullOptions(destination))
         verdict: dict[str, Any] = {"verdict": "valid"}
     except RyeError as err:
         verdict = {"verdict": err.code, "error": err.message, "hint": err.hint}
@@ -196,7 +196,7 @@ def _claims(fetched: Fetched) -> dict[str, Any]:
     }
 
 
-def _facts(checked: Sequence[Checked]) -> dict[str, Any]:
+def _facts(checked: Sequence[VerifiedFile]) -> dict[str, Any]:
     """Return what a verified item declares."""
     head = checked[0]
     if head.file.item_type == "bundle":
@@ -208,7 +208,7 @@ def _facts(checked: Sequence[Checked]) -> dict[str, Any]:
     return _declared(head)
 
 
-def _declared(checked: Checked) -> dict[str, Any]:
+def _declared(checked: VerifiedFile) -> dict[str, Any]:
     file = checked.file
     if file.item_type != "tool":
         return {}
@@ -222,7 +222,7 @@ def _declared(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _compared(head: Checked, search_path: Sequence[spaces.Space]) -> dict[str, Any]:
+def _compared(head: VerifiedFile, search_path: Sequence[spaces.Space]) -> dict[str, Any]:
     """Return what serves the id here now, and the diff from it to what would be installed."""
     file = head.file
     if file.item_type == "bundle":

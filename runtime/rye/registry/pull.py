@@ -22,7 +22,7 @@ from rye.items.install import Copy, install
 from rye.items.spaces import Space
 from rye.items.versions import Coming, is_version, version_key
 from rye.plain_class import Record, field
-from rye.registry.artifacts import Checked, Fetched, Repository, fetch, verify_files
+from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, verify_files
 from rye.registry.oci.reference import Reference, parse, read_tag
 from rye.registry.oci.store import RegistryTarget, Store, at_once
 from rye.registry.push import yank_reason
@@ -58,7 +58,7 @@ class Pull(Record, frozen=False):
     """One artifact on its way."""
 
     fetched: Fetched
-    checked: list[Checked]
+    checked: list[VerifiedFile]
     warnings: list[str] = field(factory=list)
 
     @property
@@ -197,21 +197,21 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
     repository = Repository(target.store(parsed), parsed.namespace)
     pulled = verified_pull(repository, parsed, search_path)
     for checked in pulled.checked:
-        judge(checked, pins.load(), search_path, PullOptions("none"))
+        check_install(checked, pins.load(), search_path, PullOptions("none"))
     return {"verdict": "valid", **pulled.row}
 
 
 def _admit(pull: Pull, known: Marks, search_path: Sequence[Space], options: PullOptions) -> Pull:
     """Judge a pull against what the user's space remembers, and remember what passes."""
     for checked in pull.checked:
-        judge(checked, known, search_path, options)
+        check_install(checked, known, search_path, options)
     for checked in pull.checked:
         # Only when every file of the pull passed: a refused bundle must leave no mark.
         remember(checked, known, pin=options.pin)
     return pull
 
 
-def judge(checked: Checked, known: Marks, search_path: Sequence[Space], options: PullOptions) -> None:
+def check_install(checked: VerifiedFile, known: Marks, search_path: Sequence[Space], options: PullOptions) -> None:
     """Compare a verified file with the user's pins, what was seen before, what is installed, and what is locked.
 
     Raises:
@@ -242,7 +242,7 @@ def judge(checked: Checked, known: Marks, search_path: Sequence[Space], options:
 
 
 def _refuse_rollback(
-    checked: Checked, known: Marks, space: Space | None, search_path: Sequence[Space], options: PullOptions
+    checked: VerifiedFile, known: Marks, space: Space | None, search_path: Sequence[Space], options: PullOptions
 ) -> None:
     if options.allow_downgrade:
         return
@@ -260,12 +260,12 @@ def _refuse_rollback(
         )
 
 
-def _coming(checked: Checked) -> Coming:
+def _coming(checked: VerifiedFile) -> Coming:
     file = checked.file
     return Coming(file.item_type, file.item_id, file.suffix, checked.version)
 
 
-def remember(checked: Checked, known: Marks, *, pin: bool) -> None:
+def remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
     """Note the highest version seen, and the namespace's key where the user says so."""
     if is_version(checked.version):
         seen = known.seen.get(_coming(checked).name)
@@ -350,7 +350,7 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
     return found
 
 
-def _lock_anew(checked: Checked, root: str, options: PullOptions) -> str | None:
+def _lock_anew(checked: VerifiedFile, root: str, options: PullOptions) -> str | None:
     """Renew the lockfile of a tool that has one where it was installed; return its path below `.ai`."""
     file = checked.file
     space = spaces.Space(

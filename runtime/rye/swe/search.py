@@ -32,7 +32,7 @@ def search(
         UsageError, WorkspaceError: as `content_search.opened`.
     """
     text, quoted = _unquoted(params["pattern"])
-    query = content_search.Query(
+    query = content_search.ContentQuery(
         Pattern(text, params["ignore_case"], params["literal"] or quoted),
         path,
         params.get("include"),

@@ -20,7 +20,7 @@ class ConnectError(RyeError):
     """A host cannot be reached, or may not be."""
 
 
-class Limit:
+class FetchDeadline:
     """How long a fetch may take in all; breaks its connections when the call is given up."""
 
     def __init__(self, seconds: float) -> None:
@@ -44,7 +44,7 @@ class Limit:
         return max(0.0, min(end - time.monotonic(), self._deadline.remaining()))
 
     @contextmanager
-    def request(self, seconds: float) -> Iterator[None]:
+    def one_request(self, seconds: float) -> Iterator[None]:
         """Give what this thread sends inside the block so many seconds, however slowly an answer drips."""
         self._thread.end = time.monotonic() + seconds
         try:
@@ -52,7 +52,7 @@ class Limit:
         finally:
             del self._thread.end
 
-    def late(self, url: str) -> RyeError:
+    def timeout_error(self, url: str) -> RyeError:
         """Return the error for a fetch that took too long."""
         if self._deadline.remaining() <= 0:
             return self._deadline.error()
@@ -85,10 +85,10 @@ class Limit:
             self._open = []
 
 
-class Guard:
+class AddressGuard:
     """Resolves a host once, and judges all its addresses."""
 
-    def __init__(self, limit: Limit, allowed: Allowed) -> None:
+    def __init__(self, limit: FetchDeadline, allowed: Allowed) -> None:
         """Judge connections within `limit`; hosts in `allowed` may have any address."""
         self.limit = limit
         self.allowed = allowed
@@ -117,7 +117,7 @@ class Guard:
                 )
         return addresses
 
-    def judge_for_proxy(self, host: str, port: int) -> None:
+    def check_proxy_target(self, host: str, port: int) -> None:
         """Refuse what a proxy is not to be asked for; a name that only the proxy can resolve is left to the proxy.
 
         Raises:
@@ -144,7 +144,7 @@ class Guard:
         # A thread that hangs is left behind: nothing can interrupt getaddrinfo.
         threading.Thread(target=ask, daemon=True, name="resolve").start()
         if not finished.wait(self.limit.remaining()):
-            raise self.limit.late(host)
+            raise self.limit.timeout_error(host)
         if not found or isinstance(found[0], Exception):
             why = getattr(found[0], "strerror", None) or str(found[0]) if found else "no address"
             raise ConnectError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.web.client import Answer
+from rye.web.client import HttpAnswer
 
 FRESH_SECONDS = 900
 MAX_BYTES = 64 * 1024 * 1024
@@ -22,7 +22,7 @@ def key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def load(root: str, name: str) -> tuple[Answer, float] | None:
+def load(root: str, name: str) -> tuple[HttpAnswer, float] | None:
     """Return a stored answer and its age in seconds; None if there is none, or it is damaged or no longer fresh."""
     try:
         with open(Path(user_dirs.state_dir(root)) / "web" / name, "rb") as file:
@@ -31,7 +31,7 @@ def load(root: str, name: str) -> tuple[Answer, float] | None:
         # A crash may leave half a file, since these writes are not synced.
         if hashlib.sha256(body).hexdigest() != facts["digest"]:
             return None
-        answer = Answer(facts["url"], 200, "OK", dict(facts["headers"]), body, facts["cut"], tuple(facts["hops"]))
+        answer = HttpAnswer(facts["url"], 200, "OK", dict(facts["headers"]), body, facts["cut"], tuple(facts["hops"]))
         age = time.time() - float(facts["at"])
         # Of an answer from the future the clock was wrong at one of the two times.
         return (answer, age) if 0 <= age < FRESH_SECONDS else None
@@ -39,7 +39,7 @@ def load(root: str, name: str) -> tuple[Answer, float] | None:
         return None
 
 
-def store(root: str, name: str, answer: Answer) -> None:
+def store(root: str, name: str, answer: HttpAnswer) -> None:
     """Store an answer, unless the server forbids it; ignore a cache that cannot be written."""
     # The server's own word that the page is private to this request.
     if "no-store" in answer.headers.get("cache-control", "").lower():

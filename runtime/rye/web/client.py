@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed, field
-from rye.web.address_guard import Guard, Limit
+from rye.web.address_guard import AddressGuard, FetchDeadline
 from rye.web.addresses import Allowed, well_formed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class FetchError(RyeError):
     """A page or an answer cannot be had."""
 
 
-class Request(Record):
+class FetchRequest(Record):
     """What to ask for.
 
     Attributes:
@@ -64,7 +64,7 @@ class Request(Record):
     proxy: str | None = None
 
 
-class Answer(Record):
+class HttpAnswer(Record):
     """What came.
 
     Attributes:
@@ -86,7 +86,7 @@ class Answer(Record):
     hops: tuple[str, ...] = ()
 
 
-def fetch(request: Request) -> Answer:
+def fetch(request: FetchRequest) -> HttpAnswer:
     """Ask, follow at most 5 redirects, and return the answer, whatever its status.
 
     A body is never sent along to another host: such a redirect is refused.
@@ -97,9 +97,9 @@ def fetch(request: Request) -> Answer:
             `too_many_redirects`, `bad_redirect`, `unsupported_encoding`, `bad_answer`.
     """
     method, headers, body = request.method, request.headers, request.json
-    limit = Limit(request.seconds)
+    limit = FetchDeadline(request.seconds)
 
-    def moved(current: httpx.URL, answer: Answer) -> httpx.URL:
+    def moved(current: httpx.URL, answer: HttpAnswer) -> httpx.URL:
         nonlocal method, headers, body
         following = _next(current, answer.headers["location"])
         # As browsers do: only 307 and 308 repeat the method and the body.
@@ -128,7 +128,9 @@ def fetch(request: Request) -> Answer:
             connections.close()
 
 
-def follow(url: httpx.URL, send: Callable[[httpx.URL], Answer], moved: Callable[[httpx.URL, Answer], httpx.URL]) -> Answer:
+def follow(
+    url: httpx.URL, send: Callable[[httpx.URL], HttpAnswer], moved: Callable[[httpx.URL, HttpAnswer], httpx.URL]
+) -> HttpAnswer:
     """Send, and send again where an answer redirects to.
 
     Args:
@@ -155,16 +157,16 @@ def follow(url: httpx.URL, send: Callable[[httpx.URL], Answer], moved: Callable[
 class Connections:
     """A pool of connections to judged addresses. Its methods may be called from several threads."""
 
-    def __init__(self, limit: Limit, allowed: Allowed, proxy: str | None = None, most: int = 1) -> None:
+    def __init__(self, limit: FetchDeadline, allowed: Allowed, proxy: str | None = None, most: int = 1) -> None:
         """Connect within `limit`, to public addresses and the `allowed` hosts; `proxy` is the URL of one that the user set."""
         from rye.web.transport import GuardedTransport
 
         self._limit = limit
-        self._target = guard = Guard(limit, allowed)
+        self._target = guard = AddressGuard(limit, allowed)
         self._by_proxy = proxy is not None
         if proxy is not None:
             # The connection goes to the proxy, which may well be at a private address; targets are judged apart.
-            guard = Guard(limit, Allowed(frozenset({_proxy_host(proxy)})))
+            guard = AddressGuard(limit, Allowed(frozenset({_proxy_host(proxy)})))
         # No httpx.Client: it would read the Location itself, and take proxies and cookies into account.
         self._transport = GuardedTransport(guard, proxy, most)
 
@@ -182,19 +184,19 @@ class Connections:
         json: Any = None,
         content: bytes | None = None,
         compressed: bool = True,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """Send one request; return its answer with at most `most` bytes of the body, which is not read of a redirect.
 
         Raises:
             UsageError: `bad_url`.
             FetchError: `fetch_timeout`, `connection_failed`, `answer_truncated`, `unsupported_encoding`, `bad_answer`.
-            ConnectError: see `Guard.judged`.
+            ConnectError: see `AddressGuard.judged`.
         """
         import httpx
 
         if self._by_proxy:
             # Through a proxy no connection of ours shows where the request goes, so the target is judged by itself.
-            self._target.judge_for_proxy(url.raw_host.decode("ascii"), url.port or _SCHEMES[url.scheme])
+            self._target.check_proxy_target(url.raw_host.decode("ascii"), url.port or _SCHEMES[url.scheme])
         waits = dict.fromkeys(("connect", "read", "write", "pool"), self._limit.remaining())
         try:
             request = httpx.Request(method, url, headers=headers, json=json, content=content, extensions={"timeout": waits})
@@ -202,7 +204,7 @@ class Connections:
             raise _bad_url(str(url), str(err)) from None
         return self._sent(request, most, _PLAIN | _COMPRESSED if compressed else _PLAIN)
 
-    def _sent(self, request: httpx.Request, most: int, encodings: frozenset[str]) -> Answer:
+    def _sent(self, request: httpx.Request, most: int, encodings: frozenset[str]) -> HttpAnswer:
         import httpcore
 
         try:
@@ -218,17 +220,17 @@ class Connections:
                 # A body without a stated length ends where the connection was broken.
                 raise TimeoutError
         except (httpcore.TimeoutException, TimeoutError):
-            raise self._limit.late(str(request.url)) from None
+            raise self._limit.timeout_error(str(request.url)) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
             if self._limit.remaining() <= 0:
-                raise self._limit.late(str(request.url)) from None
+                raise self._limit.timeout_error(str(request.url)) from None
             short = isinstance(err, httpcore.RemoteProtocolError) and "body" in str(err)
             raise FetchError(
                 "answer_truncated" if short else "connection_failed",
                 f"{request.url} cannot be read: {str(err) or type(err).__name__}.",
                 "Check the URL, or try again later.",
             ) from None
-        return Answer(str(request.url), response.status_code, response.reason_phrase, headers, body, cut)
+        return HttpAnswer(str(request.url), response.status_code, response.reason_phrase, headers, body, cut)
 
 
 def parse(url: str) -> httpx.URL:

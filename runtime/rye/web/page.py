@@ -14,7 +14,7 @@ from rye.call.safe_text import is_hidden
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process.child import Child, Command, own_module
-from rye.web.client import Answer
+from rye.web.client import HttpAnswer
 
 Format = Literal["markdown", "text", "html"]
 
@@ -56,7 +56,7 @@ class PageError(RyeError):
     """An answer is no text, or cannot be turned into text."""
 
 
-class Page(Record):
+class WebPage(Record):
     """An answer as text.
 
     Attributes:
@@ -76,7 +76,7 @@ class Page(Record):
     notes: tuple[str, ...] = ()
 
 
-def read(answer: Answer, form: Format, *, main_only: bool, seconds: float = _SECONDS) -> Page:
+def read(answer: HttpAnswer, form: Format, *, main_only: bool, seconds: float = _SECONDS) -> WebPage:
     """Return an answer's body as text.
 
     Raises:
@@ -90,11 +90,11 @@ def read(answer: Answer, form: Format, *, main_only: bool, seconds: float = _SEC
     if _JSON.match(kind) and form != "html":
         text = _pretty(decoded)
         notes = () if text is not None else ("shown as it came: not valid JSON, or too large to be indented",)
-        return Page(_lines(decoded if text is None else text), "", kind, charset, False, notes)
-    return Page(_lines(decoded), "", kind, charset)
+        return WebPage(_lines(decoded if text is None else text), "", kind, charset, False, notes)
+    return WebPage(_lines(decoded), "", kind, charset)
 
 
-def _kind(answer: Answer) -> str:
+def _kind(answer: HttpAnswer) -> str:
     stated = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     head = answer.body[:_HEAD]
     # Servers that do not know a type send one of these.
@@ -114,7 +114,7 @@ def _kind(answer: Answer) -> str:
     return stated or "text/plain"
 
 
-def _charset(answer: Answer) -> str:
+def _charset(answer: HttpAnswer) -> str:
     """Decide the charset: byte order mark, then header, then the document's own word, then UTF-8 if it is that."""
     for bom, name in _BOMS:
         if answer.body.startswith(bom):
@@ -183,11 +183,11 @@ def _lines(text: str) -> str:
     return text + "\n" if text else ""
 
 
-def _decoded(answer: Answer, charset: str) -> str:
+def _decoded(answer: HttpAnswer, charset: str) -> str:
     return answer.body.decode(charset, "replace").removeprefix("\ufeff")
 
 
-def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_only: bool, seconds: float) -> Page:
+def _from_html(answer: HttpAnswer, kind: str, charset: str, form: Format, *, main_only: bool, seconds: float) -> WebPage:
     url = answer.url
     with tempfile.TemporaryFile() as page:
         # No name holds the decoded page while the child works: it may have 5 MB.
@@ -196,7 +196,7 @@ def _from_html(answer: Answer, kind: str, charset: str, form: Format, *, main_on
         task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
         found = _run_reader(own_module("rye.web.html_text", task, (page.fileno(),), libraries=True), url, seconds)
     title = "".join(char for char in found["title"] if not is_hidden(char))
-    return Page(_lines(found["text"]), title, kind, charset, found["main"])
+    return WebPage(_lines(found["text"]), title, kind, charset, found["main"])
 
 
 def _run_reader(command: Command, url: str, seconds: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.web.addresses import Allowed
-from rye.web.client import Answer, Request, fetch, parse
+from rye.web.client import FetchRequest, HttpAnswer, fetch, parse
 
 _OTHERWISE = "Try again later, or choose another provider."
 
@@ -23,7 +23,7 @@ class SearchError(RyeError):
     """A provider of web search cannot be asked, or did not answer."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """One result as the provider gave it."""
 
     title: str
@@ -67,7 +67,7 @@ def is_installed(kind: str) -> bool:
     return True
 
 
-def ask(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+def ask(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     """Return at most `count` results.
 
     Raises:
@@ -77,7 +77,7 @@ def ask(provider: Provider, query: str, count: int, seconds: float) -> list[Foun
     return KINDS[provider.kind](provider, query, count, seconds)[:count]
 
 
-def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     body = {
         "query": query,
         "numResults": count,
@@ -86,32 +86,33 @@ def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[Fou
     }
     rows = _rows(_call(provider, "/search", seconds, {"x-api-key": provider.key}, body), "results")
     return [
-        Found(_text(row, "title"), _text(row, "url"), " ".join(_texts(row, "highlights")) or _text(row, "text")) for row in rows
+        SearchResult(_text(row, "title"), _text(row, "url"), " ".join(_texts(row, "highlights")) or _text(row, "text"))
+        for row in rows
     ]
 
 
-def _brave(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+def _brave(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     path = "/res/v1/web/search?" + _query(q=query[:400], count=str(count))
     headers = {"X-Subscription-Token": provider.key, "Accept": "application/json", "Cache-Control": "no-cache"}
     answer = _call(provider, path, seconds, headers)
     rows = _rows(answer["web"], "results") if isinstance(answer.get("web"), dict) else []
-    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "description")) for row in rows]
+    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "description")) for row in rows]
 
 
-def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     headers = {"Authorization": f"Bearer {provider.key}"}
     rows = _rows(_call(provider, "/search", seconds, headers, {"query": query, "max_results": count}), "results")
-    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
+    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
 
 
-def _searxng(provider: Provider, query: str, _count: int, seconds: float) -> list[Found]:
+def _searxng(provider: Provider, query: str, _count: int, seconds: float) -> list[SearchResult]:
     rows = _rows(
         _call(provider, "/search?" + _query(q=query, format="json"), seconds, {"Accept": "application/json"}), "results"
     )
-    return [Found(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
+    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
 
 
-def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[Found]:
+def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     try:
         from ddgs import DDGS
         from ddgs.exceptions import DDGSException, RatelimitException
@@ -129,10 +130,10 @@ def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[Fo
         if "No results" in str(err):
             return []
         raise _failed(provider, str(err)[:200]) from None
-    return [Found(_text(row, "title"), _text(row, "href"), _text(row, "body")) for row in rows]
+    return [SearchResult(_text(row, "title"), _text(row, "href"), _text(row, "body")) for row in rows]
 
 
-KINDS: dict[str, Callable[[Provider, str, int, float], list[Found]]] = {
+KINDS: dict[str, Callable[[Provider, str, int, float], list[SearchResult]]] = {
     "exa": _exa,
     "brave": _brave,
     "tavily": _tavily,
@@ -153,7 +154,7 @@ def _call(
     host = parse(url)
     allowed = Allowed(frozenset({f"{host.host.lower()}:{host.port or {'http': 80, 'https': 443}[host.scheme]}"}))
     answer = fetch(
-        Request(
+        FetchRequest(
             url,
             seconds,
             allowed if provider.chosen_host else Allowed(),
@@ -163,7 +164,7 @@ def _call(
             provider.proxy,
         )
     )
-    _judge(provider, answer)
+    _raise_for_status(provider, answer)
     try:
         content = json.loads(answer.body)
     except (ValueError, RecursionError):
@@ -173,7 +174,7 @@ def _call(
     return content
 
 
-def _judge(provider: Provider, answer: Answer) -> None:
+def _raise_for_status(provider: Provider, answer: HttpAnswer) -> None:
     if answer.status in (401, 403):
         if provider.kind == "searxng":
             hint = "Its settings.yml must list json under search: formats."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import httpx
 
-from rye.web.address_guard import ConnectError, Guard, Limit
+from rye.web.address_guard import AddressGuard, ConnectError, FetchDeadline
 
 if TYPE_CHECKING:
     import ssl
@@ -28,10 +28,10 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=True)
 
 
-class _Stream(httpcore.NetworkStream):
+class _GuardedStream(httpcore.NetworkStream):
     """One connection; every wait on it ends with the limit."""
 
-    def __init__(self, inner: httpcore.NetworkStream, limit: Limit) -> None:
+    def __init__(self, inner: httpcore.NetworkStream, limit: FetchDeadline) -> None:
         self._inner = inner
         self._limit = limit
 
@@ -46,8 +46,8 @@ class _Stream(httpcore.NetworkStream):
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> _Stream:
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, self._wait(timeout)), self._limit)
+    ) -> _GuardedStream:
+        return _GuardedStream(self._inner.start_tls(ssl_context, server_hostname, self._wait(timeout)), self._limit)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -62,7 +62,7 @@ class _Stream(httpcore.NetworkStream):
 class _Backend(httpcore.NetworkBackend):
     """Connects to the addresses that the guard judged, by number, never by name."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
         self._system = httpcore.SyncBackend()
 
@@ -73,7 +73,7 @@ class _Backend(httpcore.NetworkBackend):
         timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
-    ) -> _Stream:
+    ) -> _GuardedStream:
         failed: Exception | None = None
         limit = self._guard.limit
         # Each judged address is tried in turn, by number: no second lookup can answer otherwise.
@@ -88,9 +88,9 @@ class _Backend(httpcore.NetworkBackend):
                 failed = err
                 continue
             self._confirm(inner, address)
-            return _Stream(inner, limit)
+            return _GuardedStream(inner, limit)
         if limit.remaining() <= 0:
-            raise limit.late(host)
+            raise limit.timeout_error(host)
         raise ConnectError(
             "connection_failed",
             f"{host}:{port} cannot be reached: {failed or 'it did not answer'}.",
@@ -125,7 +125,7 @@ class _Body(httpx.SyncByteStream):
 class GuardedTransport(httpx.BaseTransport):
     """A pool of connections that all go through a guard."""
 
-    def __init__(self, guard: Guard, proxy: str | None = None, most: int = 1) -> None:
+    def __init__(self, guard: AddressGuard, proxy: str | None = None, most: int = 1) -> None:
         """Make a pool of `most` connections; `proxy` is the URL of a proxy that the user configured."""
         tls = _tls()
         backend = _Backend(guard)

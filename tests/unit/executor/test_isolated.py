@@ -176,7 +176,7 @@ from rye.toolkit import view_lines
 import asyncio
 await asyncio.sleep(0)
 read = view_lines(project_path, "a.txt", lambda document: document.printed(0, document.count))
-with content_search.opened(project_path, content_search.Query(ripgrep.Pattern("two"))) as search:
+with content_search.opened(project_path, content_search.ContentQuery(ripgrep.Pattern("two"))) as search:
     found = search.files
 return {"success": True, "read": read, "found": found, "name": Point(1).name}"""
     head = "from __future__ import annotations\nfrom dataclasses import dataclass"
@@ -192,7 +192,7 @@ return {"success": True, "read": read, "found": found, "name": Point(1).name}"""
 
 def test_searching_needs_the_permission_to_run(project):
     (project / "a.txt").write_text("one\n")
-    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.Query("*"), str)'
+    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.NameQuery("*"), str)'
     put_tool(project, "my/tool", body, more=READ)
     response = call(project)
     if "no_programs" in response["isolation"]["holds"]:

@@ -13,7 +13,7 @@ from rye.call.context import Deadline, using
 from rye.errors import UsageError, WorkspaceError
 from rye.filesearch import ripgrep
 from rye.filesearch import tree as filesearch_tree
-from rye.filesearch.ripgrep import Pattern, View
+from rye.filesearch.ripgrep import Pattern, SearchScope
 from rye.process.child import Child, Command, split_records
 from rye.workspace.workspace import Workspace
 from support.calling import done
@@ -32,7 +32,7 @@ def engine(request, monkeypatch):
     return request.param
 
 
-def names(tree, view=View()):
+def names(tree, view=SearchScope()):
     return sorted(os.fsdecode(name) for some in tree.files(view) for name in some)
 
 
@@ -42,7 +42,7 @@ def test_options_in_a_pattern_are_text(project, engine):
     (project / "run").chmod(0o755)
     with Workspace(str(project)) as ws, filesearch_tree.opened(ws, ".") as tree:
         for text in ("--pre=./run", "-e"):
-            assert dict(item for some in tree.counts(Pattern(text), View()) for item in some)["a"] == 1
+            assert dict(item for some in tree.counts(Pattern(text), SearchScope()) for item in some)["a"] == 1
     assert not (project / "ran").exists()
 
 
@@ -75,7 +75,7 @@ def test_rules_above_the_folder_count_up_to_the_root(project, engine):
         (project / "src/lib" / name).write_text("x\n")
     with Workspace(str(project)) as ws, filesearch_tree.opened(ws, "src/lib") as tree:
         assert names(tree, filesearch_tree.view_of(tree, hidden=False, no_ignore=False)) == ["a.py", "deep", "keep.log"]
-        assert names(tree, View(no_ignore=True)) == ["a.log", "a.py", "deep", "gen.py", "keep.log"]
+        assert names(tree, SearchScope(no_ignore=True)) == ["a.log", "a.py", "deep", "gen.py", "keep.log"]
 
 
 def test_the_folder_searched_is_the_one_held(project, engine):
@@ -94,7 +94,7 @@ def test_links_are_not_followed_and_not_listed(project, engine):
     (project / "loop").symlink_to(".")
     (project / "a").write_text("x\n")
     with Workspace(str(project)) as ws, filesearch_tree.opened(ws, ".") as tree:
-        assert names(tree, View(hidden=True, no_ignore=True)) == ["a"]
+        assert names(tree, SearchScope(hidden=True, no_ignore=True)) == ["a"]
         assert tree.exists("a")
         assert not tree.exists("file")
         assert not tree.exists("loop/a")
@@ -143,7 +143,7 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
 def test_a_bad_pattern_is_an_error(project, engine):
     (project / "a").write_text("x\n")
     with Workspace(str(project)) as ws, filesearch_tree.opened(ws, ".") as tree, pytest.raises(UsageError) as caught:
-        list(tree.counts(Pattern("x[a"), View()))
+        list(tree.counts(Pattern("x[a"), SearchScope()))
     assert caught.value.code == "bad_pattern"
     assert "\n    x[a\n     ^\nerror: un" in str(caught.value)
 
@@ -186,7 +186,7 @@ def test_a_child_that_fails_is_no_search_without_matches(project, monkeypatch):
     monkeypatch.setattr(ripgrep, "locate", lambda _: None)
     monkeypatch.setattr("rye.process.child._BOOT", "import sys; sys.exit(70)")
     with Workspace(str(project)) as ws, filesearch_tree.opened(ws, ".") as tree, pytest.raises(WorkspaceError) as caught:
-        list(tree.counts(Pattern("x"), View()))
+        list(tree.counts(Pattern("x"), SearchScope()))
     assert caught.value.code == "search_failed"
 
 
@@ -194,7 +194,7 @@ def test_a_search_ends_with_its_call_and_says_so(project, engine):
     with open(project / "a", "wb") as file:
         file.writelines(b"a" * (1 << 20) for _ in range(60))
     with using(deadline=Deadline(0.32)), Workspace(str(project)) as ws, filesearch_tree.opened(ws, ".") as tree:
-        assert list(tree.counts(Pattern("a+b|a+c"), View())) in ([], [[]])
+        assert list(tree.counts(Pattern("a+b|a+c"), SearchScope())) in ([], [[]])
         assert tree.timed_out
 
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from rye.errors import RyeError
-from rye.lsp.connection import Wire
+from rye.lsp.connection import LanguageServerConnection
 from support import scripted_server
 from support.waiting import PATIENCE, until
 
@@ -21,13 +21,15 @@ def wired(tmp_path):
     wires = []
 
     def start(**options):
-        heard = []
+        notifications = []
         argv, log = scripted_server.command(tmp_path, options)
-        wire = Wire("scripted", argv, dict(os.environ), str(tmp_path), lambda *told: heard.append(told))
+        wire = LanguageServerConnection(
+            "scripted", argv, dict(os.environ), str(tmp_path), lambda *told: notifications.append(told)
+        )
         wires.append(wire)
         wire.request("initialize", {}, 30)
         wire.notify("initialized", {})
-        return wire, heard, log
+        return wire, notifications, log
 
     yield start
     for wire in wires:
@@ -140,12 +142,12 @@ def test_answers_find_the_thread_that_asked(wired):
 
 def test_a_program_that_is_none_says_so(tmp_path):
     with pytest.raises(RyeError) as caught:
-        Wire("none", [str(tmp_path / "absent")], {}, str(tmp_path), print)
+        LanguageServerConnection("none", [str(tmp_path / "absent")], {}, str(tmp_path), print)
     assert caught.value.code == "server_failed"
 
 
 def test_a_program_that_is_no_server_says_so(tmp_path):
-    wire = Wire("none", [sys.executable, "-c", "pass"], dict(os.environ), str(tmp_path), print)
+    wire = LanguageServerConnection("none", [sys.executable, "-c", "pass"], dict(os.environ), str(tmp_path), print)
     with pytest.raises(RyeError) as caught:
         wire.request("initialize", {}, 20)
     wire.close()

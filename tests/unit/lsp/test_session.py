@@ -12,7 +12,7 @@ import pytest
 from rye.errors import RyeError
 from rye.lsp import positions
 from rye.lsp import session as lsp_session
-from rye.lsp.servers import Server
+from rye.lsp.servers import LanguageServer
 from rye.sandbox.policy import Confined
 from support import scripted_server
 from support.waiting import PATIENCE
@@ -28,7 +28,7 @@ def ended():
 def begin(tmp_path):
     def begin(idle=600.0, **options):
         argv, log = scripted_server.command(tmp_path, options)
-        server = Server("scripted", tuple(argv), {".zz": "zz"}, {}, idle, 1 << 40, ())
+        server = LanguageServer("scripted", tuple(argv), {".zz": "zz"}, {}, idle, 1 << 40, ())
         return lsp_session.session(str(tmp_path), server, lambda: Confined(argv, dict(os.environ), (), {})), log
 
     return begin

@@ -9,10 +9,10 @@ import time
 import pytest
 
 from rye.lsp import session
-from rye.lsp.servers import Server
+from rye.lsp.servers import LanguageServer
 from rye.workspace.workspace import Workspace
 
-SERVER = Server("any", (), {".py": "python"}, {}, 1.0, 1, ("setup.cfg", ".clangd"))
+SERVER = LanguageServer("any", (), {".py": "python"}, {}, 1.0, 1, ("setup.cfg", ".clangd"))
 
 
 def look(project):

@@ -10,7 +10,7 @@ import pytest
 
 from rye.config import user_dirs
 from rye.web import cache
-from rye.web.client import Answer
+from rye.web.client import HttpAnswer
 
 NAME = cache.key("https://site.example/")
 
@@ -21,7 +21,7 @@ def space(user_space):
 
 
 def answer(body=b"text", hops=(), **headers):
-    return Answer("https://site.example/", 200, "OK", {"content-type": "text/plain", **headers}, body, False, hops)
+    return HttpAnswer("https://site.example/", 200, "OK", {"content-type": "text/plain", **headers}, body, False, hops)
 
 
 def folder(root):

@@ -10,7 +10,7 @@ import pytest
 from rye.errors import RyeError
 from rye.web import client
 from rye.web.addresses import Allowed
-from rye.web.client import MAX_BODY_BYTES, Request
+from rye.web.client import MAX_BODY_BYTES, FetchRequest
 from support import web_site
 
 KEY = {"x-api-key": "secret"}
@@ -46,7 +46,7 @@ def site(other):
 
 def ask(site, path, *others, **more):
     hosts = Allowed.of([f"127.0.0.1:{one.port}" for one in (site, *others)])
-    return client.fetch(Request(site.url + path, 10, hosts, **more))
+    return client.fetch(FetchRequest(site.url + path, 10, hosts, **more))
 
 
 def code_of(site, path, *others, **more):
@@ -125,7 +125,7 @@ def test_a_name_in_any_script_is_asked_for_in_ascii(url):
 
 
 def test_a_proxy_is_asked_for_names_only_it_knows(site):
-    got = client.fetch(Request("http://nowhere.invalid/page", 10, proxy=site.url))
+    got = client.fetch(FetchRequest("http://nowhere.invalid/page", 10, proxy=site.url))
     assert got.body == b"through the proxy"
 
 
@@ -135,14 +135,14 @@ def test_a_proxy_is_asked_for_names_only_it_knows(site):
 def test_a_proxy_is_not_asked_for_what_is_not_public(site, target):
     before = site.connections
     with pytest.raises(RyeError) as caught:
-        client.fetch(Request(target, 10, proxy=site.url))
+        client.fetch(FetchRequest(target, 10, proxy=site.url))
     assert caught.value.code == "address_not_public"
     assert site.connections == before
     # Where it leads is judged too, and being the proxy allows its own host nothing.
     for url in ("http://nowhere.invalid/inward", f"{site.url}/plain"):
         with pytest.raises(RyeError) as caught:
-            client.fetch(Request(url, 10, proxy=site.url))
+            client.fetch(FetchRequest(url, 10, proxy=site.url))
         assert caught.value.code == "address_not_public"
     with pytest.raises(RyeError) as caught:
-        client.fetch(Request("http://nowhere.invalid/", 10, proxy="socks9://x"))
+        client.fetch(FetchRequest("http://nowhere.invalid/", 10, proxy="socks9://x"))
     assert caught.value.code == "bad_config"

@@ -11,13 +11,13 @@ import pytest
 from rye.errors import RyeError
 from rye.web import html_text
 from rye.web import page as web_page
-from rye.web.client import Answer
+from rye.web.client import HttpAnswer
 
 HERE = "https://site.example/docs/page.html"
 
 
 def answer(body, content_type="text/html"):
-    return Answer(HERE, 200, "OK", {"content-type": content_type}, body)
+    return HttpAnswer(HERE, 200, "OK", {"content-type": content_type}, body)
 
 
 def markdown(html):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:25add69aa1a4067f39034964b7cd281f9aec83ecd58a812c808dd14a199515f7:P6EJyrZFqTL6cEAPxpL_4sR5mCTweZy65mPWka6D2qF5DHoDTimQh83mlob1OtUSF6IvEGKHSCKNEAOMdOZDCQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:ac2a58c90c28d43f15a9f417f4adc161b48aa97d7b08c2facddfd3a9ee9e9080:E6ub8VR479er6OBE5Ob8BpyG0f2gMaU0lyZjUR9vsfcRZYDOnuHXIrgAMPBMNDHMDTLiKE36pN4GU_zWywlfDQ==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -74,7 +74,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     Raises:
         UsageError, WorkspaceError: see `name_search.find`.
     """
-    query = name_search.Query(
+    query = name_search.NameQuery(
         params["pattern"], params["path"], newest_first=params["sort"] == "modified", **filesearch_tree.scope(params)
     )
     answer = name_search.find(project_path, query, results.next_call("glob", params, CONFIG_SCHEMA))

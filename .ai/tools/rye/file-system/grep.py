@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:f9a0f2a0a633208805096cd489ffefa634f34f7c79ae62af8537c1a869469313:emqvdcufPKj1EoTdwSkqEVIs75ba4ZCzzJBxTMN70LHtiEDDQ0o52yCkLSVdp9XllZEvfgTKD49gi7SSOFMODg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:c96fe5357a4208c138b4126859ef8863467434dc9eb5bc30007a45f3a702a7ad:rxdxpxrwopHVDigbUwalMOjY2LXp5-cg7l-4kiGStzHwdVaIU7arzyj4I3lOQAAqDYauMBYAWYgPBNjFNdzXCA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -132,7 +132,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     Raises:
         UsageError, WorkspaceError: see `content_search.opened`; UsageError `bad_offset`.
     """
-    query = content_search.Query(
+    query = content_search.ContentQuery(
         Pattern(params["pattern"], params["ignore_case"], params["literal"], params["multiline"]),
         params["path"],
         params.get("include"),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:68b7ac632ea1948743941c8d8b2649326e6022f0016c342d6ec9c60904d31fc2:JmAICiNjttTR4ThP3GZGCvacIpYox-gA6gw-qsbZXYm9VxZzctQvQbiIXR50NUpyogPlpdhiZS4X-LB7h7jwCQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:d1227e6dabe8da5e2a8d3201e37f506f3bd50df584c71d2f61161e602ccad008:tStdmp-g5b_fvxkFBzpMsswZovmbPrs19Twm2d0kof-MIu9pnKEprlDddcuvZXd4HZ2bjZLu4FyPYBsJJmpgDw==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -95,7 +95,7 @@ _KINDS = (
 )
 
 
-class Entry(Record):
+class ListedEntry(Record):
     """One line: the path below the listed folder. `more` counts the entries that a folder's limit cuts off."""
 
     parts: beneath.Parts
@@ -157,7 +157,7 @@ class _Listing:
         first = nsmallest(most, entries(), key=lambda item: (not item[1], item[0]))
         return _Listed(first, total, sorted(ignored))
 
-    def tree(self) -> Iterator[Entry]:
+    def tree(self) -> Iterator[ListedEntry]:
         """Yield entries in the order of a tree: each folder's own behind it.
 
         Raises:
@@ -183,10 +183,10 @@ class _Listing:
             pending += _reversed(entry.parts, inner, inner.total)
 
 
-def _reversed(below: beneath.Parts, listed: _Listed, total: int) -> list[Entry]:
-    entries = [Entry((*below, name), is_folder) for name, is_folder in listed.entries]
+def _reversed(below: beneath.Parts, listed: _Listed, total: int) -> list[ListedEntry]:
+    entries = [ListedEntry((*below, name), is_folder) for name, is_folder in listed.entries]
     if total > len(entries):
-        entries.append(Entry(below, is_folder=False, more=total - len(entries)))
+        entries.append(ListedEntry(below, is_folder=False, more=total - len(entries)))
     return entries[::-1]
 
 
@@ -252,14 +252,14 @@ def _folder(ws: Workspace, path: str) -> beneath.Parts:
     return physical
 
 
-def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[Entry], int, bool]:
+def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[ListedEntry], int, bool]:
     """Return the entries of the window, how many there are, and whether that is all."""
     # One level needs no walk: the window's end is all that must be sorted.
     if listing.depth == 1:
         top = listing.folder((), listing.window)
         listing.ignored = top.ignored
-        return [Entry((name,), is_folder) for name, is_folder in top.entries[offset - 1 :]], top.total, True
-    window: list[Entry] = []
+        return [ListedEntry((name,), is_folder) for name, is_folder in top.entries[offset - 1 :]], top.total, True
+    window: list[ListedEntry] = []
     total = 0
     for entry in listing.tree():
         total += 1
@@ -274,7 +274,7 @@ def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[Entry], in
     return window, total, not listing.cut
 
 
-def _described(listing: _Listing, entry: Entry, *, long: bool) -> tuple[str, dict[str, Any]]:
+def _described(listing: _Listing, entry: ListedEntry, *, long: bool) -> tuple[str, dict[str, Any]]:
     """Return an entry's line and its fields."""
     indent = "  " * (len(entry.parts) - 1)
     if entry.more:
@@ -300,11 +300,11 @@ def _described(listing: _Listing, entry: Entry, *, long: bool) -> tuple[str, dic
     return text, fields
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: ListedEntry) -> str:
     return names.show(b"/".join(entry.parts))
 
 
-def _looked_at(listing: _Listing, entry: Entry) -> tuple[os.stat_result | None, bytes | None]:
+def _looked_at(listing: _Listing, entry: ListedEntry) -> tuple[os.stat_result | None, bytes | None]:
     """Return an entry's own state and where it points if it is a link; None where it is gone."""
     try:
         fd, physical = beneath.open_beneath(listing.ws.fd, (*listing.parts, *entry.parts[:-1]), beneath.DIRECTORY)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:8c5aeccde5b297f94fe6eacdf3e25b6567be5172114b047b1f7137c6b28eb806:zIBI5h_lQwA-oDzCv56L7Dg9W0S4g5Z_FdCTToP7UOPMFTkXLERCPV-7nxJolK8p4On1qaR4LnVlyMWkMyIUBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:f84475ceb574f79ad11d873755234ef7c3d329a993dc2375d815ff1205ff95cb:cUYFlcfxiIeUrQq_yGHRBlM3KKnXF1USHFmuTA3A0uNQVEKwRmO4fBAX2pi-Wnt89-XEYmF3q4eH6gl-zR3lDw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -212,10 +212,11 @@ def _places(question: _Question, found: Any, kind: str) -> dict[str, Any]:
         for one in given
     ]
     places = sorted(
-        queries.spots(question.project, pairs), key=lambda spot: (spot.line_id is None, spot.path, spot.line, spot.column)
+        queries.locations_of(question.project, pairs),
+        key=lambda place: (place.line_id is None, place.path, place.line, place.column),
     )
-    lines = [spot.shown() for spot in places] or [f"No {kind} of {question.symbol!r} was found."]
-    rows = [spot.fields() for spot in places]
+    lines = [place.shown() for place in places] or [f"No {kind} of {question.symbol!r} was found."]
+    rows = [place.fields() for place in places]
     return queries.answer(
         question.project, lines, call_text("grep", pattern=question.symbol), "places", locations=rows, count=len(rows)
     )
@@ -247,13 +248,13 @@ def _symbols(question: _Question) -> dict[str, Any]:
         flat = _flat(found, question.uri)
     # Some servers list symbols without a place.
     flat = [one for one in flat if one[3] is not None][:_MAX_SYMBOLS]
-    places = queries.spots(question.project, [(uri, span["start"]) for _, _, uri, span in flat])
+    places = queries.locations_of(question.project, [(uri, span["start"]) for _, _, uri, span in flat])
     rows, lines = [], []
-    for (depth, one, _, _), spot in zip(flat, places, strict=True):
+    for (depth, one, _, _), place in zip(flat, places, strict=True):
         kind = _KINDS[one["kind"] if 0 < one.get("kind", 0) < len(_KINDS) else 0]
         name = plain(str(one.get("name", "")), 200)
-        rows.append({"name": name, "kind": kind, "depth": depth, **spot.fields()})
-        lines.append(f"{'  ' * depth}{kind} {name} {spot.path}:{spot.line} {queries.printed_id(spot.line_id)}")
+        rows.append({"name": name, "kind": kind, "depth": depth, **place.fields()})
+        lines.append(f"{'  ' * depth}{kind} {name} {place.path}:{place.line} {queries.printed_id(place.line_id)}")
     return queries.answer(question.project, lines or ["No symbols."], "grep", "symbols", symbols=rows, count=len(rows))
 
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:f9075f5a90dd8816b16f6b05698bcb533b73627debb5aa6255b7b149e69591a3:tL9JEvM2TWESQP8fyBVWV1gbUUyuwYsKWdkP3YwMzug6Qbkd2WpinHw5u0if8qCm_mXiMF3_rnarAc7o4gSJCg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:abab02b0df464c707271ba5a0f8f6752e9b41dee35cdb04ed284f193d41528c9:AVMxBJ0XTUeqQS9p_SVhdlu8kQNcZy8Bmg0TqiQIMnRaoVucXkRKGa8BrQfrT4ITXaR0eNZR7zcpxkgGFP7IBQ==:b63173adc9f5699f
 """Find files whose name contains a text (`route`), or fits a glob (`test_*.py`, `src/**/*.md`).
 
 Requires: pattern; with none of * ? [ { in it, it is a part of the name (`api/rout`: of the folder's and the file's). root is
@@ -48,7 +48,7 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return what was found. Errors as `name_search.find`, `profile.enabled`."""
     profile.enabled()
-    query = name_search.Query(_as_glob(params["pattern"]), params["root"], **filesearch_tree.scope(params))
+    query = name_search.NameQuery(_as_glob(params["pattern"]), params["root"], **filesearch_tree.scope(params))
     return name_search.find(project_path, query, results.next_call("find_file", params, CONFIG_SCHEMA))
 
 

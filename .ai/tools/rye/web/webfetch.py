@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:8e0cfe1755bded6b53234bd5869e5bbb076cec01e90baf737017ad887a40e360:0ptj6X-dq7YuLdK0gHIYtdPzjb7tNPn9HT5MsRhPbd5tZnUb56ojt6yz9WK-cYYxlloHkoyfnzpoXKU0cu25Cw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:556c0b0a8c530444ccb7d44e984f48b781d9ba38d3524ae279f9a11193a93f30:Wi74mts7cvDNPSGjk2YkeIkuqm0iFke8TyZRFE-0NGLkfZK-oE_V_PgbvcktbHFi-W5vFuugLePTC5P7qw9kBg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -26,12 +26,12 @@ from rye.plain_class import Record
 from rye.web import cache
 from rye.web import page as web_page
 from rye.web.addresses import Allowed
-from rye.web.client import Answer, FetchError, Request, fetch, parse
+from rye.web.client import FetchError, FetchRequest, HttpAnswer, fetch, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rye.web.page import Page
+    from rye.web.page import WebPage
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -94,10 +94,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     answer, age = _answer(project_path, url, params["timeout"], allowed)
     page = web_page.read(answer, params["format"], main_only=params["main_only"])
     call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
-    return _window(_Shown(url, answer, age, page, params["format"], call), params["offset"], params["limit"])
+    return _window(_ShownPage(url, answer, age, page, params["format"], call), params["offset"], params["limit"])
 
 
-def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answer, float | None]:
+def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[HttpAnswer, float | None]:
     """Return the answer, and its age in seconds if it was stored."""
     proxy = str(context.settings().get("web.proxy")) or None
     # The permissions belong to the key: an answer stored while a host was allowed must not outlive that.
@@ -105,7 +105,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answ
     stored = cache.load(root, name)
     if stored is not None:
         return stored
-    answer = fetch(Request(url, seconds, allowed, proxy=proxy))
+    answer = fetch(FetchRequest(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
         raise FetchError(
             "http_error",
@@ -118,18 +118,18 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Answ
     return answer, None
 
 
-class _Shown(Record):
+class _ShownPage(Record):
     """A page and how it was asked for."""
 
     url: str
-    answer: Answer
+    answer: HttpAnswer
     age: float | None
-    page: Page
+    page: WebPage
     form: str
     call: Callable[[int], str]
 
 
-def _window(shown: _Shown, offset: int, limit: int) -> dict[str, Any]:
+def _window(shown: _ShownPage, offset: int, limit: int) -> dict[str, Any]:
     total = shown.page.text.count("\n")
     begin = results.start_index(offset, total, "lines")
     # The URL is shown twice and may be long.
@@ -181,7 +181,7 @@ def _lines(text: str, begin: int, most: int) -> Iterator[str]:
         at = end + 1
 
 
-def _facts(shown: _Shown) -> list[str]:
+def _facts(shown: _ShownPage) -> list[str]:
     facts = [shown.page.content_type, f"{len(shown.answer.body):,} bytes"]
     if shown.answer.cut:
         facts.append("the page is longer: its first 5 MB")

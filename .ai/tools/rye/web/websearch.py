@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:6a257daf034c3a2dd89215b374a810314ede3128ad6209d5676dd666e1bc685f:O1CUI8kywm3_ETofUDMlFK_fsCNSYaPGoOC8fvVvEZO5fSSWh5Ldh1KsO-Cekcpem3Nkbbjp-FhuNDc4j9AdAQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:12Z:e3ddc999a38ce5433a2027a08363faee7173b7483b569c57a76d1f13e6757c94:ttcs_FM7MnHdHjuIsG-YytnC-tqZIdIj3bgjadfyb77Xp0tkM4yM6CBDlQMSTbWXNuY3tXuhiaL_f7XH8swjDg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -26,7 +26,7 @@ from rye.call.results import Page, ok, size_of
 from rye.call.safe_text import plain, quoted
 from rye.config import layers as config_layers
 from rye.errors import UsageError
-from rye.web.search_providers import DEFAULT_URLS, KINDS, Found, Provider, SearchError, ask, is_installed
+from rye.web.search_providers import DEFAULT_URLS, KINDS, Provider, SearchError, SearchResult, ask, is_installed
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -200,15 +200,15 @@ def _ignored(project: dict[str, Any]) -> list[str]:
     return [f"The project's {_FILE} may only name a provider; ignored: {', '.join(map(plain, extra))}."] if extra else []
 
 
-def _merged(rows: list[Found]) -> list[Found]:
+def _merged(rows: list[SearchResult]) -> list[SearchResult]:
     """Return the results cleaned, each page once."""
-    merged: dict[str, Found] = {}
+    merged: dict[str, SearchResult] = {}
     for row in rows:
         url = row.url.strip()
         # A provider's answer is untrusted: other schemes and URLs with hidden characters are dropped.
         if not url.lower().startswith(("http://", "https://")) or len(url) > _MAX_URL or plain(url, _MAX_URL) != url:
             continue
-        clean = Found(_clean(row.title, _TITLE) or url, url, _clean(row.snippet, _SNIPPET))
+        clean = SearchResult(_clean(row.title, _TITLE) or url, url, _clean(row.snippet, _SNIPPET))
         known = merged.get(_same(url))
         # Of two hits for one page the one with a text is shown, at the place of the first.
         if known is None or (not known.snippet and clean.snippet):
@@ -235,7 +235,7 @@ def _same(url: str) -> str:
     return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{query}"
 
 
-def _answer(provider: str, query: str, found: list[Found], warnings: list[str]) -> dict[str, Any]:
+def _answer(provider: str, query: str, found: list[SearchResult], warnings: list[str]) -> dict[str, Any]:
     lines = [f"{len(found)} results from {provider}" if found else f"No results from {provider} for {plain(query, 200)!r}."]
     page, shown = Page(output_budget() - _NOTICES - size_of([*lines, *warnings])), 0
     for number, row in enumerate(found, 1):

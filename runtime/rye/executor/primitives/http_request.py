@@ -165,7 +165,7 @@ def fetched(
     headers = _headers(plan, texts, absent, (parsed.scheme, parsed.host), secrets) | (more or {})
     hosts, proxy = Allowed.of(chosen.texts("web.allow_hosts")), str(chosen.get("web.proxy") or "") or None
     context.note_secrets(secrets)
-    got = client.fetch(client.Request(url, context.deadline().remaining(), hosts, method, headers, body, proxy))
+    got = client.fetch(client.FetchRequest(url, context.deadline().remaining(), hosts, method, headers, body, proxy))
     kind = secrets.removed(got.headers.get("content-type", ""))
     parts = {name: secrets.removed(getattr(got, name)) for name in ("url", "reason", "body")}
     return changed(got, headers={**got.headers, "content-type": kind}, **parts)

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 from rye.call.safe_text import plain
 from rye.errors import RegistryError, UsageError
-from rye.registry.oci.http import WAITS, Ask, Host, PassingError, refused
+from rye.registry.oci.http import WAITS, PassingError, RegistryHost, RegistryRequest, unexpected_status
 from rye.registry.oci.layout import check_digest
 from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
-from rye.web.client import Answer
+from rye.web.client import HttpAnswer
 
 _MAX_TAGS_BYTES = 16 << 20
 _MAX_TAGS = 200_000
@@ -25,7 +25,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="?next"?')
 _ACCEPT = f"{MEDIA_TYPE}, {INDEX_TYPE}"
 
 
-class Server:
+class RegistryServer:
     """A registry's server; see `rye.registry.oci.store.Store`."""
 
     def __init__(self, name: str, *, plain_http: bool = False) -> None:
@@ -37,7 +37,7 @@ class Server:
         host, _, prefix = name.removeprefix("oci://").rstrip("/").partition("/")
         if prefix and not _PATH.fullmatch(prefix):
             raise UsageError("bad_registry", f"Not a prefix of repositories: {prefix[:200]!r}.", "Use a-z, 0-9, . _ - and /.")
-        self._host = Host(host, plain_http=plain_http)
+        self._host = RegistryHost(host, plain_http=plain_http)
         self._prefix = f"{prefix}/" if prefix else ""
         self.name = f"oci://{host}{'/' + prefix if prefix else ''}"
         self.parallel = 8
@@ -54,14 +54,14 @@ class Server:
         for _ in range(_MAX_PAGES):
             if url is None:
                 return sorted(found)
-            answer = self._host.ask(Ask("GET", url, self._scope(repository), "tags", _MAX_TAGS_BYTES))
+            answer = self._host.send(RegistryRequest("GET", url, self._scope(repository), "tags", _MAX_TAGS_BYTES))
             if answer.status == 404:
                 return sorted(found)
             found.update(self._tag_list(answer))
             url = self._following(answer)
         raise self._bad_tags("its pages do not end")
 
-    def _tag_list(self, answer: Answer) -> list[str]:
+    def _tag_list(self, answer: HttpAnswer) -> list[str]:
         try:
             tags = json.loads(answer.body)["tags"] or []
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -72,7 +72,7 @@ class Server:
             raise self._bad_tags("it is not a list of names")
         return tags
 
-    def _following(self, answer: Answer) -> str | None:
+    def _following(self, answer: HttpAnswer) -> str | None:
         match = _NEXT.search(answer.headers.get("link", ""))
         if match is None:
             return None
@@ -90,7 +90,7 @@ class Server:
         """Return a manifest by tag or digest; see `Store.manifest`."""
         url = f"/v2/{self._prefix}{repository}/manifests/{reference}"
         scope, headers = self._scope(repository), {"Accept": _ACCEPT}
-        answer = self._host.ask(Ask("GET", url, scope, "manifest", MAX_MANIFEST_BYTES, headers))
+        answer = self._host.send(RegistryRequest("GET", url, scope, "manifest", MAX_MANIFEST_BYTES, headers))
         if answer.status == 404:
             raise RegistryError(
                 "not_in_registry",
@@ -112,7 +112,7 @@ class Server:
     def blob(self, repository: str, layer: Layer) -> bytes:
         """Return a blob; see `Store.blob`."""
         url = f"/v2/{self._prefix}{repository}/blobs/{layer.digest}"
-        answer = self._host.ask(Ask("GET", url, self._scope(repository), "blob", layer.size))
+        answer = self._host.send(RegistryRequest("GET", url, self._scope(repository), "blob", layer.size))
         if answer.status == 404:
             raise RegistryError(
                 "blob_missing",
@@ -166,7 +166,7 @@ class Server:
     def _has(self, url: str, scope: str, what: str, data: bytes) -> bool:
         """Tell whether a HEAD request finds these bytes; a server that was killed may hold half of them, or fail at them."""
         try:
-            answer = self._host.ask(Ask("HEAD", url, scope, what, headers={"Accept": _ACCEPT}, answers=None))
+            answer = self._host.send(RegistryRequest("HEAD", url, scope, what, headers={"Accept": _ACCEPT}, answers=None))
         except PassingError:
             return False
         return answer.status == 200 and answer.headers.get("content-length", str(len(data))) == str(len(data))
@@ -174,7 +174,7 @@ class Server:
     def _put_manifest(self, repository: str, name: str, data: bytes) -> None:
         url = f"/v2/{self._prefix}{repository}/manifests/{name}"
         scope, headers = self._scope(repository, "pull,push"), {"Content-Type": MEDIA_TYPE}
-        answer = self._host.ask(Ask("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,)))
+        answer = self._host.send(RegistryRequest("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,)))
         stated = answer.headers.get("docker-content-digest", "")
         if stated:
             check_digest(data, stated, "manifest")
@@ -187,16 +187,18 @@ class Server:
     def _upload(self, repository: str, scope: str, digest: str, data: bytes) -> None:
         """Send a blob; restart an upload that broke, because its state on the server is unknown."""
         for wait in (*WAITS, None):
-            asked = Ask("POST", f"/v2/{self._prefix}{repository}/blobs/uploads/", scope, "upload", answers=(202,))
-            upload = self._host.ask(asked)
+            request = RegistryRequest("POST", f"/v2/{self._prefix}{repository}/blobs/uploads/", scope, "upload", answers=(202,))
+            upload = self._host.send(request)
             location = upload.headers.get("location", "")
             if not location:
-                raise refused(self._host.host, upload, "upload")
-            # The server names where to send to: `ask` judges it, and sends credentials to the server's own origin only.
+                raise unexpected_status(self._host.host, upload, "upload")
+            # The server names where to send to: `send` judges it, and sends credentials to the server's own origin only.
             url = f"{location}{'&' if '?' in location else '?'}digest={digest}"
             headers = {"Content-Type": "application/octet-stream"}
             try:
-                self._host.ask(Ask("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,), retry=False))
+                self._host.send(
+                    RegistryRequest("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,), retry=False)
+                )
                 return
             except PassingError:
                 if wait is None:

@@ -24,9 +24,9 @@ from rye.plain_class import Record, field
 from rye.registry.oci import credentials
 from rye.registry.oci.credentials import Credentials
 from rye.web import client
-from rye.web.address_guard import ConnectError, Limit
+from rye.web.address_guard import ConnectError, FetchDeadline
 from rye.web.addresses import Allowed
-from rye.web.client import Answer, Connections
+from rye.web.client import Connections, HttpAnswer
 
 if TYPE_CHECKING:
     import httpx
@@ -46,8 +46,8 @@ _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
-class Ask(Record):
-    """What to ask.
+class RegistryRequest(Record):
+    """A request to a registry.
 
     Attributes:
         method: such as `GET`.
@@ -75,7 +75,7 @@ class PassingError(RegistryError):
     """A failure that may pass: no connection, a busy or failing server."""
 
 
-class Host:
+class RegistryHost:
     """A registry's host. Its methods may be called from several threads."""
 
     def __init__(self, host: str, *, plain_http: bool) -> None:
@@ -95,7 +95,7 @@ class Host:
             raise UsageError("bad_registry", f"Not a host: {host[:200]!r}. {err.message}", "Write oci://host[:port].") from None
         # Taken here: the call's context is not visible in the threads that use this host.
         self._deadline = deadline()
-        self._limit = Limit(float("inf"))
+        self._limit = FetchDeadline(float("inf"))
         self._allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
         self._proxy = str(context.settings().get("web.proxy")) or None
         self._lock = threading.RLock()
@@ -104,30 +104,30 @@ class Host:
         self._credentials_known = False
         self._headers: dict[str, str] = {}
 
-    def ask(self, ask: Ask) -> Answer:
+    def send(self, request: RegistryRequest) -> HttpAnswer:
         """Send a request until it is answered for good.
 
         Raises:
             RegistryError: `registry_unreachable`, `registry_busy`, `<what>_oversized`, `<what>_truncated`, `bad_redirect`,
                 `registry_unauthorized`, `bad_registry_answer`, `<what>_refused`. DeadlineError.
         """
-        for wait in (*(WAITS if ask.retry else ()), None):
+        for wait in (*(WAITS if request.retry else ()), None):
             self._deadline.check()
             try:
-                answer = self._authorized(ask)
+                answer = self._authorized(request)
             except PassingError:
                 if wait is None:
                     raise
                 pause = wait
             else:
                 if answer.status not in _PASSING:
-                    if ask.answers is not None and answer.status not in ask.answers:
-                        raise refused(self.host, answer, ask.what)
+                    if request.answers is not None and answer.status not in request.answers:
+                        raise unexpected_status(self.host, answer, request.what)
                     return answer
                 if wait is None:
                     raise PassingError(
                         "registry_busy",
-                        f"{self.host} answers {answer.status} to the request for the {ask.what}.",
+                        f"{self.host} answers {answer.status} to the request for the {request.what}.",
                         "Try again later.",
                     )
                 # Busy for now: wait as long as the server says, within limits.
@@ -135,33 +135,33 @@ class Host:
             time.sleep(min(pause, self._deadline.remaining()))
         raise AssertionError
 
-    def _authorized(self, ask: Ask) -> Answer:
+    def _authorized(self, request: RegistryRequest) -> HttpAnswer:
         """Send a request; where it is challenged, once more with what answers the challenge."""
-        sent = self._headers.get(ask.scope)
-        answer = self._redirected(ask, sent)
+        sent = self._headers.get(request.scope)
+        answer = self._redirected(request, sent)
         if answer.status != 401:
             return answer
         with self._lock:
             # Another thread may have answered the same challenge meanwhile.
-            if self._headers.get(ask.scope) == sent:
-                self._headers[ask.scope] = self._answer(answer.headers.get("www-authenticate", ""), ask.scope)
-            now = self._headers[ask.scope]
+            if self._headers.get(request.scope) == sent:
+                self._headers[request.scope] = self._answer(answer.headers.get("www-authenticate", ""), request.scope)
+            now = self._headers[request.scope]
         # Once only: a server that challenges again does not accept these credentials.
-        answer = self._redirected(ask, now)
+        answer = self._redirected(request, now)
         if answer.status in (401, 403):
-            raise self._unauthorized(f"it refuses the credentials for {ask.scope}")
+            raise self._unauthorized(f"it refuses the credentials for {request.scope}")
         return answer
 
-    def _redirected(self, ask: Ask, authorization: str | None) -> Answer:
+    def _redirected(self, request: RegistryRequest, authorization: str | None) -> HttpAnswer:
         """Send a request; what only asks follows redirects."""
-        first = self._url(ask.url)
+        first = self._url(request.url)
 
-        def send(url: httpx.URL) -> Answer:
+        def send(url: httpx.URL) -> HttpAnswer:
             # Decided for each hop: a redirect to a blob store must not carry the registry's token.
             own = str(url).startswith(f"{self.origin}/")
-            return self.send(ask, url, {"Authorization": authorization} if own and authorization else {})
+            return self._send_once(request, url, {"Authorization": authorization} if own and authorization else {})
 
-        if ask.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD"):
             return send(first)
         try:
             return client.follow(first, send, lambda here, answer: self._url(answer.headers["location"], here))
@@ -178,10 +178,10 @@ class Host:
             raise RegistryError(
                 "bad_redirect", f"{self.host} leads to {plain(location, 200)!r}: {err}", "Check the registry's address."
             ) from None
-        self._judge_url(str(url))
+        self._require_allowed_url(str(url))
         return url
 
-    def _judge_url(self, url: str) -> None:
+    def _require_allowed_url(self, url: str) -> None:
         """Refuse to be led from https to http, from this machine's http to another's, or to another scheme.
 
         Raises:
@@ -198,39 +198,41 @@ class Host:
                 "Check the registry's address.",
             )
 
-    def send(self, ask: Ask, url: httpx.URL, headers: dict[str, str]) -> Answer:
-        """Send one request and read its answer, at most the ask's limit."""
+    def _send_once(self, request: RegistryRequest, url: httpx.URL, headers: dict[str, str]) -> HttpAnswer:
+        """Send one request and read its answer, at most the request's limit."""
         general = {"User-Agent": client.USER_AGENT, "Accept-Encoding": "identity", "Accept": "*/*"}
-        sent = {**general, **ask.headers, **headers}
+        sent = {**general, **request.headers, **headers}
         try:
             # A slow sender cannot hold the call: each request has its own time.
-            with self._limit.request(_REQUEST_SECONDS + max(ask.limit, len(ask.body)) / _SLOWEST):
-                answer = self._pool().send(ask.method, url, sent, content=ask.body, most=ask.limit, compressed=False)
+            with self._limit.one_request(_REQUEST_SECONDS + max(request.limit, len(request.body)) / _SLOWEST):
+                answer = self._pool().send(
+                    request.method, url, sent, content=request.body, most=request.limit, compressed=False
+                )
         except (client.FetchError, ConnectError) as err:
-            raise self._failed(err, ask) from None
+            raise self._failed(err, request) from None
         # An error's long page is only shown in part, so its cut does not matter.
         if answer.cut and answer.status < 300:
             raise RegistryError(
-                f"{ask.what}_oversized",
-                f"{self.host} sends more than {ask.limit:,} bytes for the {ask.what}.",
+                f"{request.what}_oversized",
+                f"{self.host} sends more than {request.limit:,} bytes for the {request.what}.",
                 "The rest was not read; nothing was installed.",
             )
         return answer
 
-    def _failed(self, err: RyeError, ask: Ask) -> RegistryError:
+    def _failed(self, err: RyeError, request: RegistryRequest) -> RegistryError:
         """Return the registry's error for one of the HTTP client."""
         if err.code == "address_not_public":
             return RegistryError(
                 "bad_redirect",
-                f"{self.host} leads the request for the {ask.what} to where nothing is asked: {err.message}",
+                f"{self.host} leads the request for the {request.what} to where nothing is asked: {err.message}",
                 err.hint,
             )
         if err.code == "unsupported_encoding":
-            message = f"{self.host} compresses the {ask.what}, which was not asked for."
+            message = f"{self.host} compresses the {request.what}, which was not asked for."
             return RegistryError("bad_registry_answer", message, "Nothing is taken.")
         if err.code == "answer_truncated":
-            message = f"{self.host} ends the {ask.what} before its announced length."
-            return PassingError(f"{ask.what}_truncated", message, "Try again later.")
+            message = f"{self.host} ends the {request.what} before its announced length."
+            return PassingError(f"{request.what}_truncated", message, "Try again later.")
         late = err.code == "fetch_timeout"
         code, why = ("registry_timeout", "does not answer in time") if late else ("registry_unreachable", "cannot be reached")
         return PassingError(code, f"{self.host} {why}: {err.message}", "Check the address and the network.")
@@ -238,7 +240,7 @@ class Host:
     def _pool(self) -> Connections:
         with self._lock:
             if self._connections is None:
-                # `_judge_url` lets only a registry on this machine lead to this machine.
+                # `_require_allowed_url` lets only a registry on this machine lead to this machine.
                 local = ("localhost", "127.0.0.1", "::1") if is_loopback(self.host) else ()
                 allowed = Allowed(frozenset({self.host.lower(), *local, *self._allowed.patterns}))
                 # A proxy's own loopback is another machine.
@@ -269,12 +271,12 @@ class Host:
         if known is not None and known.identity:
             form = {**query, "grant_type": "refresh_token", "refresh_token": known.identity, "client_id": "rye"}
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            ask = Ask("POST", realm, scope, "token", _MAX_TOKEN_BYTES, headers, urlencode(form).encode())
-            answer = self.send(ask, self._url(realm), {})
+            request = RegistryRequest("POST", realm, scope, "token", _MAX_TOKEN_BYTES, headers, urlencode(form).encode())
+            answer = self._send_once(request, self._url(realm), {})
         else:
             url = self._url(f"{realm}{'&' if '?' in realm else '?'}{urlencode(query)}")
             secret = {"Authorization": known.basic} if known is not None and known.password else {}
-            answer = self.send(Ask("GET", realm, scope, "token", _MAX_TOKEN_BYTES), url, secret)
+            answer = self._send_once(RegistryRequest("GET", realm, scope, "token", _MAX_TOKEN_BYTES), url, secret)
         if answer.status in _PASSING:
             raise PassingError("registry_busy", f"The token server of {self.host} answers {answer.status}.", "Try again later.")
         if answer.status != 200:
@@ -313,7 +315,7 @@ def _pause(retry_after: str, wait: float) -> float:
     return min(float(retry_after), _LONGEST_WAIT) if retry_after.isdecimal() else wait
 
 
-def refused(host: str, answer: Answer, what: str) -> RegistryError:
+def unexpected_status(host: str, answer: HttpAnswer, what: str) -> RegistryError:
     """Return the error for a status that is no answer to what was asked."""
     detail: Any = None
     try:

@@ -50,7 +50,7 @@ class Layer(Record):
     title: str
 
 
-class Manifest(Record):
+class ItemManifest(Record):
     """A manifest that was read: what it claims, nothing of it verified but its own digest."""
 
     digest: str
@@ -109,7 +109,7 @@ def compose(files: Mapping[str, tuple[str, bytes]], annotations: Mapping[str, st
     return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode(), blobs
 
 
-def parse(data: bytes) -> Manifest:
+def parse(data: bytes) -> ItemManifest:
     """Read a manifest.
 
     Raises:
@@ -131,7 +131,7 @@ def parse(data: bytes) -> Manifest:
             raise _no_manifest(f"it has not a list of at most {MAX_LAYERS:,} layers")
         annotations = record.get("annotations") or {}
         texts = {key: text for key, text in annotations.items() if isinstance(text, str)}
-        return Manifest(digest_of(data), tuple(map(_layer, layers_field)), texts)
+        return ItemManifest(digest_of(data), tuple(map(_layer, layers_field)), texts)
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise _no_manifest(f"it lacks what a manifest has ({type(err).__name__})") from None
 

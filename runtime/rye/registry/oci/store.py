@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.registry.oci.client import Server
+from rye.registry.oci.client import RegistryServer
 from rye.registry.oci.layout import Layout
 from rye.registry.oci.manifest import Layer, Pushed
 from rye.registry.oci.reference import Reference
@@ -72,7 +72,7 @@ def open_store(where: str | None, *, plain_http: bool = False) -> Store:
     location = where or context.settings().get("registry.default") or Path(user_dirs.user_ai()) / "registry"
     name = os.fspath(location) if isinstance(location, str | Path) else ""
     if name.startswith("oci://"):
-        return Server(name, plain_http=plain_http)
+        return RegistryServer(name, plain_http=plain_http)
     # Another scheme would otherwise become a directory of that name.
     if "://" in name or not name:
         raise UsageError("bad_registry", f"Not a registry: {name[:200]!r}.", "Give a directory, or oci://host[:port][/prefix].")

@@ -23,7 +23,7 @@ from rye.errors import RegistryError, UsageError
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
 from rye.registry.oci import credentials, http
-from rye.registry.oci.client import Server
+from rye.registry.oci.client import RegistryServer
 from rye.registry.oci.manifest import Layer, digest_of
 from rye.registry.oci.store import RegistryTarget, open_store
 from rye.registry.pull import PullOptions
@@ -80,7 +80,7 @@ def docker_config(tmp_path, record):
 def test_a_busy_server_is_asked_again():
     states = [503, 429, 200]
     with answering(lambda *_: (states.pop(0), {}, b"content")) as (where, seen):
-        assert Server(where).blob("my", LAYER) == b"content"
+        assert RegistryServer(where).blob("my", LAYER) == b"content"
     assert len(seen) == 3
 
 
@@ -91,14 +91,14 @@ def test_tags_come_page_by_page():
         return 200, link, json.dumps({"tags": [f"t{page}"]}).encode()
 
     with answering(answer) as (where, _):
-        assert Server(where).tags("my") == ["t0", "t1", "t2"]
+        assert RegistryServer(where).tags("my") == ["t0", "t1", "t2"]
 
 
 @pytest.mark.parametrize("link", ["<https://elsewhere.example/v2/x>; rel=next", "</v2/my/tags/list?last=1>; rel=next"])
 def test_pages_that_lead_away_or_do_not_end_are_refused(link, monkeypatch):
     monkeypatch.setattr("rye.registry.oci.client._MAX_PAGES", 5)
     with answering(lambda *_: (200, {"Link": link}, b'{"tags":["a"]}')) as (where, _), pytest.raises(RegistryError) as caught:
-        Server(where).tags("my")
+        RegistryServer(where).tags("my")
     assert caught.value.code == "bad_tags"
 
 
@@ -113,7 +113,7 @@ def test_credentials_answer_a_challenge_and_never_follow_a_redirect(tmp_path):
 
         with answering(answer) as (where, seen):
             docker_config(tmp_path, {"auths": {where[6:]: {"auth": base64.b64encode(b"me:secret").decode()}}})
-            assert Server(where).blob("my", LAYER) == b"content"
+            assert RegistryServer(where).blob("my", LAYER) == b"content"
     assert [headers.get("Authorization") for _, _, headers, _ in seen] == [None, wanted]
     assert "Authorization" not in stored[0][2]
 
@@ -131,7 +131,7 @@ def test_a_token_is_fetched_from_where_the_challenge_says(tmp_path):
 
     with answering(answer) as (where, seen):
         docker_config(tmp_path, {"auths": {f"http://{where[6:]}/v1/": {"username": "me", "password": "secret"}}})
-        server = Server(where)
+        server = RegistryServer(where)
         assert server.blob("my", LAYER) == b"content"
         assert server.blob("my", LAYER) == b"content"
     assert len(seen) == 4
@@ -182,11 +182,11 @@ def test_the_environment_names_the_host_that_its_credentials_are_for(monkeypatch
 
 
 def test_plain_http_is_for_this_machine_only():
-    assert http.Host("127.0.0.1:5000", plain_http=False).origin.startswith("http://")
-    assert http.Host("localhost", plain_http=False).origin.startswith("http://")
-    assert http.Host("registry.example", plain_http=False).origin == "https://registry.example"
-    assert http.Host("localhost.example", plain_http=False).origin.startswith("https://")
-    assert http.Host("registry.example", plain_http=True).origin.startswith("http://")
+    assert http.RegistryHost("127.0.0.1:5000", plain_http=False).origin.startswith("http://")
+    assert http.RegistryHost("localhost", plain_http=False).origin.startswith("http://")
+    assert http.RegistryHost("registry.example", plain_http=False).origin == "https://registry.example"
+    assert http.RegistryHost("localhost.example", plain_http=False).origin.startswith("https://")
+    assert http.RegistryHost("registry.example", plain_http=True).origin.startswith("http://")
 
 
 @pytest.mark.parametrize(
