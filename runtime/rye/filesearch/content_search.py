@@ -35,7 +35,6 @@ _BEFORE = 150
 _MAX_HIT_LINES = 20
 _FILES_AT_ONCE = 64
 _NOTICES = 3_000
-_SMALLER = 64 * 1024 * 1024
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 # With --crlf ripgrep refuses patterns that ask for a carriage return.
 _ASKS_FOR_CR = r"\r|\\r|\\x0[dD]|\\[xu]\{?0*[dD]"
@@ -98,7 +97,6 @@ class ContentSearch:
         self._changed: list[str] = []
         self._without_ids: dict[str, str] = {}
         self._notes: dict[str, str] = {}
-        self._left_out: list[str] = []
         self.folders = Folders()
         self.files, self.file_count, self.total = self._count(_view_of(tree, query))
 
@@ -107,15 +105,6 @@ class ContentSearch:
             _refuse_binary(self.tree)
             count = self.tree.count(self.pattern)
             return [("", count)] if count else [], int(count > 0), count
-        try:
-            return self._count_all(view)
-        # One giant line should not hide the matches of all other files.
-        except filesearch_tree.OutOfMemoryError:
-            self._left_out = ["[files above 64 MB were left out: one of them has a line too long to be searched]"]
-            self.folders = Folders()
-            return self._count_all(view._replace(max_bytes=_SMALLER))
-
-    def _count_all(self, view: SearchScope) -> tuple[list[tuple[str, int]], int, int]:
         keep = None if self.query.include is None else filesearch_tree.fits(filesearch_tree.glob_text(self.query.include))
         file_count = total = 0
 
@@ -238,7 +227,6 @@ class ContentSearch:
     def notices(self) -> list[str]:
         """Return what the answer must say beside the matches: nothing found, changed, unreadable, or searched differently."""
         out = [] if self.total or self.tree.timed_out else [self._nothing()]
-        out += self._left_out
         if self._changed:
             changed = results.first_few(self._changed)
             out.append(f"[fewer matches than counted, changed meanwhile or a line of megabytes: {changed}]")

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import signal
-import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -93,8 +92,7 @@ def _walk(options: dict[str, str], left_out: list[_Fits], wanted: list[_Fits]) -
 
 def _rules(path: str, flags: int = 0) -> list[gitignore.Rule]:
     try:
-        with open(os.open(path, _READ | flags), "rb") as file:
-            return gitignore.parse(file.read(gitignore.MAX_BYTES)) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else []
+        return gitignore.rules_of(os.open(path, _READ | flags))
     except OSError:
         return []
 

@@ -7,7 +7,9 @@ that is no pattern is passed over.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -31,6 +33,14 @@ def parse(data: bytes) -> list[Rule]:
     """Return the rules of a file's content, in order."""
     text = data[:MAX_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     return [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r"))) is not None]
+
+
+def rules_of(fd: int) -> list[Rule]:
+    """Return the rules of an open file, which is closed; none where it is no regular file."""
+    try:
+        return parse(os.pread(fd, MAX_BYTES, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else []
+    finally:
+        os.close(fd)
 
 
 def _rule(line: str) -> Rule | None:

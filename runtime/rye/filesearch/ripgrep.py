@@ -47,7 +47,6 @@ class SearchScope(NamedTuple):
         no_ignore: also what `.gitignore` files and the ignore list leave out.
         names: file name patterns of which one must fit; none for all files.
         inherited: lines of `.gitignore` files above the start, as if they were written in it.
-        max_bytes: larger files are passed over; 0 for no limit.
         closed: folders, by the end of their paths, that are never looked at: our own line indexes, private keys.
     """
 
@@ -55,7 +54,6 @@ class SearchScope(NamedTuple):
     no_ignore: bool = False
     names: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ()
-    max_bytes: int = 0
     closed: tuple[str, ...] = (".ai/cache", ".ai/keys")
 
 
@@ -117,10 +115,6 @@ class Ripgrep:
         # In multiline mode ripgrep counts blocks of lines, not matches.
         limit = [] if pattern.multiline else [f"--max-count={most}"]
         return self._command(["--json", *limit, *_of_pattern(pattern), "--", *map(name_of_fd, fds)], tuple(fds))
-
-    def check(self, pattern: Pattern) -> Command:
-        """Compile the pattern and search nothing."""
-        return self._command(["--quiet", *_of_pattern(pattern), "--", os.devnull], ())
 
     def _command(self, options: list[str], fds: tuple[int, ...]) -> Command:
         if self.binary is not None:
@@ -184,8 +178,6 @@ def _of_view(view: SearchScope, rules_fd: int | None) -> list[str]:
         options += [f"--glob=!{name}/" for name in IGNORED_DIRECTORIES]
         if rules_fd is not None:
             options.append(f"--ignore-file={name_of_fd(rules_fd)}")
-    if view.max_bytes:
-        options.append(f"--max-filesize={view.max_bytes}")
     if view.names:
         # A type, not --glob: a matching glob would override .gitignore and hidden files.
         options += [f"--type-add=wanted:{name}" for name in view.names]

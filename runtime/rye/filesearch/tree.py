@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from rye.call.context import advice, check_deadline, deadline
 from rye.call.results import _NAMED
-from rye.errors import RyeError, WorkspaceError
+from rye.errors import WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
 from rye.filesearch.ripgrep import Pattern, SearchScope
@@ -50,10 +50,6 @@ class Trouble(NamedTuple):
 
     path: str
     reason: str
-
-
-class OutOfMemoryError(RyeError):
-    """The child wanted more memory than it may have: a line is too long."""
 
 
 class SearchTree:
@@ -181,7 +177,7 @@ class SearchTree:
             raise ripgrep.too_slow(pattern)
         # Killed by the memory limit.
         if code < 0:
-            raise OutOfMemoryError(
+            raise WorkspaceError(
                 "search_failed",
                 "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end.",
                 advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder."),
@@ -191,19 +187,10 @@ class SearchTree:
             raise refusal
         # Exit code 2: some places failed; above: it ended early.
         if not self._note(stderr) or code > 2:
-            self._fail(stderr, pattern)
-
-    def _fail(self, stderr: bytes, pattern: Pattern | None) -> None:
-        words = stderr.decode("utf-8", "replace").strip().removeprefix("rg: ")[:500]
-        if pattern is not None:
-            # Ask again without files: only the pattern can be at fault then.
-            with Child(self.program.check(pattern), self.ws.fd, MAX_SECONDS) as child:
-                list(child.blocks())
-                if child.end() == 2:
-                    raise ripgrep.bad_pattern(pattern.text, words)
-        raise WorkspaceError(
-            "search_failed", f"The search failed: {words or 'no reason given'}.", "Try again, or a smaller path."
-        )
+            words = stderr.decode("utf-8", "replace").strip().removeprefix("rg: ")[:500]
+            raise WorkspaceError(
+                "search_failed", f"The search failed: {words or 'no reason given'}.", "Try again, or a smaller path."
+            )
 
     def _note(self, stderr: bytes) -> int:
         """Record the places that the child could not read; return how many it named."""
@@ -314,9 +301,7 @@ def _inherited(tree: SearchTree) -> tuple[str, ...]:
     lines: list[str] = []
     below = [os.fsdecode(part) for part in tree.parts]
     for depth in range(len(below)):
-        data = _gitignore(tree.ws, tree.parts[:depth])
-        if data:
-            lines += gitignore.rules_below(gitignore.parse(data), below[depth:])
+        lines += gitignore.rules_below(_gitignore(tree.ws, tree.parts[:depth]), below[depth:])
     return tuple(lines)
 
 
@@ -326,15 +311,12 @@ def _closed(tree: SearchTree) -> tuple[str, ...]:
     return (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
 
 
-def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> bytes:
+def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> list[gitignore.Rule]:
     try:
         fd, _ = beneath.open_beneath(ws.fd, (*folder, b".gitignore"), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError:
-        return b""
-    try:
-        return os.pread(fd, gitignore.MAX_BYTES, 0) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    finally:
-        os.close(fd)
+        return []
+    return gitignore.rules_of(fd)
 
 
 def glob_text(glob: str) -> str:
