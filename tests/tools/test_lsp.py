@@ -318,6 +318,25 @@ def test_an_edit_says_what_it_broke_and_what_it_mended(warm):
         project_path=warm,
     )["data"]
     assert (len(mended["check"]["mended"]), mended["check"]["errors"]) == (1, 0)
+    # In the form that the caller asked for.
+    broken = {"file_path": "a.py", "changes": ["find|f(2)|f('y')"], "check": True}
+    short = rye.execute(EDIT, {**broken, "line_ids": "short", "dry_run": False}, project_path=warm)["data"]
+    assert ("LID:" in short["output"], f"[{short['check']['broken'][0]['line_id']}]" in short["output"]) == (False, True)
+
+
+def test_places_are_named_in_the_form_that_is_asked_for(warm):
+    (warm / "a.py").write_text("undefined_name\n")
+    said = {form: ask(warm, "a.py", line_ids=form) for form in ("lid", "short", "none", "all")}
+    line_id = ids(warm, "a.py")[0]
+    assert {form: data["diagnostics"][0]["line_id"] for form, data in said.items()} == {
+        "lid": line_id,
+        "short": "1",
+        "none": None,
+        "all": line_id,
+    }
+    endings = {form: data["output"].rpartition(") ")[2].split("\n")[0] for form, data in said.items()}
+    assert (endings["lid"], endings["short"]) == (f"[LID:{line_id}]", "[1]")
+    assert "[" not in said["none"]["output"]
 
 
 @pytest.mark.slow

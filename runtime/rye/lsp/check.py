@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.results import call_text
 from rye.edits.change_forms import touched
 from rye.errors import RyeError
+from rye.line_ids import addresses
 from rye.lsp import queries
 
 _Row = dict[str, Any]
@@ -21,7 +22,11 @@ _FILES = 10
 
 
 def checked(
-    project_path: str, file_path: str, edit: Callable[[], dict[str, Any]], changes: Sequence[Any] | None = None
+    project_path: str,
+    file_path: str,
+    edit: Callable[[], dict[str, Any]],
+    changes: Sequence[Any] | None = None,
+    line_ids: str = "lid",
 ) -> dict[str, Any]:
     """Return the result of an edit with `check`: `{"available", "broken", "mended", "errors", "not_checked"?}`.
 
@@ -34,7 +39,9 @@ def checked(
         file_path: the file of the changes that name none.
         edit: makes the edit.
         changes: as `edit_files` takes them, where there can be other files.
+        line_ids: how the answer names lines, as the parameter of `edit_lines`.
     """
+    form = addresses.form_of(line_ids)
     paths = {file_path: file_path} if changes is None else touched([*changes], file_path)
     why: dict[str, str] = {}
     for path, now in paths.items():
@@ -43,7 +50,7 @@ def checked(
             why[str(now)] = f"it was renamed; {_ask(str(now))}"
     others = [path for path, now in paths.items() if now in (path, None)]
     why |= dict.fromkeys(others[_FILES:], f"only {_FILES} files are checked in one call.")
-    before = {path: _rows(project_path, path, may_miss=True) for path in others[:_FILES]}
+    before = {path: _rows(project_path, path, form, may_miss=True) for path in others[:_FILES]}
     result = edit()
     if not result.get("success") or result.get("dry_run"):
         return result
@@ -52,7 +59,7 @@ def checked(
     for path, was in before.items():
         old = [] if was is None else was
         # A file that is deleted has nothing to check.
-        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path) or []
+        new = old if isinstance(old, RyeError) else [] if paths[path] is None else _rows(project_path, path, form) or []
         if isinstance(old, RyeError) or isinstance(new, RyeError):
             refused += [one for one in (new,) if isinstance(one, RyeError)]
             why[path] = str(new)
@@ -67,7 +74,7 @@ def checked(
     lines = [f"{path} not checked: {reason}" for path, reason in why.items()]
     if count:
         result["check"] = {"available": True, "broken": broken, "mended": mended, "errors": errors}
-        lines = _printed(broken, mended, errors) + lines
+        lines = _printed(broken, mended, errors, form) + lines
     else:
         code = refused[0].code if refused else "not_checked"
         result["check"] = {"available": False, "reason": next(iter(why.values()), ""), "code": code}
@@ -80,10 +87,11 @@ def _ask(path: str) -> str:
     return f"{call_text('lsp', file_path=path)} shows what it has now."
 
 
-def _rows(project_path: str, file_path: str, *, may_miss: bool = False) -> Rows | RyeError | None:
+def _rows(project_path: str, file_path: str, form: str, *, may_miss: bool = False) -> Rows | RyeError | None:
     """Return a file's diagnostics, or why there are none; with `may_miss` None for a file that does not exist."""
     try:
         with queries.open_for_query(project_path, file_path, _SECONDS) as (project, path):
+            project.form = form
             return queries.diagnosed(project, path, _SECONDS)
     except RyeError as err:
         return None if may_miss and err.code == "file_not_found" else err
@@ -105,9 +113,9 @@ def _key(row: dict[str, Any]) -> tuple[str, str, str]:
     return row["severity"], row["code"], row["message"]
 
 
-def _printed(broken: Rows, mended: Rows, errors: int) -> list[str]:
+def _printed(broken: Rows, mended: Rows, errors: int, form: str) -> list[str]:
     lines = [f"Check: {len(broken)} new, {len(mended)} mended, {errors} error{'' if errors == 1 else 's'} now."]
-    lines += [f"new: {queries.described(row['file_path'], row)}" for row in broken[:_SHOWN]]
+    lines += [f"new: {queries.described(row['file_path'], row, form)}" for row in broken[:_SHOWN]]
     if len(broken) > _SHOWN:
         lines.append(f"({len(broken) - _SHOWN} more: {call_text('lsp', file_path=broken[_SHOWN]['file_path'])})")
     # The line of a mended one may be gone.

@@ -41,13 +41,13 @@ _LIBRARIES = {".cargo": ("registry", "git"), "go": ("pkg",)}
 class Project(Record, frozen=False):
     """An open project, its language server session, and the texts and documents that this call has read.
 
-    `short`: lines are named by their short addresses.
+    `form`: how lines are named, as `addresses.FORMS`.
     """
 
     ws: Workspace
     session: ServerSession
     texts: dict[str, Positions]
-    short: bool = False
+    form: str = "lid"
 
     def positions(self, path: str) -> Positions | None:
         """Return a project file's text for positions; None where it is no text of this project."""
@@ -202,7 +202,7 @@ class Location(Record):
         path: project-relative, or absolute where it lies outside.
         line: from 1.
         column: from 1, in characters.
-        line_id: None outside the project, and if IDs cannot be stored.
+        line_id: None outside the project, if IDs cannot be stored, and where none are asked for.
         text: the line, without its end.
     """
 
@@ -216,18 +216,20 @@ class Location(Record):
         """Return it as JSON."""
         return {"file": self.path, "line": self.line, "column": self.column, "line_id": self.line_id, "text": self.text}
 
-    def shown(self) -> str:
-        """Return it as one line of output."""
+    def shown(self, form: str) -> str:
+        """Return it as one line of output, its line named by a form of `addresses.FORMS`."""
         if os.path.isabs(self.path):
             return f"{self.path}:{self.line}:{self.column}: (outside the project)"
-        return f"{self.path}:{self.line}:{self.column}: {printed_id(self.line_id)} {self.text}"
+        return f"{self.path}:{self.line}:{self.column}: {named(self.line_id, form)}{self.text}"
 
 
-def printed_id(line_id: str | None) -> str:
-    """Return a line's ID or short address as output shows it; a line has none if IDs cannot be stored."""
+def named(line_id: str | None, form: str) -> str:
+    """Return a line's ID or short address as output shows it, and a blank; a line has none if IDs cannot be stored."""
+    if form == "none":
+        return ""
     if line_id is None:
-        return "[no LID]"
-    return f"[{line_id}]" if addresses.parsed(line_id) == line_id else f"[LID:{line_id}]"
+        return "[no LID] "
+    return f"[{line_id}] " if form == "short" else f"[LID:{line_id}] "
 
 
 def locations_of(project: Project, locations: list[tuple[str, dict[str, Any]]]) -> list[Location]:
@@ -246,21 +248,22 @@ def locations_of(project: Project, locations: list[tuple[str, dict[str, Any]]]) 
         rows = _rows(project, path, {line for _, line, _ in places})
         for at, line, column in places:
             row = rows.get(line)
-            called = (row.short if project.short else row.id) if row else None
+            called = {"lid": row.id, "short": row.short}.get(project.form) if row else None
             out[at] = Location(path, line, column, called, row.text[:_MESSAGE] if row else "")
     return [place for place in out if place is not None]
 
 
 def _rows(project: Project, path: str, numbers: set[int]) -> dict[int, Row]:
     """Return some lines of a file (number from 1) with their IDs, and record that these are shown."""
-    try:
-        with documents.view(project.ws, path) as document:
-            rows = _some(document, numbers, ids=True)
-            document.shown(*{(row.number - 1, row.number) for row in rows.values()}, short=project.short)
-            return rows
-    except WorkspaceError as err:
-        if err.code not in documents.IDS_NOT_STORED:
-            raise
+    if project.form != "none":
+        try:
+            with documents.view(project.ws, path) as document:
+                rows = _some(document, numbers, ids=True)
+                document.shown(*{(row.number - 1, row.number) for row in rows.values()}, short=project.form == "short")
+                return rows
+        except WorkspaceError as err:
+            if err.code not in documents.IDS_NOT_STORED:
+                raise
     with documents.without_ids(project.ws, path) as document:
         return _some(document, numbers, ids=False)
 
@@ -330,11 +333,11 @@ def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> l
     return sorted(rows, key=lambda row: (row["line"], row["column"], row["severity"], row["message"]))
 
 
-def described(path: str, row: dict[str, Any]) -> str:
+def described(path: str, row: dict[str, Any], form: str) -> str:
     """Return a diagnostic as one line: `path:line:col: severity: message [code] [LID:…]`."""
     message = " ".join(row["message"].split())
     code = f" ({row['code']})" if row["code"] else ""
-    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {printed_id(row['line_id'])}"
+    return f"{path}:{row['line']}:{row['column']}: {row['severity']}: {message}{code} {named(row['line_id'], form)}".rstrip()
 
 
 def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:

@@ -127,5 +127,5 @@ def _prepared(
         return None
     lines = parse(new, code).lines()
     made = prepare(document, splices.refine(document.text, [splices.Splice(0, document.text.count, lines)]), tool)
-    warnings += syntax_warnings(document, made.document, short=project.short)
+    warnings += syntax_warnings(document, made.document, short=project.form == "short")
     return made

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:89f8975a68a7f7c7f3d3a0d40663b33b5c8e31f70173a578ecb9d35294df1505:dpcStSSDKv7CXrybbE6YvtEeiXVbfUrET_GNSCsxDlbpJZ-ABj5O5fsiieXKJG0-KMWQsRS3jwck8JJA9BnyBA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:42:48Z:173f13b93f6a05c5b45a50a5c69c0df6e01c853dd9b22fe623af2b7fe8cf0923:Ej1sWVbOL-CP5bi_2wvdp4avf_GJPvcOHtiS-5a0CeumY3_mXibvFJeNrOzYf957ExZggh12654NAhd_l3kxDQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -188,7 +188,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # It loads the client of language servers, which most calls need not pay for.
     from rye.toolkit import checked
 
-    return checked(project_path, params["file_path"], edit, params["changes"])
+    return checked(project_path, params["file_path"], edit, params["changes"], params["line_ids"])
 
 
 def _result(applied: Applied, params: dict[str, Any], diff_budget: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:b29702743b3ce3e8689c8411e3fa0eacc6b802b785195e24371691cd055de215:H5Rus1ic5wrXPA3TNTwLqClFA1vSGrS8m0KZnK6KqevGZQmKuVbADy6akqplxePCe2jOeibhPDDcSUWfcY98Dw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:42:48Z:6f071e9dc5794e43ea61a15b31a93e8283b02daea44e57035c49b0a6b4d8bd66:2gCR-rMHp3rTQg8MJlGO9QzJbIN6XMX9F7LPt6mIyd4sJn1GDfpDvwSV35KTBBBQUOYP9ACrlyJobi-6wi1MBg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -97,7 +97,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # It loads the client of language servers, which most calls need not pay for.
     from rye.toolkit import checked
 
-    return checked(project_path, params["file_path"], write)
+    return checked(project_path, params["file_path"], write, None, "short" if params["line_ids"] == "short" else "lid")
 
 
 def _result(replaced: Replaced) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:11Z:f84475ceb574f79ad11d873755234ef7c3d329a993dc2375d815ff1205ff95cb:cUYFlcfxiIeUrQq_yGHRBlM3KKnXF1USHFmuTA3A0uNQVEKwRmO4fBAX2pi-Wnt89-XEYmF3q4eH6gl-zR3lDw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:42:48Z:056877a68368dcfa13bb2e520e18805cf141bd5d3606d3e5b1901a4a37c6084f:jz9XZTqN6Kv4gdCGrpxAaCUmnWf992rYiQW-yDCPO-cIf5lYqrUhCqcS_x7AeRJ77uL_e93z6fa7CD-Lk3f-Cg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -23,6 +23,7 @@ from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.journal import commit
+from rye.line_ids import addresses
 from rye.lsp import queries
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import uri_of
@@ -139,7 +140,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             # Finish what a crash interrupted first: the server must see the files as they will be.
             commit.recover(ws)
     with queries.open_for_query(project_path, params["file_path"], params["timeout"]) as (project, path):
-        project.short = params["line_ids"] == "short"
+        project.form = addresses.form_of(params["line_ids"])
         question = _Question(project, path, params)
         try:
             return _ACTIONS[action](question)
@@ -187,7 +188,9 @@ class _Question:
 
 def _diagnostics(question: _Question) -> dict[str, Any]:
     rows = queries.diagnosed(question.project, question.path, question.params["timeout"])
-    lines = [queries.described(question.path, row) for row in rows] or [f"{question.path}: no diagnostics"]
+    lines = [queries.described(question.path, row, question.project.form) for row in rows] or [
+        f"{question.path}: no diagnostics"
+    ]
     call = f"edit_lines on the first ones, then {call_text('lsp', file_path=question.path)}"
     counts = {kind: sum(row["severity"] == kind for row in rows) for kind in ("error", "warning")}
     return queries.answer(question.project, lines, call, "diagnostics", diagnostics=rows, counts=counts)
@@ -215,7 +218,7 @@ def _places(question: _Question, found: Any, kind: str) -> dict[str, Any]:
         queries.locations_of(question.project, pairs),
         key=lambda place: (place.line_id is None, place.path, place.line, place.column),
     )
-    lines = [place.shown() for place in places] or [f"No {kind} of {question.symbol!r} was found."]
+    lines = [place.shown(question.project.form) for place in places] or [f"No {kind} of {question.symbol!r} was found."]
     rows = [place.fields() for place in places]
     return queries.answer(
         question.project, lines, call_text("grep", pattern=question.symbol), "places", locations=rows, count=len(rows)
@@ -249,12 +252,12 @@ def _symbols(question: _Question) -> dict[str, Any]:
     # Some servers list symbols without a place.
     flat = [one for one in flat if one[3] is not None][:_MAX_SYMBOLS]
     places = queries.locations_of(question.project, [(uri, span["start"]) for _, _, uri, span in flat])
-    rows, lines = [], []
+    rows, lines, form = [], [], question.project.form
     for (depth, one, _, _), place in zip(flat, places, strict=True):
         kind = _KINDS[one["kind"] if 0 < one.get("kind", 0) < len(_KINDS) else 0]
         name = plain(str(one.get("name", "")), 200)
         rows.append({"name": name, "kind": kind, "depth": depth, **place.fields()})
-        lines.append(f"{'  ' * depth}{kind} {name} {place.path}:{place.line} {queries.printed_id(place.line_id)}")
+        lines.append(f"{'  ' * depth}{kind} {name} {place.path}:{place.line} {queries.named(place.line_id, form)}".rstrip())
     return queries.answer(question.project, lines or ["No symbols."], "grep", "symbols", symbols=rows, count=len(rows))
 
 
