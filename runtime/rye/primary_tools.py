@@ -146,13 +146,13 @@ class PrimaryTools:
         rows = list(sign_verify.sign(named, keys.signing_key(), project_path))
         return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
-    def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:
+    def registry(self, project_path: str, **asked: Any) -> dict[str, Any]:
         """Share items as an agent may. Errors as `rye.registry.agent_actions.answer`."""
         from functools import partial
 
         from rye.registry import agent_actions
 
-        return agent_actions.answer(project_path, action, partial(self._check, project_path), **asked)
+        return agent_actions.answer(project_path, asked, partial(self._check, project_path))
 
     def _check(self, project_path: str, item_type: str, item_id: str) -> None:
         reach = self._reach

@@ -43,7 +43,7 @@ class Host(Protocol):
     def sign(self, project_path: str, item_type: str, item_id: str, source: str) -> dict[str, Any]:
         """Answer `rye/primary-tools/rye_sign`."""
 
-    def registry(self, project_path: str, action: str, **asked: Any) -> dict[str, Any]:
+    def registry(self, project_path: str, **asked: Any) -> dict[str, Any]:
         """Answer `rye/registry/registry`."""
 
 

@@ -7,7 +7,7 @@ person at the command line. A registry is the default one or one that the user l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rye.call import context, results
@@ -22,28 +22,19 @@ from rye.registry.oci.store import RegistryTarget
 _PERSON = ("push", "yank")
 
 
-def answer(
-    project: str,
-    action: str,
-    reach: Callable[[str, str], None],
-    *,
-    item_type: str = "tool",
-    reference: str | None = None,
-    query: str | None = None,
-    namespace: str | None = None,
-    registry_name: str | None = None,
-    destination: str = "project",
-    reason: str = "",
-    limit: int = 20,
-) -> dict[str, Any]:
-    """Do one action and return it as a tool's result; for the parameters see the tool's CONFIG_SCHEMA.
+def answer(project: str, asked: Mapping[str, Any], reach: Callable[[str, str], None]) -> dict[str, Any]:
+    """Do one action and return it as a tool's result.
 
-    `reach` raises for an item, by type and id, that this caller may not reach.
+    Args:
+        project: the project.
+        asked: the parameters of the tool `rye/registry/registry`.
+        reach: raises for an item, by type and id, that this caller may not reach.
 
     Raises:
-        RyeError: `needs_person`, `registry_not_allowed`, `out_of_reach`, and those of `rye.registry.push`, `pull` and `browse`.
+        RyeError: `needs_person`, `registry_not_allowed`, `out_of_reach`, and those of `push`, `pull` and `browse`.
         UsageError: `bad_parameters`.
     """
+    action, name, reference = asked["action"], asked["registry"], asked["reference"]
     # Publishing cannot be taken back, so it needs the user's own configuration.
     if action in _PERSON and context.settings().get("registry.agents") != "allow":
         raise RyeError(
@@ -52,44 +43,56 @@ def answer(
             f"Ask your user to run `rye registry {action} …`, or to set `registry: {{agents: allow}}` in their own "
             f"{user_dirs.settings_file()}.",
         )
-    target = RegistryTarget(project, registry_name)
+    target = RegistryTarget(project, name)
     if action in ("search", "list"):
-        namespaces = [namespace] if namespace else []
         # Also for a search: the query would tell a stranger's server what the agent works on.
-        _require_allowed_registry(registry_name)
-        if action == "list":
-            rows = browse.rows(target, namespaces)
-            return _table(rows[:limit], len(rows))
-        found = browse.search(target, query or "*", namespaces, limit=limit)
-        return _table(found["results"], found["total"], query=query or "*")
+        _require_allowed_registry(name)
+        return _listed(target, asked)
     if reference is None:
         raise UsageError("bad_parameters", f"{action} needs a reference.", 'Give one such as reference="my/text/report:1.2.0".')
-    parsed = oci_reference.parse(reference, item_type)
-    _require_allowed_registry(parsed.registry or registry_name)
+    parsed = oci_reference.parse(reference, asked["item_type"])
+    _require_allowed_registry(parsed.registry or name)
     # Before any request: what a caller may not reach must not be looked up for it either.
-    reach(item_type, parsed.item_id)
+    reach(parsed.item_type, parsed.item_id)
     if action == "inspect":
-        return _inspected(browse.inspect(target, item_type, reference, destination))
-    warnings: list[str] = []
+        return _inspected(browse.inspect(target, parsed.item_type, reference, asked["destination"]))
+    row = _done(action, target, asked, parsed)
+    text = _SAID[action].format(**row, **({"done": row["status"].capitalize()} if action == "push" else {}))
+    return results.ok("\n".join([text, *(f"Warning: {one}" for one in row.get("warnings", ()))]), **row)
+
+
+_SAID = {
+    "push": "{done}: {item_id}:{version} ({digest}).",
+    "pull": "Installed {item_type} {item_id}:{version}, signed by {signer}: {path}.",
+    "verify": "valid: {item_id}:{version}, signed by {signer} ({owner}).",
+    "yank": "Yanked {item_id}:{version}.",
+}
+
+
+def _done(action: str, target: RegistryTarget, asked: Mapping[str, Any], parsed: oci_reference.Reference) -> dict[str, Any]:
+    """Do what changes or verifies one item; return its row."""
     if action == "push":
-        row = registry_push.push(target, item_type, [parsed.item_id])[0]
-        text = f"{row['status'].capitalize()}: {row['item_id']}:{row['version']} ({row['digest']})."
-    elif action == "pull":
-        row = registry_pull.pull(target, item_type, [reference], registry_pull.PullOptions(destination))[0]
-        if row["status"] == "refused":
-            # The error carries these five itself; the rest are its details.
-            fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
-            raise RyeError(row["code"], row["error"], row["hint"], **fields)
-        text = f"Installed {row['item_type']} {row['item_id']}:{row['version']}, signed by {row['signer']}: {row['path']}."
-        warnings = row["warnings"]
-    elif action == "verify":
-        row = registry_pull.verify(target, item_type, reference)
-        text = f"valid: {row['item_id']}:{row['version']}, signed by {row['signer']} ({row['owner']})."
-        warnings = row["warnings"]
-    else:
-        row = registry_push.yank(target, item_type, reference, reason)
-        text = f"Yanked {row['item_id']}:{row['version']}."
-    return results.ok("\n".join([text, *(f"Warning: {one}" for one in warnings)]), **row)
+        return registry_push.push(target, parsed.item_type, [parsed.item_id])[0]
+    if action == "verify":
+        return registry_pull.verify(target, parsed.item_type, asked["reference"])
+    if action == "yank":
+        return registry_push.yank(target, parsed.item_type, asked["reference"], asked["reason"])
+    options = registry_pull.PullOptions(asked["destination"])
+    row = registry_pull.pull(target, parsed.item_type, [asked["reference"]], options)[0]
+    if row["status"] == "refused":
+        # The error carries these five itself; the rest are its details.
+        fields = {key: row[key] for key in row.keys() - {"code", "error", "hint", "trust", "status"}}
+        raise RyeError(row["code"], row["error"], row["hint"], **fields)
+    return row
+
+
+def _listed(target: RegistryTarget, asked: Mapping[str, Any]) -> dict[str, Any]:
+    namespaces, query = [asked["namespace"]] if asked["namespace"] else [], asked["query"] or "*"
+    if asked["action"] == "list":
+        rows = browse.rows(target, namespaces)
+        return _table(rows[: asked["limit"]], len(rows))
+    found = browse.search(target, query, namespaces, limit=asked["limit"])
+    return _table(found["results"], found["total"], query=query)
 
 
 def _require_allowed_registry(name: str | None) -> None:

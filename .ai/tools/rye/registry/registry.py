@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:e266adf1f8e9caff910825f59afe4491ac2ff4b7e7faf6d9c9045dcefac3656a:lc8a5d0aqb97bNY86CBjJLECYatrRg_XLvvV2ADvo9fbCEwfElh-y3jXQZFAA_hQo61CnSoaAGzvltmFZU98Cw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:49:29Z:ddff165a1f590616a5c093a3a1234a12e2424a1a7688ed42a1c77bc6ca5e8470:eazRn-_qJiAqVgBmKxxcHPyt2J7OvnyWzJjnsrb1ZUBuqJNqtmGR5CpWZoOlKlx2J3i7PvSM23S5QnRqjywBBg==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -74,6 +74,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the process that runs this tool checks it."""
-    arguments = {**params}
-    action, name = arguments.pop("action"), arguments.pop("registry")
-    return host.ask("registry").registry(project_path, action, registry_name=name, **arguments)
+    return host.ask("registry").registry(project_path, **params)
