@@ -11,9 +11,8 @@ import os
 import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -31,7 +30,8 @@ from rye.trust import pins
 from rye.trust.pins import Seen
 from rye.trust.signature import form_of, split
 from rye.trust.verify import render_key_document
-from support.oci_server import free_address, handled_by, version_of
+from support import oci_server
+from support.oci_server import free_address, version_of
 from support.signed_tools import MINE, STRANGER, signed, tool_text, trust_key
 from support.waiting import PATIENCE
 
@@ -54,7 +54,7 @@ class Lies:
     held: list[Pushed] = field(default_factory=lambda: [artifact()])
     answers: dict[str, tuple] = field(default_factory=dict)
 
-    def answer(self, path):
+    def __call__(self, method, path, headers, body):
         for start, lie in self.answers.items():
             if path.startswith(start):
                 return lie
@@ -67,29 +67,6 @@ class Lies:
             if "/blobs/" in path and name in one.blobs:
                 return 200, {}, one.blobs[name]
         return 404, {}, b'{"errors":[{"code":"UNKNOWN","message":"unknown"}]}'
-
-
-@contextmanager
-def serving(lies):
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            status, headers, body, *announced = lies.answer(self.path)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(announced[0] if announced else len(body)))
-            self.end_headers()
-            with suppress(OSError):
-                self.wfile.write(body)
-            self.close_connection = bool(announced)
-
-        def log_message(self, *args):
-            pass
-
-    with handled_by(Handler) as place:
-        yield place
 
 
 def blob_of(pushed):
@@ -332,7 +309,7 @@ def test_a_hostile_server_installs_nothing(project, user_space, name):
     lies, reference, before = arrange()
     if before is not None:
         before()
-    with serving(lies) as where:
+    with oci_server.answering(lies) as (where, _):
         judge(name, code, pull(where, reference, project), project, user_space, where)
 
 
@@ -376,7 +353,7 @@ def test_an_answer_that_drips_ends_in_its_time(project, user_space, monkeypatch)
 
 
 def test_control_the_honest_one_is_installed(project):
-    with serving(Lies()) as where:
+    with oci_server.answering(Lies()) as (where, _):
         assert pull(where, ID, project) is None
     assert written(project) == [str(project / f".ai/tools/{ID}.py")]
 
@@ -403,7 +380,7 @@ def test_control_a_client_that_believes_the_registry_writes(tmp_path):
     fooled = []
     for name, (_, arrange) in CASES.items():
         lies, reference, _before = arrange()
-        with serving(lies) as where:
+        with oci_server.answering(lies) as (where, _):
             try:
                 fooled += [name] if believe(where, reference, tmp_path / "naive") else []
             except (httpx.HTTPError, ValueError, KeyError, OSError):

@@ -9,18 +9,17 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.signed_tools import MINE, signed, tool_text, trust_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from http.server import BaseHTTPRequestHandler
+    from collections.abc import Callable, Iterator
 
 NEEDED = "needs docker-registry (Debian package docker-registry)"
 
@@ -92,13 +91,41 @@ def version_of(item_id: str, version: str = "1.2.3", key=MINE, **options) -> byt
 
 
 @contextmanager
-def handled_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve with a handler of the test's own on a free port of loopback; gives the registry's name."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """Serve what `answer(method, path, headers, body)` returns, on a free port of loopback.
+
+    An answer is (status, headers, body), and perhaps another length to be announced, before the connection ends. Yields the
+    registry's name, and the requests as they come: (method, path, headers, body).
+    """
+    seen: list[tuple[Any, ...]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            seen.append((self.command, self.path, dict(self.headers), body))
+            status, headers, reply, *announced = answer(self.command, self.path, self.headers, body)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(announced[0] if announced else len(reply)))
+            self.end_headers()
+            if self.command != "HEAD":
+                with suppress(OSError):
+                    self.wfile.write(reply)
+            self.close_connection = bool(announced)
+
+        do_GET = do_HEAD = do_POST = do_PUT = handle_any
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield f"oci://127.0.0.1:{server.server_port}"
+        yield f"oci://127.0.0.1:{server.server_port}", seen
     finally:
         server.shutdown()
         server.server_close()

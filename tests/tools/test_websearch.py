@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions
 from support import web_site
+from support.oci_server import answering
 from support.tool_files import module
 
 TOOL = "rye/web/websearch"
@@ -77,34 +76,16 @@ SPEAKERS = {"exa": exa, "brave": brave, "tavily": tavily, "searxng": searxng}
 def listening(speaker):
     apis = Apis()
 
-    class Handler(BaseHTTPRequestHandler):
-        def answer(self):
-            size = int(self.headers.get("Content-Length", 0))
-            body = json.loads(self.rfile.read(size)) if size else None
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            apis.asked.append((self.command, self.path, headers, body))
-            status, content = (apis.status, {}) if apis.status != 200 else speaker(self.path, headers, body)
-            data = json.dumps(content).encode() if apis.body is None else apis.body
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", "Content-Length": str(len(data)), **apis.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(method, path, headers, body):
+        content = json.loads(body) if body else None
+        asked = {name.lower(): value for name, value in headers.items()}
+        apis.asked.append((method, path, asked, content))
+        status, said = (apis.status, {}) if apis.status != 200 else speaker(path, asked, content)
+        return status, {"Content-Type": "application/json", **apis.headers}, apis.body or json.dumps(said).encode()
 
-        do_GET = do_POST = answer
-
-        def log_message(self, *_):
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    apis.url = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    try:
+    with answering(answer) as (place, _):
+        apis.url = place.replace("oci:", "http:")
         yield apis
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture(autouse=True)

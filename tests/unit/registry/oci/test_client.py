@@ -12,8 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ from rye.registry.oci.client import RegistryServer
 from rye.registry.oci.manifest import Layer, digest_of
 from rye.registry.oci.store import RegistryTarget, open_store
 from rye.registry.pull import PullOptions
-from support.oci_server import free_address, handled_by, put_items, running, serve
+from support.oci_server import answering, free_address, put_items, running, serve
 
 LAYER = Layer("text/plain", digest_of(b"content"), 7, "x")
 
@@ -39,36 +38,6 @@ def _alone(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     monkeypatch.setattr(http, "WAITS", (0.01, 0.02, 0.05))
-
-
-@contextmanager
-def answering(answer):
-    """Serve what `answer(method, path, headers, body)` returns, (status, headers, body); yield (registry, requests seen)."""
-    seen = []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def handle_any(self):
-            length = int(self.headers.get("Content-Length", 0))
-            body = self.rfile.read(length)
-            seen.append((self.command, self.path, dict(self.headers), body))
-            status, headers, reply = answer(self.command, self.path, self.headers, body)
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(reply)
-
-        do_GET = do_HEAD = do_POST = do_PUT = handle_any
-
-        def log_message(self, *args):
-            pass
-
-    with handled_by(Handler) as place:
-        yield place, seen
 
 
 def docker_config(tmp_path, record):
