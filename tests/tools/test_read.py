@@ -366,3 +366,13 @@ def test_a_range_that_the_output_has_no_room_for_says_so(project):
 def test_a_range_of_a_file_that_is_not_there(project):
     assert "File not found: f.txt" in refused("file_not_found", "read", project, file_path="f.txt:2-3")
     assert call("read", project, file_path="../f.txt:2-3")["code"] == "path_outside"
+
+
+def test_the_call_that_continues_keeps_the_view_of_the_file(project):
+    (project / "a.txt").write_bytes(b"caf\xe9 \none\ntwo\n")
+    said = done("read", project, file_path="a.txt", limit=1, encoding="latin-1", show_whitespace=True)["output"]
+    assert 'Call read(file_path="a.txt", offset=2, encoding="latin-1", show_whitespace=true) to see more.' in said
+    assert 'Call read(file_path="a.txt", offset=2) to see more.' in done("read", project, file_path="a.txt", limit=1)["output"]
+    (project / "b.txt").write_text("x\n" * 300)
+    said = done("rye/swe/open_file_chunk", project, path="b.txt", line_ids=True)["output"]
+    assert 'Call open_file_chunk(path="b.txt", start=101, line_ids=true) to see more.' in said

@@ -140,14 +140,15 @@ def _fitting(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def result(shown: Shown, path: str) -> dict[str, Any]:
-    """Return a window under its header; `path` is the parameter that the call for the rest repeats."""
+def result(shown: Shown, params: dict[str, Any]) -> dict[str, Any]:
+    """Return a window under its header; `params` are the tool's, of which the call for the rest repeats how it looks."""
     first, last, total = shown.span.first if shown.rows else 0, shown.span.last, shown.total
     lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(f"{row.number}: {printed_row(row)}" for row in shown.rows)]
     notices = [] if total else ["[empty file]"]
     fields: dict[str, Any] = {} if profile.views_kept() else {"remembered": False}
     if last < total:
-        call = call_text("open_file_chunk", path=path, start=last + 1)
+        view = {name: params[name] for name in ("line_ids", "encoding") if params.get(name)}
+        call = call_text("open_file_chunk", path=params["path"], start=last + 1, **view)
         notices.append(cut_notice(len(shown.rows), total, "lines", call, total - last))
         fields["next_line"] = last + 1
     notices += [shown.encoding_notice] if shown.encoding_notice else []

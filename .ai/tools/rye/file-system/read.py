@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:2ad20c26f4f4551878cc595e991a5be22a8005060d1bd1290b2e56d875cc1353:jaqxN7CiA2huInRtxFxTY-Dj3qh9v3_AvohhTGpTWNeS7MazN0erfbBbJv2jWwTxhTWfuLpoGdr-yrxEUSmnCw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:58:51Z:267e743500cd72ae8a2e6913b7e09d991bab87748350d627957e58a0413b1bc3:d8Soq3R-QtO4pfP0tU5XehMxFSt0Mnp7k3r4O0CKLtMTti-3eGgKZmKh1vUenr89Miqh6j0hZr_dQ5y3yeDQBg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -278,13 +278,16 @@ class _Window:
         return at
 
 
+def _call(params: dict[str, Any], offset: int) -> str:
+    """Return the call that goes on at a line, in the same view of the file."""
+    usual = {"encoding": None, "notebook": "cells", "show_whitespace": False}
+    view = {name: params[name] for name in usual if params.get(name) != usual[name]}
+    return call_text("read", file_path=params["file_path"], offset=offset, **view)
+
+
 def _facts(document: Document) -> dict[str, Any]:
-    return {
-        "total_lines": document.count,
-        "version": document.version,
-        "encoding": document.encoding,
-        "file_path": document.path,
-    }
+    whole = {"total_lines": document.count, "version": document.version}
+    return {**whole, "encoding": document.encoding, "file_path": document.path}
 
 
 def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict[str, Any]:
@@ -306,7 +309,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
     truncated = stop < total
     is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
     if truncated and not is_full_range:
-        call = call_text("read", file_path=params["file_path"], offset=stop + 1)
+        call = _call(params, stop + 1)
         lines.append(cut_notice(stop - start, total, "lines", call, total - stop))
     if notice := document.encoding_notice([(start, stop)]):
         lines.append(notice)
@@ -366,7 +369,7 @@ def _changes(
         lines.append(f"[version {document.short_version}]")
     fields: dict[str, Any] = {}
     if cut_at is not None:
-        call = call_text("read", file_path=params["file_path"], offset=cut_at + 1)
+        call = _call(params, cut_at + 1)
         # Without the unchanged lines around them.
         passed = sum(min(stop, cut_at) - start for start, stop in ranges if start < cut_at)
         lines.append(cut_notice(passed, count, "changed lines", call))

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:0c50bbd20c03ea2b9973d769e8aa97bb021248ae4efd4e942b475cf856de0a5d:RFt2c-R3BrNxhMbDuM7SPaYcSWAXCcqzMzMf6svcApbREuo4lO3lNEPYp0fvtmylfpHuxv6S0YYMFWGdQKO2CQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:58:52Z:f2a432b4a04217956268c32276474ba269908a9dfb510cb2182721b3bfdc9288:NIM73FzxcnK1_kCUGlCjZ4a9WmmmWD0Ka2reclAD-HXGgdDMbbrNPp3yHaSYkigNpRG2WMmBwTtv3nGFdyO2Dg==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -57,4 +57,4 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         return view.window_at(total, params.get("line"), params.get("start"), params.get("end"))
 
     with Workspace(project_path) as ws:
-        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), path)
+        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), params)

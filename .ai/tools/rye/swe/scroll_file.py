@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:838834fd7657d083bdf45a034eb88bc5b411c6aeaf0212f0563e8ec6ee2714ac:W2iQbXlk0vikZ7Zam-gps1SGTcLMoiEGTgiZkWrIXcFDW9EHCeM7lYZMbwXq-v7qh4fANrh4whwu611igCkoBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:58:52Z:4f701470bfc44996a9df7dc63d7bf63e40bb3f6f9544eb9584657c03c4e837d6:SfjkJDUA31fjQXvIt5ykrqei4HVIn7XBvzLZT-ioV8c6zd5EHvxmZqUp8-7FiR9lIdfuec9zV20EBJD2qY_IAQ==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -58,7 +58,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         def choose_span(total: int) -> view.Span:
             return _scrolled(total, last, params["direction"], physical)
 
-        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), path)
+        return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), params)
 
 
 def _scrolled(total: int, last: view_state.View | None, direction: str, path: str) -> view.Span:
