@@ -198,10 +198,10 @@ def web_server(app: App, most: int, **others: Any) -> Any:
         "lifespan": "off",
         "timeout_graceful_shutdown": 3,
     }
-    return uvicorn.Server(uvicorn.Config(app, http=bounded_protocol(), limit_concurrency=most, **{**common, **others}))
+    return uvicorn.Server(uvicorn.Config(app, http=header_timeout_protocol(), limit_concurrency=most, **{**common, **others}))
 
 
-def bounded_protocol() -> Any:
+def header_timeout_protocol() -> Any:
     """Return the web server's protocol, with a limit for connections that do not bring a whole request header."""
     import asyncio
 
@@ -209,7 +209,7 @@ def bounded_protocol() -> Any:
 
     waiting: OrderedDict[Any, asyncio.TimerHandle] = OrderedDict()
 
-    class Hurried(H11Protocol):
+    class HeaderTimeoutProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._wait()
@@ -243,7 +243,7 @@ def bounded_protocol() -> Any:
             if not self.transport.is_closing():
                 self.transport.close()
 
-    return Hurried
+    return HeaderTimeoutProtocol
 
 
 def listen(address: Address) -> socket.socket:

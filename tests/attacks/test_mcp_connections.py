@@ -58,7 +58,7 @@ def half_open(place, count):
 
 def test_half_open_requests_keep_nobody_out(monkeypatch):
     monkeypatch.setattr(local_http, "_MOST_WAITING", 20)
-    with serving(local_http.bounded_protocol()) as place, contextlib.ExitStack() as stack:
+    with serving(local_http.header_timeout_protocol()) as place, contextlib.ExitStack() as stack:
         for one in half_open(place, 150):
             stack.enter_context(one)
         assert status_of(place) == 200
@@ -72,7 +72,7 @@ def test_half_open_requests_keep_nobody_out(monkeypatch):
 def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(monkeypatch):
     monkeypatch.setattr(local_http, "_HEADER_SECONDS", 0.5)
     with (
-        serving(local_http.bounded_protocol()) as place,
+        serving(local_http.header_timeout_protocol()) as place,
         contextlib.closing(http.client.HTTPConnection(*place, timeout=120)) as good,
     ):
         (slow,) = half_open(place, 1)

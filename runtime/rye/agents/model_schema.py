@@ -116,7 +116,46 @@ def inline_refs(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Sche
     Raises:
         ItemError: `not_expressible`, for one that refers to itself or outwards, or grows beyond 20,000 parts.
     """
-    found: _Schema = _Inlining(schema, keep_paths=keep_paths).part(schema)
+    count = 0
+
+    def inlined(part: Any, depth: int) -> Any:
+        nonlocal count
+        if not isinstance(part, dict):
+            return part
+        count += 1
+        # Both bounds: a cycle grows in depth, references to references grow in width.
+        if depth > _DEEPEST or count > _MOST_PARTS:
+            raise ItemError("not_expressible", "its schema refers to itself, or is too large")
+        own = {name: below(name, value, depth + 1) for name, value in part.items() if name not in _BOOKKEEPING}
+        # Our own format; an interface that checks formats would refuse the schema for it.
+        if own.get("format") == WORKSPACE_PATH and not keep_paths:
+            del own["format"]
+        if {} in own.get("anyOf", ()):
+            # Anything is taken, so that the tool can refuse it in its own words; the first form is what is asked for.
+            own = {**own["anyOf"][0], **{name: value for name, value in own.items() if name != "anyOf"}}
+        target = inlined(_ref_target(schema, str(part["$ref"])), depth + 1) if "$ref" in part else {}
+        # Keywords beside `$ref` count since draft 2019-09, so they override the target's.
+        return {**target, **own} if isinstance(target, dict) else own
+
+    def below(name: str, value: Any, depth: int) -> Any:
+        if name in _NAMED and isinstance(value, dict):
+            return {key: inlined(one, depth) for key, one in value.items()}
+        if name in _LISTED and isinstance(value, list):
+            return [inlined(one, depth) for one in value]
+        # Values are data: an enum may hold an object that has a key `$ref`.
+        return value if name in _VALUES else inlined(value, depth)
+
+    found: _Schema = inlined(schema, 0)
+    return found
+
+
+def _ref_target(root: Mapping[str, Any], reference: str) -> object:
+    found: Any = root
+    for step in reference.removeprefix("#").split("/")[1:]:
+        # In this order, as RFC 6901 says: `~01` is `~1`, not `/`.
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+    if found is None or reference[:1] != "#":
+        raise ItemError("not_expressible", f"its schema refers to {reference[:80]}, which is not in it")
     return found
 
 
@@ -141,48 +180,3 @@ def check_property_names(part: Any, grammar: re.Pattern[str]) -> None:
         check_property_names(below, grammar)
     for name in ("items", "additionalProperties", *_LISTED):
         check_property_names(part.get(name), grammar)
-
-
-class _Inlining:
-    def __init__(self, root: Mapping[str, Any], *, keep_paths: bool) -> None:
-        self._root = root
-        self._keep_paths = keep_paths
-        self._parts = 0
-
-    def part(self, part: Any, depth: int = 0) -> Any:
-        if not isinstance(part, dict):
-            return part
-        self._parts += 1
-        # Both bounds: a cycle grows in depth, references to references grow in width.
-        if depth > _DEEPEST or self._parts > _MOST_PARTS:
-            raise ItemError("not_expressible", "its schema refers to itself, or is too large")
-        own = {name: value for name, value in part.items() if name not in _BOOKKEEPING}
-        # Our own format; an interface that checks formats would refuse the schema for it.
-        if own.get("format") == WORKSPACE_PATH and not self._keep_paths:
-            del own["format"]
-        own = {name: self._below(name, value, depth + 1) for name, value in own.items()}
-        if {} in own.get("anyOf", ()):
-            # Anything is taken, so that the tool can refuse it in its own words; the first form is what is asked for.
-            own = {**own["anyOf"][0], **{name: value for name, value in own.items() if name != "anyOf"}}
-        if "$ref" not in part:
-            return own
-        aim = self.part(self._ref_target(str(part["$ref"])), depth + 1)
-        # Keywords beside `$ref` count since draft 2019-09, so they override the aim's.
-        return {**aim, **own} if isinstance(aim, dict) else own
-
-    def _below(self, name: str, value: Any, depth: int) -> Any:
-        if name in _NAMED and isinstance(value, dict):
-            return {key: self.part(below, depth) for key, below in value.items()}
-        if name in _LISTED and isinstance(value, list):
-            return [self.part(below, depth) for below in value]
-        # Values are data: an enum may hold an object that has a key `$ref`.
-        return value if name in _VALUES else self.part(value, depth)
-
-    def _ref_target(self, reference: str) -> object:
-        found: Any = self._root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            # In this order, as RFC 6901 says: `~01` is `~1`, not `/`.
-            found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-        if found is None or reference[:1] != "#":
-            raise ItemError("not_expressible", f"its schema refers to {reference[:80]}, which is not in it")
-        return found

@@ -29,7 +29,8 @@ def require_person(action: str) -> None:
     Raises:
         RyeError: `needs_person`, with what to ask the user.
     """
-    _require_person(action, "")
+    if not at_terminal():
+        raise _needs_person(action)
 
 
 def require_person_or_key(action: str, key: str | None = None, *, key_option: bool = False) -> None:
@@ -40,13 +41,14 @@ def require_person_or_key(action: str, key: str | None = None, *, key_option: bo
     # The user's own configuration only: a project that could allow this would sign for its user.
     if key is None and not at_terminal() and context.settings().get("signing.agents") != "allow":
         by_key = "; a release script names its key with --key" if key_option else ""
-        _require_person(action, f", or to set `signing: {{agents: allow}}` in their own {user_dirs.settings_file()}{by_key}")
+        raise _needs_person(
+            action, f", or to set `signing: {{agents: allow}}` in their own {user_dirs.settings_file()}{by_key}"
+        )
 
 
-def _require_person(action: str, otherwise: str) -> None:
-    if not at_terminal():
-        hint = f"Ask your user to run this command in a terminal{otherwise}."
-        raise RyeError("needs_person", f"Only a person at a terminal may {action}.", hint)
+def _needs_person(action: str, otherwise: str = "") -> RyeError:
+    hint = f"Ask your user to run this command in a terminal{otherwise}."
+    return RyeError("needs_person", f"Only a person at a terminal may {action}.", hint)
 
 
 def confirm(question: str) -> bool:
