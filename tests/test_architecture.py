@@ -87,7 +87,6 @@ HEAVY = {
 LATE = {
     "rye.web.transport",
     "rye.agent_sandbox.server",
-    "rye.agent_sandbox.uploads",
     "rye.review.guard",
     "rye.review.server",
     "rye.review.site",

@@ -21,26 +21,31 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from rye import api, local_http
 from rye.agent_sandbox import files
-from rye.agent_sandbox.uploads import receive
 from rye.call.context import CallOptions, Cancellation
-from rye.errors import RyeError
+from rye.errors import RyeError, WorkspaceError
 from rye.local_http import Address, Guard
 from rye.workspace.path_errors import system_failure
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Message
 
 _PROGRAM: Final = "rye serve"
 TOKEN_VARIABLE: Final = "RYE_SANDBOX_TOKEN"  # noqa: S105 - the name of a variable
 
 MOST_OUTPUT: Final = 16 * 1024 * 1024
 """Of each stream of a command so many bytes are answered; what is cut is said on `stderr`."""
+
+MOST_UPLOAD: Final = 8 * 1024 * 1024 * 1024
+"""A larger upload is refused (bytes)."""
 
 DEFAULT_SECONDS: Final = 300.0
 MOST_SECONDS: Final = 600.0
@@ -134,7 +139,7 @@ class Runtime:
 
     async def upload(self, request: Request) -> Response:
         """Take a file."""
-        name = await receive(request, self._root)
+        name = await _received(request, self._root)
         return _json({"message": f"File '{name}' uploaded successfully."})
 
     async def download(self, request: Request) -> Response:
@@ -167,6 +172,41 @@ class Runtime:
 
 def _path(request: Request) -> str:
     return str(request.path_params.get("path", ""))
+
+
+async def _received(request: Request, root: str) -> str:
+    """Write the file of a form below the root, and return its path as the form names it.
+
+    It is kept in the server's temporary folder until all of it came, then put in place.
+
+    Raises:
+        RyeError: `malformed_request`, `file_too_large`; those of `files.put`. Nothing is in place then.
+    """
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > MOST_UPLOAD:
+            raise WorkspaceError("file_too_large", f"The upload is larger than {MOST_UPLOAD:,} bytes.", "Send less.")
+        return message
+
+    try:
+        async with Request(request.scope, counted).form(max_files=1) as form:
+            file: Any = form.get("file")
+            if not isinstance(file, UploadFile) or not (name := (file.filename or "").strip("/")):
+                raise _malformed("The form has no whole file named `file` with a file name.")
+            await run_sync(files.put, root, name, file.file)
+            return file.filename or ""
+    except ClientDisconnect:
+        raise RyeError("malformed_request", "The client went away.", "Send it again.") from None
+    except HTTPException as err:
+        raise _malformed(f"The form cannot be read: {err.detail}") from None
+
+
+def _malformed(why: str) -> RyeError:
+    return RyeError("malformed_request", why, "Send a form with one file named `file`, whose file name is its path.")
 
 
 async def _command_of(request: Request) -> tuple[str, float]:
