@@ -276,7 +276,7 @@ def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkey
         assert says in capfd.readouterr().err
     (tmp_path / "bad").write_text("{}\n[\n")
     assert main(["fleet", "run", str(tmp_path / "bad")]) == 2
-    assert f"{tmp_path}/bad:1: the job has no workspace" in (said := capfd.readouterr().err)
+    assert f'{tmp_path}/bad:1: "workspace" is a required property' in (said := capfd.readouterr().err)
     assert f"{tmp_path}/bad:2: no JSON" in said
     notes = tmp_path / "notes"
     notes.write_text("precious")
