@@ -204,7 +204,7 @@ examples:
   rye registry search "word count" --in my --registry oci://127.0.0.1:5000""",
     ),
     "skill": Verb(
-        "skill",
+        "signing",
         "add, list, verify or remove skills of agents' hosts",
         (
             Option("ACTION", "see below", choices=("add", "list", "verify", "remove")),

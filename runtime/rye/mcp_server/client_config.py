@@ -17,10 +17,12 @@ from rye.call.safe_text import nearest
 from rye.errors import UsageError
 from rye.folders import gate
 from rye.mcp_server import settings_file
-from rye.mcp_server.http import TOKEN_VARIABLE
 from rye.plain_class import Record
 
 NAME: Final = "rye"
+PATH: Final = "/mcp"
+"""Where a server that listens is reached."""
+TOKEN_VARIABLE: Final = "RYE_MCP_TOKEN"  # noqa: S105 - the name of a variable
 
 Scope = Literal["user", "project"]
 

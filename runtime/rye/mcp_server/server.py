@@ -11,6 +11,7 @@ from rye._version import __version__
 from rye.call.context import Cancellation
 from rye.executor import run_code
 from rye.mcp_server import skills, stdio
+from rye.mcp_server.client_config import PATH, TOKEN_VARIABLE
 from rye.mcp_server.protocol import INSTRUCTIONS, NAME, TITLE, Peer, ProtocolError, actor_of
 from rye.mcp_server.service import Service, session_of
 
@@ -28,6 +29,13 @@ REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
 """The revisions of the protocol that are tested; the library speaks older ones too."""
 
 _SETTLE_SECONDS = 4.0
+_PROGRAM: Final = "rye mcp"
+# Bytes; a larger request is refused.
+_MOST_BODY: Final = 4 * 1024 * 1024
+# A client that leaves without ending its session has one until it was idle for so long; only beyond these one is refused.
+_IDLE_SECONDS: Final = 600.0
+_MOST_SESSIONS: Final = 1_024
+_MOST_CONNECTIONS: Final = 512
 
 
 def library_server(service: Service) -> Server[Any]:
@@ -124,11 +132,30 @@ def serve_stdio(project: str, selection: Selection, wire: Wire, refusal: RyeErro
 
 
 def serve_http(project: str, selection: Selection, address: Address) -> None:
-    """Serve any number of clients at an address until the process is stopped. Errors as `rye.mcp_server.http.serve`."""
-    from rye.local_http import token_to_use
-    from rye.mcp_server import http
+    """Serve clients on this machine that hold the token, until the process is stopped; the guard judges every request before.
 
-    token, is_new = token_to_use(http.TOKEN_VARIABLE)
+    Raises:
+        UsageError: `cannot_listen`, when the address is taken or not this machine's; `weak_token`.
+    """
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    from rye import local_http
+
+    token, is_new = local_http.token_to_use(TOKEN_VARIABLE)
     service = Service(project, selection)
-    http.serve(library_server(service), address, token, show_token=is_new)
+    listening = local_http.listen(address)
+    # Port 0 lets the system choose; clients need the number that it chose.
+    address = local_http.Address(address.host, listening.getsockname()[1])
+    shown = token if is_new else f"${TOKEN_VARIABLE}"
+    local_http.announce(_PROGRAM, f"listening at {local_http.url_of(address, PATH)}", address, shown)
+    app = library_server(service).streamable_http_app(
+        # The guard before it judges names and origins, more strictly.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        streamable_http_path=PATH,
+        max_request_body_size=_MOST_BODY,
+        session_idle_timeout=_IDLE_SECONDS,
+        max_sessions=_MOST_SESSIONS,
+    )
+    guard = local_http.Guard(app, address, token, _PROGRAM, PATH)
+    local_http.web_server(guard, _MOST_CONNECTIONS, lifespan="on").run(sockets=[listening])
     service.calls.settle(_SETTLE_SECONDS)

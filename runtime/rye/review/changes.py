@@ -6,15 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, NamedTuple
 
-from rye.errors import RyeError
+from rye.edits import change_texts
 from rye.fs import names
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
-from rye.review import diffs
 from rye.review.marks import Marks
 from rye.workspace.workspace import Workspace
 
@@ -179,10 +177,8 @@ class ChangeIndex:
         for call in among:
             facts = self._facts_of(ws, call)
             if facts.added is None:
-                added = removed = 0
-                with suppress(RyeError, OSError):
-                    for one in diffs.of_entries(ws, entries_of(ws, call)):
-                        added, removed = added + one.added, removed + one.removed
+                counts = [change_texts.counted(change_texts.diff_of(ws, one)) for one in entries_of(ws, call)]
+                added, removed = (sum(one[name] for one in counts) for name in ("added", "removed"))
                 self._facts[call.id] = facts._replace(added=added, removed=removed)
         return {call.id: self._facts[call.id] for call in among}
 

@@ -140,7 +140,7 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
 
 def _install(args: SimpleNamespace) -> int:
     from rye import local_http
-    from rye.mcp_server import client_config, http
+    from rye.mcp_server import client_config
 
     client_config.client(args.client)
     if args.gate:
@@ -159,7 +159,7 @@ def _install(args: SimpleNamespace) -> int:
         words = client_config.project_words(args.client, named, lambda: _project(args))
     # An absolute path: clients start it from anywhere.
     argv = [*_program(uvx=args.uvx), "mcp", *words, *_options(args)]
-    server = local_http.url_of(local_http.parse_address(args.http), http.PATH) if args.http else argv
+    server = local_http.url_of(local_http.parse_address(args.http), client_config.PATH) if args.http else argv
     made = client_config.plan(args.client, server, scope, project or os.getcwd())
     if args.write:
         return _write(made, scope, project or os.getcwd())

@@ -1,4 +1,4 @@
-"""`rye verify`, `rye sign` and `rye keys`."""
+"""`rye verify`, `rye sign`, `rye keys` and `rye skill`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, EXIT_TRUST, print_table, printable, project_of, require_person_or_key, told_json
+from rye.cli.shared import (
+    EXIT_NO,
+    EXIT_OK,
+    EXIT_TRUST,
+    print_table,
+    printable,
+    project_of,
+    require_person_or_key,
+    tell_rows,
+    told_json,
+)
 from rye.errors import ItemError, RyeError, UsageError
 from rye.folders import signing
 from rye.items import spaces
@@ -24,6 +34,7 @@ _PROGRESS_FROM = 200
 _MOST_INPUT = 16 << 20
 _DENIED = 2
 _HOOK_SECONDS = 20
+_SKILL_COLUMNS = ("verdict", "skill", "host", "scope", "hint")
 
 
 def run_verify(args: SimpleNamespace) -> int:
@@ -160,6 +171,47 @@ def _export(key: Mapping[str, Any], project: str) -> str:
     if not os.path.isfile(path) or Path(path).read_bytes() != data:
         own_files.write([OwnFile(path, data, 0o644)], "rye/cli/keys", [project])
     return path
+
+
+def run_skill(args: SimpleNamespace) -> int:
+    """Run `rye skill`; return its exit code."""
+    from rye.folders import skills
+
+    project = project_of(args.project)
+    names = args.words
+    if args.action in ("add", "remove") and len(names) != 1:
+        raise UsageError("bad_word", f"`rye skill {args.action}` takes one skill.", "Name it; --help shows how.")
+    if args.action == "remove":
+        scope = args.user or None
+        removed = skills.remove(names[0], project, host=args.host, user=scope)
+        return tell_rows(args, [{"removed": one} for one in removed], ("removed",))
+    store = spaces.trust_store(spaces.spaces(project), keys.named_documents(args.trust))
+    if args.action == "add":
+        host = args.host or "agents"
+        row = skills.add(names[0], project, store, host=host, user=args.user)
+        rows = [_skill_row(row, row["path"], host, "user" if args.user else "project")]
+        tell_rows(args, rows, _SKILL_COLUMNS)
+        for one in row["fetches"]:
+            _say(f"it fetches code when it is started: {printable(one)}")
+        return EXIT_OK
+    found = [
+        _skill_row(skills.verify(path, store)[0] | {"path": path, "fetches": skills.fetches(path)}, path, host, scope)
+        for path, host, scope in skills.folders(project, args.host)
+        if not names or os.path.basename(path.rstrip("/")) in names
+    ]
+    tell_rows(args, found, _SKILL_COLUMNS)
+    if missing := set(names) - {row["skill"] for row in found}:
+        _say(f"there is no skill {printable(', '.join(sorted(missing)))}.")
+    refused = [row for row in found if not skills.allowed(row, project)]
+    if args.action == "verify" and refused:
+        return EXIT_TRUST
+    return EXIT_NO if missing else EXIT_OK
+
+
+def _skill_row(row: dict[str, Any], path: str, host: str, scope: str) -> dict[str, Any]:
+    from rye.folders import skills
+
+    return {"skill": os.path.basename(path.rstrip("/")), "host": host, "scope": scope, **row, "faults": skills.faults(path)}
 
 
 def _signer(row: Mapping[str, Any]) -> str:
