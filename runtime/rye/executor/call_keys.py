@@ -8,18 +8,17 @@ Who retries a call cannot know whether the attempt before was cut off before or 
   there is none, what became of the command is unknown, and it is run again only where the caller says so (`repeat`).
 - What only reads, or gives the same result each time, is simply done again.
 
-Attempts of one call wait for each other: `<state>/calls/<digest of the key>` is locked meanwhile. The file holds a command's
-note and stays; it goes with the number of the journal's entries, and with them the knowledge of the call.
+Attempts of one call wait for each other. A command's note is `<state>/calls/<digest of the key>`; it goes with the
+number of the journal's entries, and with them the knowledge of the call.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -51,18 +50,16 @@ class Attempt:
 
     Attributes:
         answer: the result of an earlier attempt, as the tool's result.
-        noted: it is a command, whose result is to be noted.
     """
 
-    def __init__(self, fd: int, answer: dict[str, Any] | None, *, noted: bool) -> None:
-        self._fd = fd
+    def __init__(self, answer: dict[str, Any] | None = None, note: Path | None = None) -> None:
         self.answer = answer
-        self.noted = noted
+        self._note = note
 
     def ended(self, data: dict[str, Any]) -> None:
         """Note a command's result, for later attempts."""
-        if self.noted:
-            _append(self._fd, {"data": _bounded(data)})
+        if self._note is not None:
+            _write(self._note, {"data": _bounded(data)})
 
 
 @contextmanager
@@ -77,35 +74,24 @@ def attempt(ws: Workspace, tool: Tool, options: CallOptions) -> Iterator[Attempt
     if len(options.key) > MAX_KEY or not options.key.isprintable():
         raise UsageError("bad_key", "The call's key is too long or does not print.", f"Give at most {MAX_KEY} characters.")
     if _only_reads(tool):
-        yield Attempt(-1, None, noted=False)
+        yield Attempt()
         return
-    path = _folder(ws) / sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    fd = _locked(path)
-    stays = True
-    try:
-        answer = _earlier(fd, options, tool)
-        is_command = answer is None and not _is_edit(tool)
-        if is_command:
-            _append(fd, {"tool": tool.id, "began": time.time()})
-            atomic.sync(path.parent)
-        elif answer is None:
-            answer = _applied(ws, options.key)
-            stays = False
-        try:
-            yield Attempt(fd, answer, noted=is_command)
-        except RyeError:
-            # Refused before it ran.
-            stays = stays and not is_command
-            raise
-    finally:
-        if not stays:
-            path.unlink(missing_ok=True)
-        with suppress(OSError):
-            # A process that was forked meanwhile has the descriptor, too.
-            fcntl.flock(fd, fcntl.LOCK_UN)
-        os.close(fd)
-    if stays:
-        _prune(path.parent)
+    note = _folder(ws) / sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    with ExitStack() as stack:
+        stack.enter_context(_locked(note))
+        answer = _earlier(note, options, tool)
+        if answer is not None or _is_edit(tool):
+            yield Attempt(answer or _applied(ws, options.key))
+        else:
+            _write(note, {"tool": tool.id, "began": time.time()})
+            try:
+                yield Attempt(note=note)
+            except RyeError:
+                # Refused before it ran.
+                note.unlink(missing_ok=True)
+                raise
+    with suppress(OSError):
+        atomic.prune(note.parent, _MOST_CALLS, _MOST_BYTES, every=_PRUNE_EVERY)
 
 
 def _folder(ws: Workspace) -> Path:
@@ -126,29 +112,19 @@ def _unwritable(err: OSError) -> WorkspaceError:
     )
 
 
-def _locked(path: Path) -> int:
-    """Return a descriptor of a call's file, locked."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        context.check_deadline()
+@contextmanager
+def _locked(note: Path) -> Iterator[None]:
+    """Hold the lock of a call, whose hidden file goes a day after it was last held."""
+    lock = note.with_name(f".{note.name}")
+    with ExitStack() as stack:
         try:
-            fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            stack.enter_context(atomic.locked(lock, patience=_PATIENCE, meanwhile=context.check_deadline, strict=True))
+            os.utime(lock)
+        except TimeoutError:
+            raise _under_way() from None
         except OSError as err:
             raise _unwritable(err) from None
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it may have removed the file: then the next attempt would lock another one.
-            if os.stat(path).st_ino == os.fstat(fd).st_ino:
-                return fd
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        except OSError as err:
-            os.close(fd)
-            raise _unwritable(err) from None
-        os.close(fd)
-        if time.monotonic() > end:
-            raise _under_way()
-        time.sleep(_POLL)
+        yield
 
 
 def _under_way() -> WorkspaceError:
@@ -159,13 +135,14 @@ def _under_way() -> WorkspaceError:
     )
 
 
-def _earlier(fd: int, options: CallOptions, tool: Tool) -> dict[str, Any] | None:
+def _earlier(path: Path, options: CallOptions, tool: Tool) -> dict[str, Any] | None:
     """Return the result of a command's earlier attempt; None where there was none, or it is to be repeated."""
-    notes = _read(fd)
-    result = next((note["data"] for note in reversed(notes) if isinstance(note.get("data"), dict)), None)
-    if result is not None:
-        return {**result, "repeated": True}
-    if not notes or options.repeat:
+    note = atomic.read_json(path)
+    if note is None:
+        return None
+    if isinstance(note.get("data"), dict):
+        return {**note["data"], "repeated": True}
+    if options.repeat:
         return None
     raise RyeError(
         "outcome_unknown",
@@ -228,30 +205,10 @@ def _answer(ws: Workspace, rows: list[history.Row]) -> dict[str, Any]:
     }
 
 
-# --- a command's notes: that it began, and its result, a line each ---
-
-
-def _read(fd: int) -> list[dict[str, Any]]:
-    """Return the notes that are whole. A first one cut short means that the command had not begun."""
+def _write(note: Path, told: dict[str, Any]) -> None:
+    """Note of a command that it began, or its result."""
     try:
-        lines = os.pread(fd, 4 * _MOST_STORED, 0).split(b"\n")
-    except OSError as err:
-        raise _unwritable(err) from None
-    found: list[dict[str, Any]] = []
-    for line in lines:
-        digest, _, body = line.partition(b" ")
-        with suppress(ValueError, RecursionError):
-            if sha256(body).hexdigest().encode() == digest and isinstance(note := json.loads(body), dict):
-                found.append(note)
-    return found
-
-
-def _append(fd: int, note: dict[str, Any]) -> None:
-    body = json.dumps(note).encode("ascii")
-    try:
-        # A line of its own also behind one that was cut short.
-        os.pwrite(fd, b"\n%b %b\n" % (sha256(body).hexdigest().encode(), body), os.fstat(fd).st_size)
-        os.fsync(fd)
+        atomic.write(note, json.dumps(told).encode("ascii"), 0o600)
     except OSError as err:
         raise _unwritable(err) from None
 
@@ -262,8 +219,3 @@ def _bounded(data: dict[str, Any]) -> dict[str, Any]:
         return data
     small = {name: value for name, value in data.items() if len(json.dumps(value)) <= 1_024}
     return {**small, "output": "[The output of the earlier attempt was too large to be stored.]"}
-
-
-def _prune(where: Path) -> None:
-    with suppress(OSError):
-        atomic.prune(where, _MOST_CALLS, _MOST_BYTES, every=_PRUNE_EVERY)

@@ -34,13 +34,19 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def locked(
-    lock: str | Path, *, shared: bool = False, patience: float = _PATIENCE, meanwhile: Callable[[], None] = lambda: None
+    lock: str | Path,
+    *,
+    shared: bool = False,
+    patience: float = _PATIENCE,
+    meanwhile: Callable[[], None] = lambda: None,
+    strict: bool = False,
 ) -> Iterator[None]:
     """Hold a lock file for the block, waiting for whoever has it; its folder is made (0700) if missing.
 
     Several may hold it at once that ask for a `shared` one. `meanwhile` is called while it is waited for, and may raise.
 
-    On a file system without locks the block runs unlocked: a record is still replaced whole, and a lost update is rare.
+    On a file system without locks the block runs unlocked: a record is still replaced whole, and a lost update is rare. Where
+    that will not do, `strict` makes it an OSError.
 
     Raises:
         TimeoutError: another holds it, and goes on to for `patience` seconds.
@@ -57,7 +63,7 @@ def locked(
         try:
             _wait(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, lock, time.monotonic() + patience, meanwhile)
         except OSError as err:
-            if err.errno not in NO_LOCKS:
+            if strict or err.errno not in NO_LOCKS:
                 raise
         try:
             yield
