@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call.safe_text import plain
+from rye.config.layers import merged
 from rye.errors import ItemError
 from rye.items import parse, scripts
 from rye.items.parse import Tool
@@ -131,8 +132,8 @@ def assemble(links: Sequence[Link]) -> Chain:
 
     Raises:
         ItemError: `not_executable`, the first is no tool; `runtime_missing`, it names no runtime, or none that takes such a
-        file;
-            `chain_loop`; `chain_too_long`; `wrong_link`, one is no runtime; `no_primitive`, the last is none; `malformed_item`.
+            file; `chain_loop`; `chain_too_long`; `wrong_link`, one is no runtime; `no_primitive`, the last is none;
+            `malformed_item`.
     """
     _check_order(links)
     tool, behind = links[0].tool, [one.tool for one in links[1:]]
@@ -195,35 +196,27 @@ def _together(links: Sequence[Link], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     # From the primitive to the tool, so that what is nearer to the tool comes last and stays.
     for one in reversed(links):
-        found = _merged(found, _part(one.tool, name))
+        found = merged(found, _part(one.tool, name))
     return found
+
+
+def malformed(item_id: str, why: str) -> ItemError:
+    """Return the refusal of a chain that says what it may not."""
+    return ItemError("malformed_item", f"The chain of {item_id}: {why}.", "Correct it and sign it again.")
 
 
 def _part(tool: Tool, name: str) -> dict[str, Any]:
     # A Python tool's constants of any name are its own; only YAML and headers declare for the chain.
     part = tool.metadata.get(name, {}) if tool.suffix != ".py" else {}
     if not isinstance(part, dict):
-        raise ItemError("malformed_item", f"{tool.id}: {name} must be a mapping.", "Correct it and sign it again.")
+        raise malformed(tool.id, f"{name} must be a mapping")
     return part
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {key: _merged(below[key], value) for key, value in above.items() if _are_mappings(below.get(key), value)}
-    return {**below, **above, **both}
-
-
-def _are_mappings(one: object, other: object) -> bool:
-    return isinstance(one, dict) and isinstance(other, dict)
 
 
 def _number(item_id: str, key: str, value: object) -> float:
     # As one comparison, which NaN fails as well.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
-        raise ItemError(
-            "malformed_item",
-            f"The chain of {item_id}: {key} must be a number above 0, of at most {_MOST:,}.",
-            "Correct it and sign it again.",
-        )
+        raise malformed(item_id, f"{key} must be a number above 0, of at most {_MOST:,}")
     return value
 
 

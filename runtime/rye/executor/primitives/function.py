@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.safe_text import plain
 from rye.errors import ItemError
 from rye.executor import run_code
-from rye.executor.chain import Chain, Started
+from rye.executor.chain import Chain, Started, malformed
 from rye.items import parse
 from rye.plain_class import Record, field
 
@@ -47,9 +47,7 @@ def plan(chain: Chain) -> Plan:
         )
     entry_point = chain.config.get("entry_point", "execute")
     if not isinstance(entry_point, str) or not entry_point.isidentifier():
-        raise ItemError(
-            "malformed_item", f"{tool.executor_id}: entry_point must be a function's name.", "Correct it and sign it again."
-        )
+        raise malformed(tool.id, "entry_point must be a function's name")
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
     return Plan(
         run_code.compiled(parse.text_of(tool.verified.body), tool.id),

@@ -31,7 +31,7 @@ from rye.call.secrets import Secrets
 from rye.config import layers, user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started
+from rye.executor.chain import Chain, Started, malformed
 from rye.executor.primitives import templates
 from rye.items import parse
 from rye.items.parse import OLD_SECRET, SECRET
@@ -63,19 +63,19 @@ def plan(chain: Chain) -> Plan:
     tool, config = chain.tool, chain.config
     url, method = config.get("url"), str(config.get("method", "GET")).upper()
     if not isinstance(url, str) or not _HEAD.match(url):
-        raise _malformed(tool.id, "config.url must be a URL with a fixed host, such as https://api.example.org/items/{id}")
+        raise malformed(tool.id, "config.url must be a URL with a fixed host, such as https://api.example.org/items/{id}")
     if method not in _METHODS:
-        raise _malformed(tool.id, f"config.method must be one of {', '.join(_METHODS)}")
+        raise malformed(tool.id, f"config.method must be one of {', '.join(_METHODS)}")
     headers = {**_texts(tool.id, config, "headers"), **_auth(tool.id, config.get("auth"))}
     if not all(_NAME.fullmatch(name) for name in headers):
-        raise _malformed(tool.id, "config.headers has a name that no header can have")
+        raise malformed(tool.id, "config.headers has a name that no header can have")
     for place, value in (("url", url), ("query", config.get("query")), ("body", config.get("body"))):
         if SECRET.search(json.dumps(value)):
-            raise _malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
+            raise malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
     response = config.get("response", {})
     fields = response.get("fields", {}) if isinstance(response, dict) else None
     if not isinstance(response, dict) or not isinstance(fields, dict):
-        raise _malformed(tool.id, "config.response must be a mapping with output and fields")
+        raise malformed(tool.id, "config.response must be a mapping with output and fields")
     return Plan(
         method,
         url,
@@ -87,14 +87,10 @@ def plan(chain: Chain) -> Plan:
     )
 
 
-def _malformed(item_id: str, why: str) -> ItemError:
-    return ItemError("malformed_item", f"The chain of {item_id}: {why}.", "Correct it and sign it again.")
-
-
 def _texts(item_id: str, config: dict[str, Any], name: str) -> dict[str, str]:
     found = config.get(name) or {}
     if not isinstance(found, dict) or not all(isinstance(one, str | int | float) for one in found.values()):
-        raise _malformed(item_id, f"config.{name} must give texts to names")
+        raise malformed(item_id, f"config.{name} must give texts to names")
     return {str(key): str(value) for key, value in found.items()}
 
 
@@ -106,7 +102,7 @@ def _auth(item_id: str, auth: Any) -> dict[str, str]:
     # The environment of this process is no store of secrets: the name that is there is looked up in the user's.
     text = OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
     if kind not in ("bearer", "api_key") or not SECRET.fullmatch(text):
-        raise _malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")
+        raise malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")
     return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {str(auth.get("header", "X-API-Key")): text}
 
 

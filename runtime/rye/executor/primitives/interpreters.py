@@ -28,6 +28,7 @@ from typing import Any, BinaryIO, NamedTuple
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError
+from rye.executor.chain import malformed
 from rye.trust import decisions
 from rye.trust.decisions import Root
 
@@ -87,9 +88,7 @@ def _steps(item_id: str, declared: dict[str, Any]) -> list[dict[str, Any]]:
     if steps is None:
         return _translated(declared)
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise ItemError(
-            "malformed_item", f"{item_id}: interpreter.search must be a list of steps.", "Correct it and sign it again."
-        )
+        raise malformed(item_id, "interpreter.search must be a list of steps")
     return steps
 
 

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from rye._version import __version__
 from rye.call import context, safe_text
 from rye.call.safe_text import plain
-from rye.errors import ItemError, RyeError, TrustError
+from rye.errors import RyeError, TrustError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started
+from rye.executor.chain import Chain, Started, malformed
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
 from rye.plain_class import Record, changed
@@ -81,11 +81,7 @@ def plan(chain: Chain) -> Plan:
     config, item_id = chain.config, chain.tool.id
     transport, name, digest = config.get("transport"), config.get("tool_name"), config.get("tool_digest")
     if transport not in _TRANSPORTS or not isinstance(name, str) or not name or not isinstance(digest, str):
-        raise ItemError(
-            "malformed_item",
-            f"The chain of {item_id}: config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest.",
-            "Correct it and sign it again.",
-        )
+        raise malformed(item_id, f"config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest")
     return Plan(
         transport,
         name,

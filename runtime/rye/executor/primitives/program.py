@@ -33,7 +33,7 @@ from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started
+from rye.executor.chain import Chain, Started, malformed
 from rye.executor.primitives import interpreters, templates
 from rye.executor.primitives.templates import FOLDER, WHOLE
 from rye.executor.worker import framed
@@ -87,16 +87,16 @@ def plan(chain: Chain) -> Plan:
         or not isinstance(args, list)
         or not all(isinstance(one, str) for one in args)
     ):
-        raise _malformed(tool, "config needs a command (a text) and may have args (a list of texts)")
+        raise malformed(tool.id, "config needs a command (a text) and may have args (a list of texts)")
     templates.check(tool.id, command, args, tool.schema.get("properties", {}))
     output, exit_codes = config.get("output", "auto"), config.get("exit_codes", {})
     if output not in _OUTPUTS:
-        raise _malformed(tool, f"config.output must be one of {', '.join(_OUTPUTS)}")
+        raise malformed(tool.id, f"config.output must be one of {', '.join(_OUTPUTS)}")
     if not isinstance(exit_codes, dict) or not all(isinstance(one, str) and _CODE.match(one) for one in exit_codes.values()):
-        raise _malformed(tool, "config.exit_codes must give codes such as not_found to numbers")
+        raise malformed(tool.id, "config.exit_codes must give codes such as not_found to numbers")
     env, interpreter = chain.env_config.get("env", {}), chain.env_config.get("interpreter", {})
     if not isinstance(env, dict) or not all(_NAME.match(str(name)) for name in env) or not isinstance(interpreter, dict):
-        raise _malformed(tool, "env_config may have env (names and texts) and interpreter (a mapping)")
+        raise malformed(tool.id, "env_config may have env (names and texts) and interpreter (a mapping)")
     return Plan(
         command,
         tuple(args),
@@ -115,12 +115,8 @@ def plan(chain: Chain) -> Plan:
 def _text(tool: Tool, config: dict[str, Any], name: str, default: str) -> str:
     value = config.get(name, default)
     if not isinstance(value, str):
-        raise _malformed(tool, f"config.{name} must be a text")
+        raise malformed(tool.id, f"config.{name} must be a text")
     return value
-
-
-def _malformed(tool: Tool, why: str) -> ItemError:
-    return ItemError("malformed_item", f"The chain of {tool.id}: {why}.", "Correct it and sign it again.")
 
 
 def _files(chain: Chain) -> dict[str, str]:
