@@ -40,7 +40,7 @@ class Finding(NamedTuple):
 
 
 class _Module(NamedTuple):
-    """A Python tool as it is read: its tree, and name -> (value, line) of the literals that it assigns at its top."""
+    """A tool as it is read: its tree, and name -> (value, line) of the literals that it assigns at its top."""
 
     tree: ast.Module
     literals: Mapping[str, tuple[Any, int]]
@@ -123,26 +123,32 @@ def _metadata(module: _Module) -> Iterator[Finding]:
         value, line = module.literals.get(name, (None, module.assigned.get(name, 1)))
         if not isinstance(value, str) or not value:
             yield Finding(line, "missing_metadata", f"Assign {name}, a text literal: {meaning}.")
-    yield from _value(module, "__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".')
-    yield from _value(module, "__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".')
-    yield from _value(
-        module,
-        "__executor_id__",
-        _may_be_runtime,
-        "unknown_runtime",
-        f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".',
-    )
-    yield from _value(
-        module,
-        "__tool_description__",
-        lambda it: len(it) <= 100 and "\n" not in it,
-        "long_summary",
-        "Say it in one line of 100.",
-    )
-    yield from _value(module, "__requires_rye__", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".')
+    yield from _texts(module)
+    if module.item_id is not None and "__item_id__" not in module.literals:
+        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{module.item_id}", so that the signature binds its place.')
     seconds, line = module.literals.get("__timeout__", (1, 1))
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
+
+
+def _texts(module: _Module) -> Iterator[Finding]:
+    """Check the texts of the metadata that are there."""
+    item_id = module.item_id
+    folder = (item_id or "").rpartition("/")[0]
+    runtime = f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".'
+    checks: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
+        ("__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".'),
+        ("__executor_id__", _may_be_runtime, "unknown_runtime", runtime),
+        ("__category__", lambda it: not item_id or it == folder, "wrong_category", f'The category is its folder, "{folder}".'),
+        ("__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".'),
+        ("__tool_description__", lambda it: len(it) <= 100 and "\n" not in it, "long_summary", "Say it in one line of 100."),
+        ("__requires_rye__", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".'),
+        ("__item_id__", lambda it: item_id in (None, it), "wrong_item_id", f'Its id here is "{item_id}".'),
+    )
+    for name, fits, code, message in checks:
+        value, line = module.literals.get(name, (None, 1))
+        if isinstance(value, str) and value and not fits(value):
+            yield Finding(line, code, message)
 
 
 def _may_be_runtime(executor_id: str) -> bool:
@@ -157,26 +163,6 @@ def _has_function(module: _Module) -> bool:
     """Tell whether a tool is called by its function; a script is run from its first line to its last."""
     executor_id = str(module.literals.get("__executor_id__", (FUNCTION_RUNTIME, 1))[0])
     return executor_id == FUNCTION_RUNTIME or not executor_id.endswith("script_runtime")
-
-
-def _value(module: _Module, name: str, fits: Callable[[str], object], code: str, message: str) -> Iterator[Finding]:
-    value, line = module.literals.get(name, (None, 1))
-    if isinstance(value, str) and value and not fits(value):
-        yield Finding(line, code, message)
-
-
-def _place(module: _Module) -> Iterator[Finding]:
-    if module.item_id is None:
-        return
-    folder = module.item_id.rpartition("/")[0]
-    yield from _value(
-        module, "__category__", lambda it: it == folder, "wrong_category", f'The category is its folder, "{folder}".'
-    )
-    if "__item_id__" not in module.literals:
-        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{module.item_id}", so that the signature binds its place.')
-    yield from _value(
-        module, "__item_id__", lambda it: it == module.item_id, "wrong_item_id", f'Its id here is "{module.item_id}".'
-    )
 
 
 def _effects(module: _Module) -> Iterator[Finding]:
@@ -333,18 +319,7 @@ def _entry(module: _Module) -> Iterator[Finding]:
         yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
 
 
-_CHECKS: Final = (
-    _metadata,
-    _place,
-    _effects,
-    _agent_defaults,
-    _permissions_declared,
-    _docstring,
-    _schema,
-    _imports,
-    _calls,
-    _entry,
-)
+_CHECKS: Final = (_metadata, _effects, _agent_defaults, _permissions_declared, _docstring, _schema, _imports, _calls, _entry)
 
 
 def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
@@ -371,9 +346,8 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
     for name in ("version", "tool_type", "category", "description"):
         if not isinstance(found.get(name), str) or not found[name]:
             yield Finding(1, "missing_metadata", f"Give {name}, a text.")
-    runtime = found.get("executor_id")
-    if isinstance(runtime, str) and not _may_be_runtime(runtime):
-        yield Finding(1, "unknown_runtime", f"The bundle has no such runtime: {plain(runtime, 200)}.")
+    texts = {f"__{name}__": (found.get(name), 1) for name in ("version", "executor_id", "category")}
+    yield from _texts(_Module(ast.Module([], []), texts, {}, item_id))
     if found.get("tool_type") == "runtime" and (why := parse.wrong_claim(item_id or "", found)):
         yield Finding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
     yield from _described_schema(found)
@@ -386,10 +360,6 @@ def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
             yield Finding(1, "missing_permission", "It sends a request: give permissions: [network].")
         if _has_path(found.get("config_schema")) and not {"read", "write"} & set(declared):
             yield Finding(1, "missing_permission", "It takes a path: give permissions: [read], or [write].")
-    if isinstance(found.get("version"), str) and not _VERSION.fullmatch(found["version"]):
-        yield Finding(1, "bad_version", 'Write the version as "1.0.0".')
-    if item_id is not None and isinstance(found.get("category"), str) and found["category"] != item_id.rpartition("/")[0]:
-        yield Finding(1, "wrong_category", f'The category is its folder, "{item_id.rpartition("/")[0]}".')
 
 
 def _described_schema(found: Mapping[str, Any]) -> Iterator[Finding]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import json
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call import context, safe_text
 from rye.call.context import CallOptions, Cancellation, Deadline
 from rye.call.results import ENVELOPE, envelope, failure
-from rye.call.safe_text import encodable
+from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
 from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
@@ -159,15 +158,8 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         with contextlib.suppress(RyeError):
             _log(call, settings, response["status"], response, **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
-    if not _is_ascii(call):
-        try:
-            json.dumps([call.item_id, call.item_type, call.parameters, call.project_path], ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            escaped: dict[str, Any] = encodable(response)
-            return escaped
-        except (TypeError, ValueError, RecursionError):
-            # Refused above, as no JSON.
-            return response
+    if not _is_ascii(call) and not is_encodable([call.item_id, call.item_type, call.parameters, call.project_path]):
+        response = encodable(response)
     return response
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, event_log
@@ -76,19 +75,10 @@ def _kept(tool: Tool, error_id: str, trace: str) -> str:
         path = f"{folder}/{error_id}.txt"
         text = f"{tool.id} {tool.version} ({tool.verified.digest[:16]})\n\n{trace[-_LONGEST:]}"
         atomic.write(path, text.encode("utf-8", "backslashreplace"), 0o600, durably=False)
-        _prune(folder)
+        atomic.prune(folder, _MOST_KEPT, _MOST_KEPT * _LONGEST, float("inf"))
     except OSError:
         return ""
     return path
-
-
-def _prune(folder: str) -> None:
-    """Keep the newest of a project's tracebacks."""
-    with os.scandir(folder) as entries:
-        found = sorted(((entry.stat().st_mtime, entry.path) for entry in entries), reverse=True)
-    for _, path in found[_MOST_KEPT:]:
-        with suppress(OSError):
-            os.unlink(path)
 
 
 def trace_of(data: dict[str, Any]) -> str:

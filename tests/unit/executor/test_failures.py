@@ -49,7 +49,7 @@ def test_only_the_newest_tracebacks_are_kept(project, monkeypatch):
     for at, log in enumerate(logs):
         if os.path.exists(log):
             os.utime(log, (at, at))
-    assert len(os.listdir(os.path.dirname(logs[0]))) == 3
+    assert len([name for name in os.listdir(os.path.dirname(logs[0])) if name.endswith(".txt")]) == 3
     assert os.path.exists(logs[-1])
 
 
