@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from rye.agents import model_schema
 from rye.call.safe_text import plain
-from rye.items.parse import LONGEST_DESCRIPTION, PERMISSIONS, WORST, Tool
+from rye.items.parse import DEFAULT_EFFECTS, LONGEST_DESCRIPTION, PERMISSIONS, Tool
 from rye.plain_class import Record
 
 _LONGEST_TEXT = 1_024
@@ -48,7 +48,7 @@ class Offer(Record):
         description: for a model; the brief form of it, if there is one.
         parameters, output: object schemas (draft 2020-12); the defaults are those that a model's call has.
         listed_schema: the schema of the parameters that models are offered (see `rye.agents.model_schema`).
-        effects: the four of `WORST`.
+        effects: the four of `DEFAULT_EFFECTS`.
         digest: SHA-256 of the signed bytes, in hex.
         signer: fingerprint of the key; `owner` as its document says.
     """
@@ -126,12 +126,12 @@ def _bound_by(tool: Tool, permissions: Iterable[str], *, own: bool) -> dict[str,
 def effects_of(metadata: Mapping[str, Any]) -> dict[str, bool]:
     """Return the effects that a tool declares; the worst of each where it declares none, or not exactly these."""
     declared = metadata.get("__effects__")
-    if not isinstance(declared, dict) or set(declared) != set(WORST):
-        return dict(WORST)
+    if not isinstance(declared, dict) or set(declared) != set(DEFAULT_EFFECTS):
+        return dict(DEFAULT_EFFECTS)
     # A text such as "false" would count as true.
     if not all(isinstance(value, bool) for value in declared.values()):
-        return dict(WORST)
-    return {name: declared[name] for name in WORST}
+        return dict(DEFAULT_EFFECTS)
+    return {name: declared[name] for name in DEFAULT_EFFECTS}
 
 
 def bounded(effects: Mapping[str, bool], permissions: Iterable[str]) -> dict[str, bool]:

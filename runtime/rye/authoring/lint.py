@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from rye.call.safe_text import is_hidden, plain
 from rye.errors import ItemError, RyeError
 from rye.items import parse, schema, scripts, spaces
-from rye.items.parse import FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, WORST, docstring_sections
+from rye.items.parse import DEFAULT_EFFECTS, FUNCTION_RUNTIME, LONGEST_DESCRIPTION, SECTION_STARTS, docstring_sections
 from rye.trust import signature
 
 MOST_LINES: Final = 400
@@ -167,8 +167,9 @@ def _has_function(module: _Module) -> bool:
 
 def _effects(module: _Module) -> Iterator[Finding]:
     value, line = module.literals.get("__effects__", (None, module.assigned.get("__effects__", 1)))
-    if not isinstance(value, dict) or set(value) != set(WORST) or not all(isinstance(one, bool) for one in value.values()):
-        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {', '.join(WORST)}.")
+    if not isinstance(value, dict) or set(value) != set(DEFAULT_EFFECTS) or {*map(type, value.values())} != {bool}:
+        named = ", ".join(DEFAULT_EFFECTS)
+        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {named}.")
     elif value["read_only"] and value["destructive"]:
         yield Finding(line, "bad_effects", "What is read_only is not destructive.")
 

@@ -94,7 +94,7 @@ class CommandChannel:
             if len(fds) == 2 and all(stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in fds):
                 self._write(fds[1], json.dumps(self._response(self._request(fds[0]))).encode())
         except (OSError, ValueError, TypeError, RecursionError):
-            # Who asked gets no response, and says so.
+            # The asker gets no response, and says that to its caller.
             return
         finally:
             for fd in fds:

@@ -1,21 +1,15 @@
-"""The switches of the SWE tools: whether they run at all, and whether their edits may be applied.
+"""The profile, whether tools may change files of a project at all; and the switches of the SWE tools.
 
-They are read from the environment of the process that the tool runs in (for a shell that is the command's own, for a server the
-server's) at every call:
-
-- `RAGIX_ENABLE_SWE=0` turns all of them off; unset, empty or `1` leaves them on.
-- In the profile `safe-read-only` (see `rye.call.profile`) edits are not applied: only their patch is shown.
-- `RAGIX_VIEW_STATE=off` stores no view state; `RAGIX_AUTO_DIFF=1` adds the diff to every edit's answer.
-
-The profile: whether tools may change files of a project at all.
-
-It is the strictest of `RAGIX_PROFILE` in the environment of the process that the tool runs in, `swe.profile` in the user's
-`rye.yaml`, and `swe.profile` in the project's `.ai/config/rye.yaml`, read at every call; so a project can only tighten it.
-`dev` where none says anything.
+The profile is the strictest of `RAGIX_PROFILE` in the environment of the process that the tool runs in (for a shell that is the
+command's own, for a server the server's), `swe.profile` in the user's `rye.yaml`, and `swe.profile` in the project's
+`.ai/config/rye.yaml`, read at every call; so a project can only tighten it. `dev` where none says anything.
 
 In `dev` and `unsafe` changes are made. In `safe-read-only` no tool changes a file: the SWE tools show the patch, every other
 one is refused where all changes pass (`journal.apply_change`, `commit.commit`); commands and tools of other signers see the
 project read-only, where a sandbox works.
+
+The switches are read from the same environment at every call: `RAGIX_ENABLE_SWE=0` turns the SWE tools off (unset, empty or `1`
+leaves them on), `RAGIX_VIEW_STATE=off` stores no view state, `RAGIX_AUTO_DIFF=1` adds the diff to every edit's answer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Hidden are: control characters (C0, C1, so every escape sequence), format charac
 characters, tags), separators that some programs take for a line's end, what Unicode calls default ignorable (variation
 selectors, fillers), lone surrogates and noncharacters.
 
-The nearest known names to a mistaken one, for errors that instruct.
+`nearest` finds the known names that are like a mistaken one, for errors that say what to do.
 """
 
 from __future__ import annotations

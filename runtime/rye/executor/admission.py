@@ -135,24 +135,24 @@ class Admission:
 
     def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Tool:
         """Return what a candidate says, verified."""
-        self._hold_to_manifest(candidate)
+        self._check_manifest(candidate)
         known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
         known = _read.get(known_as)
         if known is not None:
             return known
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
-        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, self._stated(candidate))
+        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, self._metadata_of(candidate))
         return _remember(_read, known_as, read)
 
-    def _stated(self, candidate: Candidate) -> parse.Stated | None:
+    def _metadata_of(self, candidate: Candidate) -> parse.ToolMetadata | None:
         """Return what the system's manifest vouches for as the metadata of these very bytes, which are not parsed then."""
         if candidate.space != "system" or candidate.suffix != ".py":
             return None
-        return bundles.stated(candidate, self._manifest_in("system"), self._space("system"))
+        return bundles.metadata_from_manifest(candidate, self._manifest_in("system"), self._space("system"))
 
     def admit(self, candidate: Candidate) -> Verified:
         """Return a candidate's bytes as verified, manifest included. Errors as `tool`."""
-        self._hold_to_manifest(candidate)
+        self._check_manifest(candidate)
         return self._verified(candidate)
 
     def _key(self, candidate: Candidate) -> _Key:
@@ -172,7 +172,7 @@ class Admission:
             known = _remember(_verdicts, self.state, Verdicts(self.state))
         return known
 
-    def _hold_to_manifest(self, candidate: Candidate) -> None:
+    def _check_manifest(self, candidate: Candidate) -> None:
         if candidate.space in ("project", "user"):
             return
         manifest = self._manifest_in(candidate.space)
@@ -240,7 +240,7 @@ class Admission:
                 raise TrustError(err.code, message, hint, **err.details) from None
         return trust_verify.unsafe_unsigned(candidate.raw, form_of(candidate.item_type, candidate.suffix))
 
-    def hold_to_lock(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:
+    def check_lockfile(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:
         """Raise TrustError `lockfile_mismatch` where a lockfile pins the tool to something else."""
         for space in self.search_path:
             folder = f"{space.folder}/{lockfiles.FOLDER}"

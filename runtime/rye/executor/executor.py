@@ -214,7 +214,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
         response["warnings"] += _announce(one.candidate, one.tool, admission, call.project_path, is_first=not number)
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
-    admission.hold_to_lock(ready.tool, response["chain"])
+    admission.check_lockfile(ready.tool, response["chain"])
     offered = ready.tool.offered if call.options.agent_defaults else None
     parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters, offered)
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.

@@ -1,4 +1,4 @@
-"""Another signer's tool, run in a worker: the call goes in, the result comes out, and nothing of it is taken on trust.
+"""Another signer's tool, run in a worker: the call goes in, the result comes out, and all of it is checked.
 
 The child has what the tool declares in `__permissions__` and no more, as far as this machine's sandbox holds (see the report).
 It has a user's space of its own, which ends with it. Line IDs and the journal it reaches through this process alone, see

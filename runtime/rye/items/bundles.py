@@ -101,7 +101,7 @@ def _is_listing(found: object) -> bool:
 
 
 def _no_manifest(bundle_id: str) -> ItemError:
-    return ItemError("malformed_item", f"The manifest of {bundle_id} is none: it lists no items by id.", _REPAIR)
+    return ItemError("malformed_item", f"The manifest of {bundle_id} lists no items by id.", _REPAIR)
 
 
 def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = None) -> tuple[Verified, str]:
@@ -129,7 +129,7 @@ def signed(candidate: Candidate, store: TrustStore, known: Container[str] = ()) 
     verified = verify.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), store, known)
     # What a project or a user may serve under a reserved id, `spaces.serves` decides.
     if candidate.space not in ("project", "user"):
-        spaces.refuse_alien_key(candidate.item_id, verified.key.role)
+        spaces.check_reserved_id(candidate.item_id, verified.key.role)
     return verified
 
 
@@ -158,7 +158,7 @@ def check(manifest: Manifest, candidate: Candidate) -> None:
     )
 
 
-def stated(candidate: Candidate, manifest: Manifest, space: Space) -> parse.Stated | None:
+def metadata_from_manifest(candidate: Candidate, manifest: Manifest, space: Space) -> parse.ToolMetadata | None:
     """Return the metadata that a manifest vouches for of a tool's very bytes; None where it does not, and they are parsed."""
     listed = manifest.metadata.get(candidate.item_id)
     raw = None if listed is None else spaces.read_file(space, _metadata_path(candidate.item_id))
@@ -228,5 +228,5 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
     content: dict[str, Any] = {"bundle": dict(facts), "items": found}
     if facts.get("id") == SYSTEM:
         content["metadata"] = {item_id: sha256(data).hexdigest() for item_id, data in metadata_files(space).items()}
-    # JSON is YAML in flow style, and much faster to read: see `items.yaml_mapping`.
+    # JSON is YAML in flow style, and much faster to read: see `rye.items.parse.yaml_mapping`.
     return json.dumps(content, sort_keys=True, indent=2).encode() + b"\n"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rye.items import directives
 
     # A Python tool's metadata, and its docstring.
-    Stated = tuple[dict[str, Any], str]
+    ToolMetadata = tuple[dict[str, Any], str]
 
 
 # Other installations leave the mark of a file that was not signed yet above the header.
@@ -57,7 +57,7 @@ SECTION_STARTS: Final = ("Requires:", "Does not:", "Side effects:", "Returns:", 
 """How the sections after the first begin."""
 _SENTENCE_END: Final = r"(?<=\.)\s+"
 LONGEST_DESCRIPTION: Final = 1_500
-WORST: Final = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+DEFAULT_EFFECTS: Final = {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
 """What the effects of a tool are taken for that does not declare them; also the names of all four."""
 FUNCTION_RUNTIME = "rye/core/runtimes/python_function_runtime"
 _NAMES = {
@@ -149,7 +149,7 @@ class Directive(Record):
     text: directives.Text
 
 
-def read_tool(verified: Verified, item_id: str, suffix: str, stated: Stated | None = None) -> Tool:
+def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadata | None = None) -> Tool:
     """Return the tool that verified bytes are.
 
     `stated` is what their bundle's manifest vouches for as `literals_of` them: then they are not parsed.
@@ -349,7 +349,7 @@ def python_tree(body: bytes) -> ast.Module:
         ) from None
 
 
-def literals_of(tree: ast.Module) -> Stated:
+def literals_of(tree: ast.Module) -> ToolMetadata:
     """Return a Python tool's metadata, the literals that it assigns at its top level by their names, and its docstring."""
     import ast
 

@@ -520,9 +520,7 @@ def from_words(schema: Mapping[str, Any], words: Mapping[str, str]) -> dict[str,
 
     Where the schema wants text, the word is the value. Where it wants another type, it is read as JSON; a word that is not
     JSON stays text, so that the check names it. Where it wants both, it is read as JSON if that has a wanted type, else as
-    text;
-    `"5"` in quotes is then the
-    text 5.
+    text; `"5"` in quotes is then the text 5.
     """
     return {name: _typed(word, _kinds(_members([dict(schema)], name), schema)) for name, word in words.items()}
 

@@ -39,8 +39,8 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
 
     Yields:
         `{"target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"}`: `verdict` is one of
-        `trust.VERDICTS`, `malformed` also for what cannot be read; `signer` the key's fingerprint, as the line states it
-        unless `owner` is given; `expected` and `actual` digests where the line was well formed and its key known.
+        `rye.trust.verify.VERDICTS`, `malformed` also for what cannot be read; `signer` the key's fingerprint, as the line
+        states it unless `owner` is given; `expected` and `actual` digests where the line was well formed and its key known.
     """
     for target in found:
         row: dict[str, Any] = {

@@ -477,7 +477,7 @@ def _document(fd: int, name: str) -> bytes | None:
         return None
 
 
-def refuse_alien_key(item_id: str, role: str) -> None:
+def check_reserved_id(item_id: str, role: str) -> None:
     """Raise TrustError `reserved_id` for a reserved id signed by another key than the system's, or one named for the call."""
     if item_id.startswith(RESERVED) and role not in ("system", "explicit"):
         raise TrustError(

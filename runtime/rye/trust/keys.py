@@ -39,21 +39,7 @@ def generate(owner: str = "local") -> dict[str, Any]:
         UsageError: `bad_key_document`, the owner is not one printable line.
     """
     verify.render_key_document(signature.PublicKey(bytes(32)), owner)  # refused before anything is made
-    public = signature.generate_key_pair(folder())
-    path = _document_path(public)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as stream:
-            os.fchmod(stream.fileno(), 0o644)
-            stream.write(verify.render_key_document(public, owner))
-    except OSError as err:
-        for name in ("private_key.pem", "public_key.pem"):  # a key that nobody trusts would stand in the way of the next
-            (folder() / name).unlink(missing_ok=True)
-        raise RyeError(
-            "key_unwritable",
-            f"No key was made: its document {path} cannot be written: {err.strerror}.",
-            "Make the folder writable, then run `rye keys generate` again.",
-        ) from err
+    signature.generate_key_pair(folder(), lambda public: {_document_path(public): verify.render_key_document(public, owner)})
     return show()
 
 

@@ -26,6 +26,7 @@ from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -301,18 +302,21 @@ class PrivateKey(_Key):
         return Ed25519PrivateKey.from_private_bytes(self.raw)
 
 
-def generate_key_pair(directory: Path) -> PublicKey:
+def generate_key_pair(directory: Path, more: Callable[[PublicKey], dict[Path, bytes]] = lambda _: {}) -> PublicKey:
     """Make `private_key.pem` (0600) and `public_key.pem` (0644) in `directory`, itself made 0700 if missing.
 
+    `more` returns further files to make with them, of a public key, by their paths.
+
     Raises:
-        RyeError: `key_exists`, neither file is ever overwritten; `key_unwritable`.
+        RyeError: `key_exists`, no file is ever overwritten; `key_unwritable`. Nothing is left of it then.
     """
     key = PrivateKey(os.urandom(32))
     made: list[Path] = []
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, pem, mode in (("private_key.pem", key.pem, 0o600), ("public_key.pem", key.public.pem, 0o644)):
-            path = directory / name
+        pair = ((directory / "private_key.pem", key.pem, 0o600), (directory / "public_key.pem", key.public.pem, 0o644))
+        for path, pem, mode in (*pair, *((path, data, 0o644) for path, data in more(key.public).items())):
+            path.parent.mkdir(parents=True, exist_ok=True)
             # The mode holds from the first moment; fchmod only undoes what a narrow umask took from it.
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
                 made.append(path)

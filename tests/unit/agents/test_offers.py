@@ -6,7 +6,7 @@ import pytest
 
 import rye
 from rye.agents.offers import effects_of, listable, output_schema
-from rye.items.parse import WORST
+from rye.items.parse import DEFAULT_EFFECTS
 from support.signed_tools import put_tool
 
 MILD = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
@@ -30,8 +30,10 @@ def test_effects_are_what_the_signed_text_declares(project):
     [None, {}, "mild", {**MILD, "safe": True}, {**MILD, "read_only": 1}, {**MILD, "read_only": "yes"}, {"read_only": True}],
 )
 def test_whoever_says_nothing_or_not_exactly_the_four_is_taken_for_the_worst(declared):
-    assert effects_of({"__effects__": declared}) == WORST
-    assert effects_of({}) == WORST == {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+    assert effects_of({"__effects__": declared}) == DEFAULT_EFFECTS
+    assert (
+        effects_of({}) == DEFAULT_EFFECTS == {"read_only": False, "destructive": True, "idempotent": False, "open_world": True}
+    )
 
 
 def test_a_title_is_declared_or_made_of_the_name(project):

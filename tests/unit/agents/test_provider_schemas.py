@@ -14,7 +14,7 @@ import rye
 from rye.agents.offers import Offer, output_schema
 from rye.agents.provider_schemas import FORMATS, arguments_for_tool, render, render_all
 from rye.errors import UsageError
-from rye.items.parse import WORST
+from rye.items.parse import DEFAULT_EFFECTS
 from rye.items.schema import Checker
 from support.provider_checkers import CHECKERS
 
@@ -32,7 +32,7 @@ def offered(parameters=None, *, name="my__tool", description="A tool."):
         tool_type="python",
         parameters=schema,
         output=output_schema({}),
-        effects=dict(WORST),
+        effects=dict(DEFAULT_EFFECTS),
         space="project",
         digest="0" * 64,
         signer="0" * 16,

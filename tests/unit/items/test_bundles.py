@@ -331,7 +331,7 @@ def test_what_the_manifest_says_of_each_tool_is_what_parsing_it_says():
         candidate = spaces.find("tool", item_id, (SYSTEM,))
         verified = bundles.signed(candidate, store)
         parsed = parse.literals_of(parse.python_tree(verified.body))
-        assert bundles.stated(candidate, manifest, SYSTEM) in (parsed, None), item_id
+        assert bundles.metadata_from_manifest(candidate, manifest, SYSTEM) in (parsed, None), item_id
         # JSON has no tuples, and nothing else stands in for the parser.
         assert (item_id in manifest.metadata) == (json.loads(json.dumps(parsed[0])) == parsed[0]), item_id
 
@@ -342,15 +342,15 @@ def test_metadata_of_other_bytes_or_another_file_is_not_believed(tmp_path):
     manifest, _ = system_manifest()
     item_id = "rye/file-system/read"
     candidate = spaces.find("tool", item_id, (SYSTEM,))
-    assert bundles.stated(candidate, manifest, copy) is not None
+    assert bundles.metadata_from_manifest(candidate, manifest, copy) is not None
     assert bundles.changed_metadata(manifest, copy) == []
     # Another tool's bytes under this id.
     other = Candidate("tool", item_id, ".py", "system", candidate.path, candidate.raw + b"\n")
-    assert bundles.stated(other, manifest, copy) is None
+    assert bundles.metadata_from_manifest(other, manifest, copy) is None
     # Another file: an option of the tool would be another one.
     path = tmp_path / f".ai/bundles/rye/metadata/{item_id}.json"
     path.write_bytes(path.read_bytes().replace(b'"read_only": true', b'"read_only": null'))
-    assert bundles.stated(candidate, manifest, copy) is None
+    assert bundles.metadata_from_manifest(candidate, manifest, copy) is None
     assert bundles.changed_metadata(manifest, copy) == [item_id]
     path.unlink()
-    assert bundles.stated(candidate, manifest, copy) is None
+    assert bundles.metadata_from_manifest(candidate, manifest, copy) is None
