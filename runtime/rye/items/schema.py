@@ -236,17 +236,20 @@ def _is_plain_part(part: object) -> bool:
     kinds = _kinds_of(part)
     if not isinstance(part, dict) or not kinds or not all(type(kind) is str and kind in _OF_TYPE for kind in kinds):
         return False
-    bounds = [part[name] for name in ("minLength", "maxLength", "minimum", "maximum") if name in part]
     lengths = [part[name] for name in ("minLength", "maxLength") if name in part]
+    bounds = [*lengths, *(part[name] for name in ("minimum", "maximum") if name in part)]
+    exception = part.get("not", {"const": 0})
     return (
         set(part) <= _SAYS.union(*(_OF_TYPE[kind] for kind in kinds))
         and len(set(kinds)) == len(kinds)
         and ("array" not in kinds or _is_plain_part(part.get("items")))
         and isinstance(part.get("description", ""), str)
-        and part.get("format", "workspace-path") == "workspace-path"
+        and part.get("format", WORKSPACE_PATH) == WORKSPACE_PATH
         and all(type(bound) is int and abs(bound) < _LARGEST for bound in bounds)
         and all(bound >= 0 for bound in lengths)
-        and _is_plain_exception(part.get("not", {"const": 0}))
+        and isinstance(exception, dict)
+        and set(exception) == {"const"}
+        and type(exception["const"]) is int
         and isinstance(part.get("enum", []), list)
         and all(type(one) is str for one in part.get("enum", []))
     )
@@ -264,10 +267,6 @@ def _plain_paths(schema: Mapping[str, Any]) -> list[str]:
 def _kinds_of(part: object) -> list[Any]:
     kinds = part.get("type") if isinstance(part, dict) else None
     return kinds if isinstance(kinds, list) else [kinds]
-
-
-def _is_plain_exception(part: object) -> bool:
-    return isinstance(part, dict) and set(part) == {"const"} and type(part["const"]) is int
 
 
 def fits(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
@@ -304,17 +303,8 @@ def _kind_fits(kind: str, part: Mapping[str, Any], value: object) -> bool:
         type(value) is str
         and value in part.get("enum", [value])
         and part.get("minLength", 0) <= len(value) <= part.get("maxLength", _LARGEST)
-        and (value.isascii() or _is_text(value))
+        and (value.isascii() or safe_text.is_encodable(value))
     )
-
-
-def _is_text(value: str) -> bool:
-    """Tell whether a text has no lone surrogate."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _message(error: Any) -> str:
