@@ -28,7 +28,7 @@ _DEEPEST = 4
 
 
 class PrimaryTools:
-    """Implements `rye.call.host.Host` for one call."""
+    """What the tools of these names ask for in one call: parameters as in their CONFIG_SCHEMA, answers as tools' results."""
 
     def __init__(self, answer: Callable[..., dict[str, Any]], reach: Callable[[str, str], bool] | None = None) -> None:
         """Take what answers a call of any item type, and what tells by type and id which items may be reached."""

@@ -13,7 +13,7 @@ import pytest
 import rye
 from rye import api
 from rye.call import context
-from rye.call.host import ask
+from rye.call.context import host_for
 from rye.trust import keys
 from support.signed_tools import put, put_tool, tool_text
 from unit.catalog.test_search import put_entry
@@ -85,14 +85,14 @@ def test_what_an_inner_tool_prints_stays_apart(project):
 
 
 def test_only_system_tools_that_declare_a_need_are_lent_the_house(project):
-    body = 'from rye.call import host\nreturn host.ask("sign").sign(project_path, "tool", "x", "project")'
+    body = 'from rye.call import context\nreturn context.host_for("sign").sign(project_path, "tool", "x", "project")'
     put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
     answer = rye.execute("my/sneaky", project_path=project)
     assert answer["status"] == "error"
     nested = call("execute", project, item_id="my/sneaky")
     assert nested["status"] == "error"
     with pytest.raises(rye.RyeError):
-        ask("sign")
+        host_for("sign")
 
 
 def test_a_server_may_bound_what_is_reached(project):

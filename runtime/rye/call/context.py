@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call.results import MAX_OUTPUT_BYTES
 from rye.config.settings import Settings
-from rye.errors import CancelledError, DeadlineError, RyeError
+from rye.errors import CancelledError, DeadlineError, RyeError, UsageError
 from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
-    from rye.call.host import Host
     from rye.call.secrets import Secrets
 
 
@@ -174,7 +173,7 @@ class CallContext(Record, frozen=False):
     deadline: Deadline = Deadline(float("inf"))
     settings: Settings | None = None
     workspace: object = None
-    host: Callable[[], Host] | None = None
+    host: Callable[[], Any] | None = None
     needs: tuple[str, ...] = ()
     depth: int = 0
     printed: list[str] | None = None
@@ -208,6 +207,24 @@ class using:  # noqa: N801 - used as the function that it stands for: each call 
     def __exit__(self, *_: object) -> None:
         """Go back to the one before."""
         _current.reset(self._token)
+
+
+def host_for(need: str) -> Any:
+    """Return the running call's host (`rye.primary_tools.PrimaryTools`), by which a tool executes, finds and shares items.
+
+    The executor gives one to a tool that the system's key signed, for what it declares: `__needs__ = ["search"]`.
+
+    Raises:
+        UsageError: `capability_denied`, the running tool may not ask for this.
+    """
+    call = current()
+    if call.host is None or need not in call.needs:
+        raise UsageError(
+            "capability_denied",
+            f"This tool may not use {need!r} of the host.",
+            f"Only tools of the system bundle that declare {need!r} in __needs__ may.",
+        )
+    return call.host()
 
 
 def note_secrets(secrets: Secrets) -> None:

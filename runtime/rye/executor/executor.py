@@ -30,7 +30,6 @@ from rye.trust import decisions
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rye.call.host import Host
     from rye.executor.chain import Started
 
 _LOG = "rye.executor.executor"
@@ -60,7 +59,7 @@ class Call(Record):
     dry_run: bool = False
     allow_unsigned: bool = False
     options: CallOptions = CallOptions()
-    host: Callable[[], Host] | None = None
+    host: Callable[[], Any] | None = None
     prepared: Prepared | None = None
 
 

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import rye
-from rye.call import context, host
+from rye.call import context
 from rye.call.context import CallOptions
 from rye.config import settings
 from rye.config.settings import Settings
@@ -115,7 +115,7 @@ def test_options_hold_in_their_block_only():
 def test_the_host_is_made_only_for_a_tool_that_may_ask_for_it():
     made = []
     with context.using(host=lambda: made.append(1) or "host", needs=("search",)):
-        assert host.ask("search") == "host"
+        assert context.host_for("search") == "host"
         with pytest.raises(UsageError) as refused:
-            host.ask("sign")
+            context.host_for("sign")
     assert (refused.value.code, made) == ("capability_denied", [1])

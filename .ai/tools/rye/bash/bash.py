@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from rye.call import context, profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import command_budget, deadline
-from rye.call.host import ask
 from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import beneath
@@ -224,7 +223,7 @@ def _begun(
 def _channel(root: str) -> Iterator[CommandChannel | None]:
     """Serve `rt` in the command with line IDs and the journal; None where nobody may run file tools for it."""
     try:
-        host = ask("file_tool")
+        host = context.host_for("file_tool")
     except UsageError:
         yield None
         return

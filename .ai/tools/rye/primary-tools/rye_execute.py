@@ -11,7 +11,7 @@ Returns: the item's text as output; status ("success", "error", "validation_pass
 Prefer it to guessing a shell command when rye_search named an item; call a tool that you have directly by its own name.
 """
 
-from rye.call import host
+from rye.call import context
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -47,4 +47,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's answer."""
-    return host.ask("execute").execute(project_path, **params)
+    answer: dict = context.host_for("execute").execute(project_path, **params)
+    return answer

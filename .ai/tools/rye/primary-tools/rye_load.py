@@ -13,7 +13,7 @@ copied_to, destination_path, replaced.
 Prefer it to read for items: it verifies first, and finds the file by its id. To read knowledge, rye_execute does the same.
 """
 
-from rye.call import host
+from rye.call import context
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -59,4 +59,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's text."""
-    return host.ask("load").load(project_path, **params)
+    answer: dict = context.host_for("load").load(project_path, **params)
+    return answer

@@ -13,7 +13,7 @@ Prefer it to guessing when you do not know which item does a task, or how someth
 rye_execute runs it.
 """
 
-from rye.call import host
+from rye.call import context
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -82,4 +82,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what fits."""
-    return host.ask("search").search(project_path, **params)
+    answer: dict = context.host_for("search").search(project_path, **params)
+    return answer

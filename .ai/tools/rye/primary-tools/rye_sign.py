@@ -11,7 +11,7 @@ status "completed", signed [ids], failed [{item, error, details}], total, summar
 Prefer it to nothing else: no other tool signs. Read an item before you sign it; whoever trusts the key then runs it.
 """
 
-from rye.call import host
+from rye.call import context
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -42,4 +42,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what became of the items."""
-    return host.ask("sign").sign(project_path, **params)
+    answer: dict = context.host_for("sign").sign(project_path, **params)
+    return answer

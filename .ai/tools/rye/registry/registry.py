@@ -13,7 +13,7 @@ to what is installed, in output. Refusals have codes such as untrusted_key, down
 Prefer it to downloading a tool by webfetch or bash: what it installs was verified. rye_search looks in what is installed.
 """
 
-from rye.call import host
+from rye.call import context
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -74,4 +74,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the process that runs this tool checks it."""
-    return host.ask("registry").registry(project_path, **params)
+    answer: dict = context.host_for("registry").registry(project_path, **params)
+    return answer
