@@ -19,7 +19,7 @@ from rye.fs import beneath
 from rye.items import spaces
 from rye.items.spaces import Space
 from rye.workspace import atomic_replace
-from rye.workspace.workspace import Place, Workspace
+from rye.workspace.workspace import Workspace
 
 FOLDER = "lockfiles"
 
@@ -66,8 +66,10 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         # A cloned project can hold a link here that leads to another file of the user.
         if place.path != os.fsencode(name):
             raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
-        files, rest = _others(place, item_id)
-        others = [stack.enter_context(ws.place(f"{name.rpartition('/')[0]}/{one}")) for one in files]
+        found = [one for one in _current(Space("project", f"{ws.real}/.ai"), item_id) if os.fsencode(one) != place.name]
+        # Links and pipes among them are no files of ours.
+        rest = [one for one in found if not stat.S_ISREG(os.stat(one, dir_fd=place.dir_fd, follow_symlinks=False).st_mode)]
+        others = [stack.enter_context(ws.place(f"{name.rpartition('/')[0]}/{one}")) for one in found if one not in rest]
         stack.enter_context(cache.locked(ws, place.path, *(one.path for one in others)))
         # The new one first: a crash in between leaves the tool pinned twice, never free.
         changes = [commit.Change(place, _digest_of(ws, name), data)]
@@ -76,19 +78,6 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         for one in rest:
             os.unlink(one, dir_fd=place.dir_fd)
     return record
-
-
-def _others(place: Place, item_id: str) -> tuple[list[str], list[str]]:
-    """Return the names of the other lockfiles for an id beside a new one: the regular files, and the rest (links, pipes)."""
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.dir_fd)
-    try:
-        found: tuple[list[str], list[str]] = ([], [])
-        for one in _names_in(fd, item_id):
-            if os.fsencode(one) != place.name:
-                found[not stat.S_ISREG(os.stat(one, dir_fd=fd, follow_symlinks=False).st_mode)].append(one)
-        return found
-    finally:
-        os.close(fd)
 
 
 def _digest_of(workspace: Workspace, name: str) -> str | None:
@@ -150,8 +139,9 @@ def _current(space: Space, item_id: str) -> list[str]:
         raise _mismatch(item_id, space, "the folder of its lockfiles cannot be read") from None
     finally:
         os.close(root)
+    stem = item_id.rpartition("/")[2]
     try:
-        return _names_in(fd, item_id)
+        return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))
     finally:
         os.close(fd)
 
@@ -160,8 +150,3 @@ def versions(space: Space, item_id: str) -> list[str]:
     """Return the versions that a space's lockfiles pin an id to: one, or none."""
     stem = item_id.rpartition("/")[2]
     return [name.removeprefix(f"{stem}@").removesuffix(".lock.json") for name in _current(space, item_id)]
-
-
-def _names_in(fd: int, item_id: str) -> list[str]:
-    stem = item_id.rpartition("/")[2]
-    return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))
