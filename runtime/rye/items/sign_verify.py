@@ -151,7 +151,7 @@ def _store(key: PrivateKey) -> TrustStore:
 
 def signed_text(target: Target, raw: bytes, key: PrivateKey) -> bytes:
     """Return the text of an item that is not written yet, signed for its place. Raises RyeError where readers refuse it."""
-    return _signed(target, raw, key, _store(key), {}, None)
+    return _signed(target, raw, key, _store(key), {})
 
 
 def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any], recorder: _Recorder) -> None:
@@ -159,7 +159,7 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
         raise target.problem
     _refuse_installed(target.path)
     with _place(target) as (place, raw):
-        signed = _signed(target, raw, key, store, row, place)
+        signed = _signed(target, raw, key, store, row)
         if signed is not raw:
             warnings = recorder.replace(target, place, raw, signed)
             if warnings:
@@ -167,16 +167,14 @@ def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any
         row["status"] = "unchanged" if signed is raw else "signed"
 
 
-def _signed(
-    target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row: dict[str, Any], place: workspace.Place | None
-) -> bytes:
+def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row: dict[str, Any]) -> bytes:
     """Return a file's text, signed; the very `raw` where that is so already. `row` takes what is found out about it."""
     row["type"] = item_type = target.type_for(raw)
     form = signature.form_of(item_type, target.suffix)
     if item_type == "tool":
         folder = os.fsdecode(_anchor(target)[0])
         scripts.check(target.text, target.suffix, raw, spaces.spaces(os.path.dirname(folder)))
-    text = _with_bindings(target, item_type, raw, place)
+    text = _with_bindings(target, item_type, raw)
     try:
         # A good signature of this key stays: signing again would change the timestamp, and so the file.
         verified, signed = trust_verify.verify(text, form, store), text
@@ -219,26 +217,16 @@ class _Recorder:
                 return journal.apply_own(ws, place, signed, entry)
 
 
-def _with_bindings(target: Target, item_type: str, raw: bytes, place: workspace.Place | None) -> bytes:
+def _with_bindings(target: Target, item_type: str, raw: bytes) -> bytes:
     """Return a tool's text with what binds it to its place and to its other files; any other item unchanged."""
     if target.item_id is None or item_type != "tool":
         return raw
     named = tool_files.bound(raw, target.item_id, target.suffix)
-
-    def content_of(path: str) -> bytes | None:
-        if place is None:
-            return None
-        # In the folder held open, and beneath it: a path cannot lead out, and no link is followed out either.
-        try:
-            fd, _ = beneath.open_beneath(place.dir_fd, tuple(os.fsencode(path).split(b"/")), _READ)
-        except OSError:
-            return None
-        try:
-            return _content(fd, path)
-        finally:
-            os.close(fd)
-
-    return tool_files.with_digests(named, target.item_id, target.suffix, content_of)
+    space, folder = spaces.Space("", os.fsdecode(_anchor(target)[0])), tool_files.folder_of(target.item_id)
+    # Beneath the space, as whoever runs the tool reads them.
+    return tool_files.with_digests(
+        named, target.item_id, target.suffix, lambda path: spaces.read_file(space, f"{folder}/{path}")
+    )
 
 
 def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:

@@ -312,6 +312,7 @@ def generate_key_pair(directory: Path, more: Callable[[PublicKey], dict[Path, by
     """
     key = PrivateKey(os.urandom(32))
     made: list[Path] = []
+    path = directory
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         pair = ((directory / "private_key.pem", key.pem, 0o600), (directory / "public_key.pem", key.public.pem, 0o644))
@@ -323,9 +324,11 @@ def generate_key_pair(directory: Path, more: Callable[[PublicKey], dict[Path, by
                 os.fchmod(stream.fileno(), mode)
                 stream.write(pem)
     except OSError as error:
-        for path in made:  # half a pair would make the next attempt fail
-            path.unlink(missing_ok=True)
-        code = "key_exists" if isinstance(error, FileExistsError) else "key_unwritable"
+        for one in made:  # half a pair would make the next attempt fail
+            one.unlink(missing_ok=True)
+        # Else a file stands where its folder should be.
+        is_there = isinstance(error, FileExistsError) and str(error.filename) == str(path)
+        code = "key_exists" if is_there else "key_unwritable"
         hint = "A key is never overwritten: use the one that is there, or move its files away first."
         raise RyeError(code, f"No key was made in {directory}: {error.strerror}.", hint) from error
     return key.public
