@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:24:30Z:727bf6f1f07b4f6a2fd2b5f5777a4bc0d0ac4b0fb5d2d212bdf35eb6d71f590a:isxrXTfjJl6yzGqfu0eHnx-3m9pRscf5kEqVoHZAVLUCLWclxaR_2Xlu6KZfBzvuxwuvzp4sHb8A2XR3LjTIDA==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:43Z:95c84aae5929e61fd0df35208604b969563f7bd127e877935533355bcd1c3f43:r7LDBHUWbK4pugYqS2H0v-hXMj74Zc99XvvGe3PWmRXqttV4aYbvBrOHswcM-URhznYfim1wudueJu-RigAXBA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:d5ba5ea69ebb478ccb885d0faa1ba063c228f75fdf95e3b753782ebe7d4bc1c9:BeReBKldFvoM70_PQqCG0tQN8FERggO_dEVvwMAQv67uxGbLF_NChPmKyRgUhTUTeKQbeaIbcm-oo-HIjxCfBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:3df2a31981e51c9c88516c18d5679c5889b01ad54eb23ba6c8520cc52bdccadc:DbOGXI7fIiQ4FNGOPSW-4farQEd5fotAKnH8pWJNFdN9bAb8gF-xa9CuVavygz6ABOH_qrrV6Iy2FDl1h84OCg==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:15dbd5d318c69de9cc45714b91628cc4555b6af8c842193ab615816c87a88fb7:qU9t_V0DbwY1mMsFRz7zyrHfiqg9fwG7R7K2P1ohikXYtJHqHA9Jr6y414-ZBed77p0Y0zr6xaO4rSUQ4eaaAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:1f5256b14e541580360fda0e0d1147596a3018b5e852193d063b94270a8b1dca:-xCvtDr-mSWRW4zHhkqNKbrhWtzLkN_z6m7AxZb0RFCZz6G_POgqnMrXznMkomwbtHkr2CQyaKDZISCoqWDtDw==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.

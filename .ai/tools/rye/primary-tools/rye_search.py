@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:274583662ab3acd7252e74404bb0e9cdcbd0992def3a42e3e6a9edcb076da29e:7AJz7szeQqlzMITLdZS80PbbdqFOGa8YBMAYBXUwLG9HS7DK2w15R5oDTISrnj4xMhlJ5EEZX04eITuNw60ECg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:770e29bb5b9754feb22f5bc447f3c5819fecacc08f30fe14ab99d0aa912bc625:rxis1F5J-2ElnWOzU1GTCEodg1P1yrPflTCtWTJLCrCzOGGfd8brVLgDVFCm6NCRRVmYRibEOkAUnf9cZIBOBw==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.

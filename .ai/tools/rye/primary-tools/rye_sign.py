@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:9bbf5a9f12c0c3ce4b16a363c7aa6b4d57a55c1ef7d4f0513aee5132f0af8f79:no6c7782ubqSyi61YvmCP2M2T6bhJVto15G0mU6Y3JmQ1TDn62-Slb_0YmB7kCjxYsjWM7jP-wA6lic07igQBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:d1dd0f28822e06354dc9355ce6e5d89e93022839058fa23102c64b69105c9b4a:mkiEBjoTI3X0p7Ejvrh73jwmxM2G969KKlFzC9qWlv6_hv9-x6vGqgFknWlkLnsISufYj1mKA5bLPsJYTV0kBg==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a

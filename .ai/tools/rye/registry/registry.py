@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:49:29Z:ddff165a1f590616a5c093a3a1234a12e2424a1a7688ed42a1c77bc6ca5e8470:eazRn-_qJiAqVgBmKxxcHPyt2J7OvnyWzJjnsrb1ZUBuqJNqtmGR5CpWZoOlKlx2J3i7PvSM23S5QnRqjywBBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:6ca35667e731f905ca16404330b120e510aff839e4faa59681dd72d8439e4452:zJUDtbomagIPWz25iMV-GNtNNMNPUND1b9ofIdJITAJDCNnw3dx5RJL0rNJoOYzAcrRqLh6W-01rbfPfyYiZBQ==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],

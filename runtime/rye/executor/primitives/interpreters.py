@@ -15,20 +15,19 @@ that lies in the project is code that a clone brings: it never counts for a step
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import re
-import stat
 import sys
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError
 from rye.executor.chain import malformed
+from rye.fs import atomic
 from rye.trust import decisions
 from rye.trust.decisions import Root
 
@@ -134,7 +133,7 @@ def identity(root: str, path: str) -> str:
     whole = os.path.join(root, path)
     try:
         real = os.path.realpath(whole)
-        with _opened(real) as file:
+        with atomic.open_regular(real) as file:
             info = os.fstat(file.fileno())
             content = sha256(file.read()).hexdigest()
     except OSError as err:
@@ -144,21 +143,11 @@ def identity(root: str, path: str) -> str:
     settings = b""
     for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
         try:
-            with _opened(os.path.join(place, "pyvenv.cfg")) as file:
+            with atomic.open_regular(os.path.join(place, "pyvenv.cfg")) as file:
                 settings += file.read(65_536)
         except OSError:
             continue
     return f"{real} {info.st_dev}:{info.st_ino} {content} {sha256(settings).hexdigest()}"
-
-
-def _opened(path: str) -> BinaryIO:
-    """Open a file to read. Raises OSError, also for what is no regular file: a named pipe would block."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    # Before it is a file of Python's: of a folder `open` makes none, and leaves the descriptor open.
-    if stat.S_ISREG(os.fstat(fd).st_mode):
-        return open(fd, "rb")
-    os.close(fd)
-    raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
 
 
 def _of_home(patterns: list[Any], step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
@@ -182,7 +171,7 @@ def _named_version(root: str, name: object) -> str:
     if not isinstance(name, str) or "/" in name:
         return ""
     try:
-        with _opened(os.path.join(root, name)) as file:
+        with atomic.open_regular(os.path.join(root, name)) as file:
             words = file.read(256).decode("ascii", "replace").split()
     except OSError:
         return ""
