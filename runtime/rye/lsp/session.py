@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from rye.call.context import deadline
@@ -282,11 +282,12 @@ def _sources_in(fd: int, server: LanguageServer, now: int) -> tuple[list[tuple[s
             is_source = name[0] != "." and os.path.splitext(name)[1].lower() in server.languages
             if (is_source or name in server.markers) and not is_folder:
                 # A link may be turned to another file, or that file may change: both states count.
+                both = (False, True) if entry.is_symlink() else (False,)
                 with contextlib.suppress(OSError):
-                    stamps = [store.stamp_of(entry.stat(follow_symlinks=follow)) for follow in (False, True)]
+                    stamps = [store.stamp_of(entry.stat(follow_symlinks=follow)) for follow in both]
                     # A state that is too young to be told from the next one is no other's.
                     young = () if all(store.settled(stamp, now) for stamp in stamps) else (now,)
-                    files.append((name, (*stamps[0], *stamps[1], *young)))
+                    files.append((name, (*chain.from_iterable(stamps), *young)))
             elif is_folder and name[0] != "." and not _IGNORED.match(name):
                 folders.append(name)
     return files, folders
