@@ -92,7 +92,7 @@ def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[Sea
 
 
 def _brave(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
-    path = "/res/v1/web/search?" + _query(q=query[:400], count=str(count))
+    path = "/res/v1/web/search?" + urlencode({"q": query[:400], "count": count})
     headers = {"X-Subscription-Token": provider.key, "Accept": "application/json", "Cache-Control": "no-cache"}
     answer = _call(provider, path, seconds, headers)
     rows = _rows(answer["web"], "results") if isinstance(answer.get("web"), dict) else []
@@ -107,7 +107,8 @@ def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[
 
 def _searxng(provider: Provider, query: str, _count: int, seconds: float) -> list[SearchResult]:
     rows = _rows(
-        _call(provider, "/search?" + _query(q=query, format="json"), seconds, {"Accept": "application/json"}), "results"
+        _call(provider, "/search?" + urlencode({"q": query, "format": "json"}), seconds, {"Accept": "application/json"}),
+        "results",
     )
     return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
 
@@ -140,10 +141,6 @@ KINDS: dict[str, Callable[[Provider, str, int, float], list[SearchResult]]] = {
     "searxng": _searxng,
     "ddgs": _ddgs,
 }
-
-
-def _query(**values: str) -> str:
-    return urlencode(values)
 
 
 def _call(

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:12Z:e3ddc999a38ce5433a2027a08363faee7173b7483b569c57a76d1f13e6757c94:ttcs_FM7MnHdHjuIsG-YytnC-tqZIdIj3bgjadfyb77Xp0tkM4yM6CBDlQMSTbWXNuY3tXuhiaL_f7XH8swjDg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:16:22Z:487c32342f546ae9d5aba139d975212007907884f784fb3e6e359b82aae7f4b0:uWOan0Hh_lf1ow0-cE2JJ6z6Z0rjM-6HRKBzQuCRqsXSdFi_Hw_hkYJFva1FYuP3uSJj2dAmhHj5CpXy4ltODw==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -18,6 +18,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from contextlib import suppress
 from typing import Any
 
 from rye.call import context
@@ -111,8 +112,9 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
             )
         return _ready(name, known[name])
     for name, settings in known.items():
-        if not _lacks(name, settings) and is_installed(settings.get("type", name)):
-            return _ready(name, settings)
+        with suppress(SearchError):
+            if is_installed(settings.get("type", name)):
+                return _ready(name, settings)
     raise SearchError(
         "no_provider",
         "Web search is not set up yet: no search provider is configured.",
@@ -152,24 +154,15 @@ def _known(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return known
 
 
-def _lacks(name: str, settings: dict[str, Any]) -> list[str]:
-    """Return the environment variables that a provider needs and that are not set."""
-    kind = settings.get("type", name)
-    needed = "base_url" if kind == "searxng" else "api_key"
-    if kind == "ddgs":
-        return []
-    value = settings.get(needed)
-    return _expanded(value)[1] if isinstance(value, str) and value else [needed]
-
-
 def _ready(name: str, settings: dict[str, Any]) -> Provider:
     kind = settings.get("type", name)
-    lacks = _lacks(name, settings)
-    if lacks:
-        missing_part = "address" if kind == "searxng" else "key"
+    needed, part = ("base_url", "address") if kind == "searxng" else ("api_key", "key")
+    value = settings.get(needed)
+    lacks = _expanded(value)[1] if isinstance(value, str) and value else [needed]
+    if lacks and kind != "ddgs":
         raise SearchError(
             "key_missing",
-            f"The search provider {name} has no {missing_part}: {', '.join(lacks)} is not set.",
+            f"The search provider {name} has no {part}: {', '.join(lacks)} is not set.",
             f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
         )
     base = settings.get("base_url")
