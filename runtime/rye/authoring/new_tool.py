@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from rye.authoring.new_tool_kinds import KINDS, SCRIPT, SCRIPT_TEST, Kind
 from rye.errors import ItemError, UsageError
 from rye.items import parse, scripts, spaces
-from rye.journal import commit
+from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
@@ -57,7 +57,7 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
         files = {tool: template.tool.substitute(facts).encode(), test: template.test.substitute(facts).encode()}
         with ExitStack() as stack:
             commit.recover(workspace)
-            places = [stack.enter_context(workspace.place(path, create_parents=True)) for path in files]
+            places = [stack.enter_context(journal.place_for(workspace, path)) for path in files]
             for place in places:
                 if place.stat is not None:
                     message = f"There is a file already: {place.shown}."

@@ -24,7 +24,7 @@ from rye.executor.primitives import mcp_call
 from rye.items import sign_verify
 from rye.items.parse import Tool
 from rye.items.targets import Target
-from rye.journal import commit
+from rye.journal import commit, journal
 from rye.trust import verify
 from rye.trust.signature import PrivateKey, form_of
 from rye.workspace import cache
@@ -197,7 +197,7 @@ def write(items: Sequence[dict[str, Any]], root: str, key: PrivateKey) -> list[s
             refused.append(f"{item_id}: {err.message}")
     with Workspace(root) as workspace, ExitStack() as stack:
         commit.recover(workspace)
-        places = [stack.enter_context(workspace.place(path, create_parents=True)) for path in texts]
+        places = [stack.enter_context(journal.place_for(workspace, path)) for path in texts]
         stack.enter_context(cache.locked(workspace, *(place.path for place in places)))
         changes = []
         for place, data in zip(places, texts.values(), strict=True):

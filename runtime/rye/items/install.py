@@ -50,7 +50,7 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
         journal.recover(ws)
         # First: what a crash left half done must not be taken for the present state of a file.
         commit.recover(ws)
-        places = [stack.enter_context(ws.place(copy.path, create_parents=True)) for copy in copies]
+        places = [stack.enter_context(journal.place_for(ws, copy.path)) for copy in copies]
         # All locks in one call, which takes them in a fixed order: two installs cannot wait for each other.
         stack.enter_context(cache.locked(ws, *{place.path for place in places}))
         warnings: list[str] = []

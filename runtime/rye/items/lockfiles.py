@@ -54,7 +54,7 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
     # Imported here: every call asks for lockfiles, few write one.
-    from rye.journal import commit
+    from rye.journal import commit, journal
     from rye.workspace import cache
 
     record = compose(item_id, version, chain)
@@ -62,7 +62,7 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
     name = f".ai/{name_of(item_id, version)}"
     with Workspace(project_path, writes=f".ai/{FOLDER}") as ws, ExitStack() as stack:
         commit.recover(ws)
-        place = stack.enter_context(ws.place(name, create_parents=True))
+        place = stack.enter_context(journal.place_for(ws, name))
         # A cloned project can hold a link here that leads to another file of the user.
         if place.path != os.fsencode(name):
             raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")

@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from rye.fs import atomic, names
-from rye.journal import commit
+from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
@@ -62,7 +62,7 @@ def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str
     with Workspace(root) as ws, ExitStack() as stack:
         commit.recover(ws)
         shown = [names.show(os.fsencode(os.path.relpath(file.path, root))) for file in files]
-        places = [stack.enter_context(ws.place(path, create_parents=True, guarded=False)) for path in shown]
+        places = [stack.enter_context(journal.place_for(ws, path, guarded=False)) for path in shown]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         changes = []
         for file, place in zip(files, places, strict=True):

@@ -376,6 +376,23 @@ class Workspace:
         finally:
             os.close(dir_fd)
 
+    def missing_folders(self, path: str) -> list[bytes]:
+        """Return the physical paths of the folders that `place` would make for a file, the outer first."""
+        parts = self.components(path)[:-1]
+        for count in range(len(parts), -1, -1):
+            try:
+                fd, physical = beneath.open_beneath(self.fd, parts[:count], beneath.DIRECTORY)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+            os.close(fd)
+            missing = parts[count:]
+            if {b"", b".", b".."} & {*missing}:
+                break
+            return [b"/".join([*physical, *missing[: at + 1]]) for at in range(len(missing))]
+        return []
+
     def _parent(self, parts: beneath.Parts, created: list[beneath.Parts] | None, *, guarded: bool) -> tuple[int, beneath.Parts]:
         try:
             return beneath.open_parent(self.fd, parts)
