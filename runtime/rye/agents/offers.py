@@ -76,38 +76,37 @@ def offer(tool: Tool, name: str, space: str, *, confined: bool = True) -> Offer:
     """Return the offer of a verified tool; `confined`: a sandbox holds other signers' tools to their permissions."""
     key = tool.verified.key
     own = key.role == "system"
-    title = tool.metadata.get("__title__")
-    texts = {
-        "title": title if isinstance(title, str) and title else _title(tool.id),
-        "summary": tool.description,
-        "docstring": tool.docstring or tool.description,
-        "description": model_schema.description_of(tool.metadata, tool.docstring or tool.description),
-        "category": tool.category,
-        "version": tool.version,
-        "tool_type": tool.tool_type,
-        "owner": key.owner or "",
-    }
-    shown_texts = texts if own else {field: _line(text) for field, text in texts.items()}
-    if not own:
-        shown_texts |= {name: plain(texts[name], LONGEST_DESCRIPTION, lines=True) for name in ("docstring", "description")}
-    declared = tool.metadata.get("OUTPUT_SCHEMA")
-    # Made safe below with the whole schema, where the tool is another signer's.
-    output = output_schema(declared if isinstance(declared, dict) else {})
-    few = model_schema.parameters_of(tool.metadata, _for_models(tool))
+    # What another signer wrote is made safe to list, every string of it.
+    line, text, schema = (_same, _same, _same) if own else (_line, _text, listable)
+    title, declared = tool.metadata.get("__title__"), tool.metadata.get("OUTPUT_SCHEMA")
+    claimed = effects_of(tool.metadata)
+    docstring = tool.docstring or tool.description
+    parameters = _for_models(tool)
     return Offer(
         item_id=tool.id,
         name=name,
+        title=line(title if isinstance(title, str) and title else _title(tool.id)),
+        summary=line(tool.description),
+        docstring=text(docstring),
+        description=text(model_schema.description_of(tool.metadata, docstring)),
+        category=line(tool.category),
+        version=line(tool.version),
+        tool_type=line(tool.tool_type),
+        parameters=schema(parameters),
+        listed_schema=schema(model_schema.parameters_of(tool.metadata, parameters)),
+        output=schema(output_schema(declared if isinstance(declared, dict) else {})),
         # The signer's word holds only for the system's own tools; for others the permissions bound it.
         # Where nothing confines it, it may do all that its user may.
-        effects=_bound_by(tool, tool.permissions if confined else PERMISSIONS, own=own),
+        effects=claimed if own else bounded(claimed, tool.permissions if confined else PERMISSIONS),
         space=space,
         digest=tool.verified.digest,
         signer=key.public.fingerprint,
-        parameters=_for_models(tool) if own else listable(_for_models(tool)),
-        output=output if own else listable(output),
-        listed_schema=few if own else listable(few),
-        **shown_texts,
+        owner=line(key.owner or ""),
     )
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _for_models(tool: Tool) -> dict[str, Any]:
@@ -116,11 +115,6 @@ def _for_models(tool: Tool) -> dict[str, Any]:
         return tool.schema
     known = tool.schema["properties"]
     return {**tool.schema, "properties": known | {n: {**known[n], "default": v} for n, v in tool.agent_defaults.items()}}
-
-
-def _bound_by(tool: Tool, permissions: Iterable[str], *, own: bool) -> dict[str, bool]:
-    claimed = effects_of(tool.metadata)
-    return claimed if own else bounded(claimed, permissions)
 
 
 def effects_of(metadata: Mapping[str, Any]) -> dict[str, bool]:
@@ -181,6 +175,10 @@ def _is_plain(value: object) -> bool:
 
 def _line(text: str) -> str:
     return plain(text, 256)
+
+
+def _text(text: str) -> str:
+    return plain(text, LONGEST_DESCRIPTION, lines=True)
 
 
 def _title(item_id: str) -> str:
