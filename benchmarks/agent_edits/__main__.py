@@ -57,9 +57,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _definitions(_: argparse.Namespace, tokenizers: Any) -> int:
-    from rye.mcp_server.listing import Listing, Selection
+    from rye.mcp_server.listing import OfferedTools, Selection
 
-    listed = Listing(os.getcwd(), Selection()).tools()
+    listed = OfferedTools(os.getcwd(), Selection()).tools()
     words = [said({name: tool[name] for name in ("name", "description", "inputSchema")}) for tool in listed]
     counts = (sum(some) for some in zip(*tokenizers.count(words), strict=True))
     print(f"## Definitions\n\n{len(listed)} tools: {dict(zip(counting.NAMES, counts, strict=True))} tokens\n")

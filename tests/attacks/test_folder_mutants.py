@@ -145,7 +145,7 @@ def mutate(rng, how, folder, key, stranger):
         bundle_file.write_text(json.dumps(forged))
     elif how == "another's statement":
         bundle = json.loads(bundle_file.read_text())
-        manifest = oms.Manifest("x", {"a": "0" * 64})
+        manifest = oms.FolderManifest("x", {"a": "0" * 64})
         bundle["dsseEnvelope"]["payload"] = json.loads(oms.build(manifest, key))["dsseEnvelope"]["payload"]
         bundle_file.write_text(json.dumps(bundle))
     else:

@@ -1,6 +1,6 @@
 """What an agent runtime can discover: the tools of a project, with name, schemas, effects, digest, signer and verdict.
 
-Listing runs nothing, and shows nothing of what is not verified. What a tool declares for it is said in `rye.agents.offers`;
+ToolListing runs nothing, and shows nothing of what is not verified. What a tool declares for it is said in `rye.agents.offers`;
 what each interface accepts, in `rye.agents.provider_schemas`.
 
 Function names are narrower than ids everywhere: OpenAI takes `[a-zA-Z0-9_-]{1,64}`, Anthropic the same up to 128, Gemini up
@@ -92,7 +92,7 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class Listing(NamedTuple):
+class ToolListing(NamedTuple):
     """What agents may be offered, sorted by id, and what is left out of it."""
 
     offers: list[Offer]
@@ -175,7 +175,7 @@ def _check_categories(prefixes: Iterable[str], ids: Sequence[str]) -> None:
 
 def listing(
     category: str | Iterable[str] | None = None, *, project_path: str | Path | None = None, known: bool = False
-) -> Listing:
+) -> ToolListing:
     """Return the tools that agents may be offered: valid, and run by a runtime that is here; and the others with the reason.
 
     With `known` a category that no tool has is an error (`unknown_category`); else it has no tools yet, as for a server.
@@ -188,7 +188,7 @@ def listing(
         # What runs tools is none itself, so that it is not offered is no news.
         elif found.offer is None or found.offer.tool_type not in _NO_TOOLS:
             left_out.append(LeftOut(found.item_id, found.why_not))
-    return Listing(offers, left_out)
+    return ToolListing(offers, left_out)
 
 
 _MUCH_ALIKE = 0.85

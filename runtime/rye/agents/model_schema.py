@@ -132,7 +132,8 @@ def inline_refs(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Sche
             del own["format"]
         if {} in own.get("anyOf", ()):
             # Anything is taken, so that the tool can refuse it in its own words; the first form is what is asked for.
-            own = {**own["anyOf"][0], **{name: value for name, value in own.items() if name != "anyOf"}}
+            first = next(one for one in own.pop("anyOf") if isinstance(one, dict))
+            own = {**first, **own}
         target = inlined(_ref_target(schema, str(part["$ref"])), depth + 1) if "$ref" in part else {}
         # Keywords beside `$ref` count since draft 2019-09, so they override the target's.
         return {**target, **own} if isinstance(target, dict) else own

@@ -23,7 +23,7 @@ from rye.errors import RyeError, UsageError
 from rye.fleet import adapter, job_file
 from rye.fleet import results as fleet_results
 from rye.fleet.job_file import Job
-from rye.fleet.results import Results
+from rye.fleet.results import FleetResults
 
 RETRIES: Final = 5
 """A job is handed out again so many times after a refusal that passes."""
@@ -105,7 +105,7 @@ def run(
 
 def run_jobs(
     jobs: Sequence[Job],
-    results: Results,
+    results: FleetResults,
     *,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -314,7 +314,7 @@ class _Driver:
         self,
         client: Any,
         jobs: Sequence[Job],
-        results: Results,
+        results: FleetResults,
         state: str,
         total: int,
         each: Callable[[dict[str, Any]], None] | None,

@@ -23,7 +23,7 @@ _REASONS: Final = 3
 _HEADER, _RECORD = b'{"fleet": ', b'{"job": '
 
 
-class Results:
+class FleetResults:
     """Where results go: a file, standard output, or nowhere.
 
     Attributes:
@@ -70,17 +70,17 @@ class Results:
             self._fd = None
 
 
-def to_stdout() -> Results:
+def to_stdout() -> FleetResults:
     """Return where results are printed on standard output; such a run cannot be resumed."""
-    return Results(None, os.urandom(8).hex(), sys.stdout)
+    return FleetResults(None, os.urandom(8).hex(), sys.stdout)
 
 
-def unstored() -> Results:
+def unstored() -> FleetResults:
     """Return where results are only counted."""
-    return Results(None, os.urandom(8).hex())
+    return FleetResults(None, os.urandom(8).hex())
 
 
-def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
+def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> FleetResults:
     """Return a file for results: a new one, or with `resume` one that a run of the same jobs began.
 
     Raises:
@@ -105,7 +105,7 @@ def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
         # Only a line of ours that was cut short is removed.
         if not torn.startswith(begin[: len(torn)]):
             raise _no_results(path)
-        results = _resumed(fd, path, complete_lines, jobs) if complete_lines else Results(fd, os.urandom(8).hex())
+        results = _resumed(fd, path, complete_lines, jobs) if complete_lines else FleetResults(fd, os.urandom(8).hex())
         # What follows the last line's end was being written when the run was cut off.
         os.ftruncate(fd, len(complete_lines))
         if not complete_lines:
@@ -116,13 +116,13 @@ def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> Results:
         raise
 
 
-def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> Results:
+def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> FleetResults:
     head, *lines = data.splitlines()
     try:
         header = json.loads(head)
         if header["fleet"] != _FORMAT:
             raise ValueError(header["fleet"])
-        results = Results(fd, str(header["run"]))
+        results = FleetResults(fd, str(header["run"]))
         records = [json.loads(line) for line in lines]
         known = {job.number: job for job in jobs}
         for record in records:

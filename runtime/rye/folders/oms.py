@@ -47,7 +47,7 @@ _KINDS: Final = {
 _CURVES: Final = {"P256": ("SECP256R1", "SHA256"), "P384": ("SECP384R1", "SHA384"), "P521": ("SECP521R1", "SHA512")}
 
 
-class Manifest(Record):
+class FolderManifest(Record):
     """What a statement lists.
 
     Attributes:
@@ -129,7 +129,7 @@ def pem_of(key: AnyPublic) -> bytes:
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def build(manifest: Manifest, key: AnyPrivate) -> bytes:
+def build(manifest: FolderManifest, key: AnyPrivate) -> bytes:
     """Return the bundle of a manifest, signed. Raises UsageError `bad_key`."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -220,7 +220,7 @@ def read(data: bytes) -> Bundle:
 _MATERIAL: Final = ("publicKey", "x509CertificateChain", "certificate", "tlogEntries", "timestampVerificationData")
 
 
-def check(bundle: Bundle, key: Key) -> Manifest:
+def check(bundle: Bundle, key: Key) -> FolderManifest:
     """Check a bundle's signature by a key, and return what its statement lists.
 
     Raises:
@@ -255,7 +255,7 @@ def _authenticated(payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(_PAYLOAD), _PAYLOAD.encode(), len(payload), payload)
 
 
-def _manifest(statement: object) -> Manifest:
+def _manifest(statement: object) -> FolderManifest:
     record = _object(statement, "the statement", ("_type", "subject", "predicateType", "predicate"))
     if (record["_type"], record["predicateType"]) != (_STATEMENT, _PREDICATE):
         raise _malformed("its statement is not one of model signing 1.0")
@@ -288,7 +288,7 @@ def _manifest(statement: object) -> Manifest:
         raise _malformed("it lists no files")
     if not isinstance(subject["name"], str) or given != {"sha256": root_digest(files.values())}:
         raise _malformed("its subject is not what its resources come to")
-    return Manifest(subject["name"], files, tuple(ignored), algorithm, links)
+    return FolderManifest(subject["name"], files, tuple(ignored), algorithm, links)
 
 
 def is_path(name: object) -> bool:

@@ -259,7 +259,7 @@ def sign(
         if not found.digests:
             raise TrustError("not_signable", "The folder holds no file that a signature covers.", "Put files into it first.")
         name = os.path.basename(os.path.realpath(folder)) or "root"
-        manifest = oms.Manifest(name, found.digests, ignored, links=links)
+        manifest = oms.FolderManifest(name, found.digests, ignored, links=links)
         row["digest"] = oms.root_digest(found.digests[one] for one in sorted(found.digests))
         if _is_signed(path, private, manifest):
             row["status"] = "unchanged"
@@ -275,7 +275,7 @@ def sign(
     return row
 
 
-def _is_signed(path: str, key: oms.AnyPrivate, manifest: oms.Manifest) -> bool:
+def _is_signed(path: str, key: oms.AnyPrivate, manifest: oms.FolderManifest) -> bool:
     """Tell whether a bundle is this key's over this very manifest: a signature that holds keeps its bytes."""
     try:
         return oms.check(oms.read(_content(path, oms.MOST_BYTES)), oms.read_key(oms.pem_of(key.public_key()))) == manifest

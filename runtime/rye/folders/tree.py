@@ -20,7 +20,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class Tree(Record):
+class FolderContent(Record):
     """A folder as it was read.
 
     Attributes:
@@ -34,7 +34,7 @@ class Tree(Record):
 
 def read(
     folder: str, ignored: frozenset[str] = frozenset(), algorithm: str = "sha256", *, links: bool = False, every: bool = False
-) -> Tree:
+) -> FolderContent:
     """Read a folder.
 
     Args:
@@ -57,7 +57,7 @@ def read(
                 digests[path] = hashlib.file_digest(file, algorithm).hexdigest()
     finally:
         os.close(root)
-    return Tree(digests, tuple(sorted(uncovered)))
+    return FolderContent(digests, tuple(sorted(uncovered)))
 
 
 def _files(root: int, ignored: frozenset[str], uncovered: list[str], *, links: bool, every: bool) -> Iterator[tuple[str, int]]:

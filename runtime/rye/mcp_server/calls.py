@@ -57,7 +57,7 @@ class Calls:
     def __init__(
         self,
         run: Callable[[str, dict[str, Any], context.CallOptions], dict[str, Any]],
-        written: results.Results,
+        written: results.ResultWriter,
         root: tuple[int, int] | None,
     ) -> None:
         """Take what answers a call (`rye.execute`, bound to a project), what writes the answers, and the project's identity."""

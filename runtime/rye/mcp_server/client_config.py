@@ -60,7 +60,7 @@ class Client(Record):
     note: str = ""
 
 
-class Plan(Record):
+class ClientSetup(Record):
     """What is to be put where.
 
     Attributes:
@@ -107,7 +107,7 @@ def scope_for(name: str, wanted: str | None) -> Scope:
     return scope
 
 
-def plan(name: str, server: Sequence[str] | str, scope: Scope, project: str) -> Plan:
+def plan(name: str, server: Sequence[str] | str, scope: Scope, project: str) -> ClientSetup:
     """Return what a client is to be told.
 
     Args:
@@ -128,7 +128,7 @@ def plan(name: str, server: Sequence[str] | str, scope: Scope, project: str) -> 
     program, *words = [server] if isinstance(server, str) else server
     entry = _filled(template, words, {"{program}": program, "{url}": program})
     command = "" if one.command is None else one.command[listens].format(scope=scope, server=shlex.join([program, *words]))
-    return Plan(one, _path(one, scope, project), entry, command, (listens and one.inputs) or {})
+    return ClientSetup(one, _path(one, scope, project), entry, command, (listens and one.inputs) or {})
 
 
 def _filled(part: Any, words: Sequence[str], known: Mapping[str, str]) -> Any:
@@ -140,7 +140,7 @@ def _filled(part: Any, words: Sequence[str], known: Mapping[str, str]) -> Any:
     return known.get(part, part) if isinstance(part, str) else part
 
 
-def as_text(made: Plan, for_all: str) -> str:
+def as_text(made: ClientSetup, for_all: str) -> str:
     """Return a plan as text to print: the command that does it, or what to put where.
 
     Args:
@@ -161,7 +161,7 @@ def as_text(made: Plan, for_all: str) -> str:
     return f"{before} into {made.path} ({for_all}):\n\n{snippet}"
 
 
-def write(made: Plan, scope: Scope, project: str) -> settings_file.Written:
+def write(made: ClientSetup, scope: Scope, project: str) -> settings_file.Written:
     """Put a plan into the client's settings file.
 
     Raises:

@@ -110,7 +110,7 @@ class Offered:
         return wanted
 
 
-class Listing:
+class OfferedTools:
     """What a server offers now. Any thread may use it.
 
     The listing is made anew whenever it is asked for; between times names lead to ids from memory, since the executor verifies

@@ -50,7 +50,7 @@ class ToolResult(dict[str, Any]):
     content_json: bytes | None = None
 
 
-class Results(Record):
+class ResultWriter(Record):
     """How a server writes its results.
 
     Attributes:

@@ -19,9 +19,9 @@ from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
 from rye.mcp_server import prompts, resources, skills
 from rye.mcp_server.calls import Calls, Request
-from rye.mcp_server.listing import EXECUTE, SEARCH, Listing, Offered, Selection, switch_for
+from rye.mcp_server.listing import EXECUTE, SEARCH, Offered, OfferedTools, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
-from rye.mcp_server.results import Results
+from rye.mcp_server.results import ResultWriter
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 
@@ -39,9 +39,9 @@ class Service:
         self.selection = selection
         # Device and inode at the start: another folder moved to this path later is not served.
         self._identity = identity_of(project)
-        self.listing = Listing(project, selection)
+        self.listing = OfferedTools(project, selection)
         self.calls = Calls(
-            self._execute, Results(partial(resources.store, project), selection.structured, Sessions()), self._identity
+            self._execute, ResultWriter(partial(resources.store, project), selection.structured, Sessions()), self._identity
         )
         look = self._look
         self._answers: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {

@@ -13,7 +13,7 @@ from rye.fs import names
 from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
-from rye.review.marks import Marks
+from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
 
 PER_PAGE: Final = 100
@@ -150,7 +150,7 @@ class ChangeIndex:
                 self._known = (version, _read(ws))
             return self._known[1]
 
-    def find(self, ws: Workspace, now: Timeline, query: Query, marks: Marks) -> Sequence[ChangeGroup]:
+    def find(self, ws: Workspace, now: Timeline, query: Query, marks: ReviewMarks) -> Sequence[ChangeGroup]:
         """Return the calls that a query asks for."""
         found: Sequence[ChangeGroup] = now.groups
         if query.show == "new":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rye.review.colours import Colours, Line
-from rye.review.diffs import FileDiff, Hunk
+from rye.review.diffs import ShownFile, ShownHunk
 
 LINES_PER_FILE: Final = 400
 """So many lines of a file are on a page with others."""
@@ -14,7 +14,7 @@ LINES_PER_FILE: Final = 400
 _CONTEXT: Final = 3
 
 
-class Row(NamedTuple):
+class DiffRow(NamedTuple):
     """A line: whether it went or came, its numbers before and after (from 1, as text), and its pieces with their classes."""
 
     kind: str
@@ -24,35 +24,35 @@ class Row(NamedTuple):
     pieces: Line
 
 
-class Part(NamedTuple):
+class ShownPart(NamedTuple):
     """A hunk that is shown: its place among the file's hunks, its rows, and how many of its lines are left out."""
 
     at: int
-    hunk: Hunk
-    rows: Sequence[Row]
+    hunk: ShownHunk
+    rows: Sequence[DiffRow]
     left: int
 
 
-def learn(colours: Colours, files: Sequence[FileDiff]) -> None:
+def learn(colours: Colours, files: Sequence[ShownFile]) -> None:
     """Colour the lines of files whose hunks are to be shown; of others `parts` shows them plain."""
     colours.learn((one.path, side) for one in files if one.hunks for side in (one.before, one.after))
 
 
-def parts(one: FileDiff, colours: Colours, most: int) -> list[Part]:
+def parts(one: ShownFile, colours: Colours, most: int) -> list[ShownPart]:
     """Return the hunks of a file, the first ones, in not many more than `most` lines."""
     sides = [colours.of(one.path, side) for side in (one.before, one.after)]
-    out: list[Part] = []
+    out: list[ShownPart] = []
     for at, hunk in enumerate(one.hunks):
         if most <= 0:
             break
         rows = [] if hunk.note else list(_rows(one, at, most, *sides))
         left = max(len(hunk.removed) - most, 0) + max(len(hunk.added) - most, 0)
-        out.append(Part(at, hunk, rows, left))
+        out.append(ShownPart(at, hunk, rows, left))
         most -= max(len(rows), 1)
     return out
 
 
-def _rows(one: FileDiff, at: int, most: int, old: Sequence[Line] | None, new: Sequence[Line] | None) -> Iterator[Row]:
+def _rows(one: ShownFile, at: int, most: int, old: Sequence[Line] | None, new: Sequence[Line] | None) -> Iterator[DiffRow]:
     hunk = one.hunks[at]
     start = max(hunk.new - _CONTEXT, 0)
     if at:
@@ -61,20 +61,20 @@ def _rows(one: FileDiff, at: int, most: int, old: Sequence[Line] | None, new: Se
         start = max(start, min(last.new + len(last.added) + _CONTEXT, hunk.new))
     yield from _same(one, new, range(start, hunk.new), hunk.old - hunk.new)
     for number, line in enumerate(hunk.removed[:most], hunk.old):
-        yield Row("minus", "\u2212", str(number + 1), "", _pieces(line, old, number))
+        yield DiffRow("minus", "\u2212", str(number + 1), "", _pieces(line, old, number))
     for number, line in enumerate(hunk.added[:most], hunk.new):
-        yield Row("plus", "+", "", str(number + 1), _pieces(line, new, number))
+        yield DiffRow("plus", "+", "", str(number + 1), _pieces(line, new, number))
     first = hunk.new + len(hunk.added)
     following = one.hunks[at + 1 : at + 2]
     stop = following[0].new if following and not following[0].note else first + _CONTEXT
     yield from _same(one, new, range(first, min(first + _CONTEXT, stop)), hunk.old + len(hunk.removed) - first)
 
 
-def _same(one: FileDiff, coloured: Sequence[Line] | None, numbers: range, shift: int) -> Iterator[Row]:
+def _same(one: ShownFile, coloured: Sequence[Line] | None, numbers: range, shift: int) -> Iterator[DiffRow]:
     for number in numbers:
         if number < len(one.after):
             pieces = _pieces(one.after[number], coloured, number)
-            yield Row("", " ", str(number + shift + 1), str(number + 1), pieces)
+            yield DiffRow("", " ", str(number + shift + 1), str(number + 1), pieces)
 
 
 def _pieces(line: str, coloured: Sequence[Line] | None, number: int) -> Line:

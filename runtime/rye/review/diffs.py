@@ -29,7 +29,7 @@ MAX_FILES: Final = 400
 _FOLLOWED: Final = 500
 
 
-class Hunk(NamedTuple):
+class ShownHunk(NamedTuple):
     """One part of a change: lines `removed` from line `old` on (from 0), and `added` in their place, which is line `new` then.
 
     Attributes:
@@ -45,7 +45,7 @@ class Hunk(NamedTuple):
     note: str = ""
 
 
-class FileDiff(NamedTuple):
+class ShownFile(NamedTuple):
     """What a change did to a file.
 
     Attributes:
@@ -58,7 +58,7 @@ class FileDiff(NamedTuple):
 
     entry_id: str
     path: str
-    hunks: Sequence[Hunk]
+    hunks: Sequence[ShownHunk]
     notes: Sequence[str] = ()
     before: Sequence[str] = ()
     after: Sequence[str] = ()
@@ -74,7 +74,7 @@ class FileDiff(NamedTuple):
         return sum(len(one.removed) for one in self.hunks)
 
 
-def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[FileDiff]:
+def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[ShownFile]:
     """Yield what some entries did to each file, at most `MAX_FILES`.
 
     Args:
@@ -98,13 +98,13 @@ def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None 
             return
 
 
-def of_contents(path: str, before: bytes | None, after: bytes | None) -> FileDiff:
+def of_contents(path: str, before: bytes | None, after: bytes | None) -> ShownFile:
     """Return the difference between two contents of a file; None: there was none. Nothing of it can be taken back."""
     notes = ["The file was made."] if before is None else ["The file was deleted."] if after is None else []
     old, new = before or b"", after or b""
     codes = [edits_hunks.code_of(side) for side in (old, new)]
     if max(len(old), len(new)) > MAX_TEXT or codes[0] is None or codes[1] is None or codes[0].newline != codes[1].newline:
-        return FileDiff("", path, (), [*notes, f"{len(old):,} bytes before, {len(new):,} after."])
+        return ShownFile("", path, (), [*notes, f"{len(old):,} bytes before, {len(new):,} after."])
     names = (codes[0].name, codes[1].name)
     sides = split(old, codes[0]), split(new, codes[1])
     shift, found = 0, []
@@ -113,13 +113,13 @@ def of_contents(path: str, before: bytes | None, after: bytes | None) -> FileDif
         hunk = edits_hunks.Hunk(path, number, "lines", one.start + shift + 1, one.lines, one.start + 1, added, codes=names)
         found.append(_lines(hunk))
         shift += len(one.lines) - len(added)
-    return FileDiff("", path, found, notes, *map(_bare, sides, names))
+    return ShownFile("", path, found, notes, *map(_bare, sides, names))
 
 
 # --- edits of one file ---
 
 
-def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> FileDiff:
+def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
     codes = (entry.encoding, entry.encoding_after or entry.encoding)
     found = edits_hunks.of_file(entry)
     if entry.whole:
@@ -128,28 +128,28 @@ def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> FileDif
     shown = [_lines(one) for one in found]
     around = None if rows is None else _around(ws, entry, rows)
     sides = () if around is None else [_bare(merges.lines_of(data), code) for data, code in zip(around, codes, strict=True)]
-    return FileDiff(entry.id, entry.path, shown, notes, *sides)
+    return ShownFile(entry.id, entry.path, shown, notes, *sides)
 
 
 _TOO_MANY: Final = "The change is recorded without its lines: they were too many to keep."
 
 
-def _of_whole(entry: Entry, found: Sequence[edits_hunks.Hunk], codes: tuple[str, str]) -> FileDiff:
+def _of_whole(entry: Entry, found: Sequence[edits_hunks.Hunk], codes: tuple[str, str]) -> ShownFile:
     sides = edits_hunks.whole_sides(entry)
     if sides is not None:
-        return FileDiff(entry.id, entry.path, [_shown(one) for one in found], (), *map(_bare, sides, codes))
+        return ShownFile(entry.id, entry.path, [_shown(one) for one in found], (), *map(_bare, sides, codes))
     splice = entry.splices[0] if entry.splices else None
     old, new = (b"".join(side) for side in (splice.removed, splice.added)) if splice else (b"", b"")
     note = "The file was made." if entry.before is None else "The file was deleted." if entry.after is None else _changed(codes)
     if splice is None:
-        return FileDiff(entry.id, entry.path, [Hunk(1, note=note)], (_TOO_MANY,))
+        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=note)], (_TOO_MANY,))
     before, after = (
         _bare(merges.lines_of(data.decode(code, "backslashreplace").encode("utf-8", "backslashreplace")))
         for data, code in zip((old, new), codes, strict=True)
     )
     if any("\0" in line for line in (*before, *after)):
-        return FileDiff(entry.id, entry.path, [Hunk(1, note=f"{note} {len(old):,} bytes before, {len(new):,} after.")])
-    return FileDiff(entry.id, entry.path, [Hunk(1, 0, 0, before, after)], (note,), before, after)
+        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {len(old):,} bytes before, {len(new):,} after.")])
+    return ShownFile(entry.id, entry.path, [ShownHunk(1, 0, 0, before, after)], (note,), before, after)
 
 
 def _changed(codes: tuple[str, str]) -> str:
@@ -172,23 +172,23 @@ def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, by
 # --- what commands changed ---
 
 
-def _of_path(contents: Contents, entry_id: str, change: Change) -> FileDiff:
+def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
     path = tree_changes.printable(change.path)
     found = edits_hunks.of_change(contents, change)
     texts = edits_hunks.texts(contents, change)
     if texts is not None:
         shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
-        return FileDiff(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
+        return ShownFile(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
     data = contents.read(bytes.fromhex(made.value)) if made and _is_text(made) and made.value else None
     code = None if data is None else edits_hunks.code_of(data)
     if made is None or data is None or code is None:
-        return FileDiff(entry_id, path, [Hunk(1, note=_said(change))])
+        return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change))])
     lines = _bare(split(data, code), code.name)
     sides: tuple[list[str], list[str]] = ([], lines) if change.before is None else (lines, [])
     note = "The file was made." if change.before is None else "The file was deleted."
-    return FileDiff(entry_id, path, [Hunk(1, 0, 0, *sides)], (note,), *sides)
+    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, *sides)], (note,), *sides)
 
 
 def _is_text(state: State) -> bool:
@@ -220,17 +220,17 @@ def _state(state: State | None) -> str:
 # --- lines as text ---
 
 
-def _shown(hunk: edits_hunks.Hunk) -> Hunk:
-    return _lines(hunk) if hunk.kind == "lines" else Hunk(hunk.number)
+def _shown(hunk: edits_hunks.Hunk) -> ShownHunk:
+    return _lines(hunk) if hunk.kind == "lines" else ShownHunk(hunk.number)
 
 
-def _lines(hunk: edits_hunks.Hunk) -> Hunk:
+def _lines(hunk: edits_hunks.Hunk) -> ShownHunk:
     """Return a hunk with its lines as text. Their ends are said where one has none, and where these are all that differs."""
     sides = _texts(hunk.removed, hunk.codes[0]), _texts(hunk.added, hunk.codes[1])
     removed, added = ([line.rstrip("\r\n") + ("" if line.endswith("\n") else _end(line)) for line in side] for side in sides)
     if removed == added:
         removed, added = ([line.rstrip("\r\n") + _end(line) for line in side] for side in sides)
-    return Hunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added)
+    return ShownHunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added)
 
 
 def _end(line: str) -> str:

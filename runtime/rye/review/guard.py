@@ -49,7 +49,7 @@ _OPENED = (
 )
 
 
-class Guard:
+class PageGuard:
     """An ASGI application around another one, which sees only requests of the user."""
 
     def __init__(self, app: App, host: str, port: int, announce: Callable[[str], None]) -> None:

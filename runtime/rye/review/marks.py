@@ -22,7 +22,7 @@ _MOST: Final = 20_000
 _MARK = re.compile(r"[\w-]{1,64}(?:/[0-9]{1,6}){0,2}", re.ASCII)
 
 
-class Marks:
+class ReviewMarks:
     """The marks of one project, as they were read."""
 
     def __init__(self, reviewed: Sequence[str], looked: str) -> None:
@@ -77,12 +77,12 @@ def _place(ws: Workspace) -> Path:
     return Path(user_dirs.state_dir(ws.fd), _FILE)
 
 
-def read(ws: Workspace) -> Marks:
+def read(ws: Workspace) -> ReviewMarks:
     """Return a project's marks."""
     found: dict[str, Any] = atomic.read_json(_place(ws)) or {}
     reviewed, looked = found.get("reviewed"), found.get("looked")
     known = [one for one in reviewed if isinstance(one, str)] if isinstance(reviewed, list) else []
-    return Marks(known, looked if isinstance(looked, str) else "")
+    return ReviewMarks(known, looked if isinstance(looked, str) else "")
 
 
 def version(ws: Workspace) -> str:
@@ -95,7 +95,7 @@ def version(ws: Workspace) -> str:
 
 
 @contextmanager
-def changed(ws: Workspace) -> Iterator[Marks]:
+def changed(ws: Workspace) -> Iterator[ReviewMarks]:
     """Hold a project's marks for the block, and store what it makes of them. Raises OSError."""
     with atomic.locked(_place(ws).with_suffix(".lock")):
         marks = read(ws)

@@ -16,8 +16,8 @@ from rye.process import job_report
 from rye.review import diff_lines, diffs
 from rye.review.changes import NOBODY, PER_PAGE, ChangeGroup, ChangeSummary, Query, Timeline, tool_name
 from rye.review.colours import Colours
-from rye.review.diffs import FileDiff
-from rye.review.marks import Marks
+from rye.review.diffs import ShownFile
+from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
 
 Values = dict[str, Any]
@@ -34,7 +34,7 @@ _SECONDS: Final = 2.0
 _COMMAND: Final = 300
 
 
-class View(NamedTuple):
+class TimelineView(NamedTuple):
     """What of the timeline is shown: the query, the number of the first call (from 0), and what it found."""
 
     query: Query
@@ -52,7 +52,7 @@ class View(NamedTuple):
         return urlencode(asked | ({"first": str(first)} if first else {}))
 
 
-def timeline(now: Timeline, view: View, facts: Mapping[str, ChangeSummary], marks: Marks) -> Values:
+def timeline(now: Timeline, view: TimelineView, facts: Mapping[str, ChangeSummary], marks: ReviewMarks) -> Values:
     """Return the list of calls, and what it can be searched by."""
     count, following = len(view.found), view.first + PER_PAGE
     today, looked = time.time(), now.newer(marks.looked)
@@ -79,7 +79,7 @@ def timeline(now: Timeline, view: View, facts: Mapping[str, ChangeSummary], mark
     }
 
 
-def _timeline_row(now: Timeline, call: ChangeGroup, facts: ChangeSummary, marks: Marks, looked: int | None) -> Values:
+def _timeline_row(now: Timeline, call: ChangeGroup, facts: ChangeSummary, marks: ReviewMarks, looked: int | None) -> Values:
     row, about = call.first, " ".join(facts.about.split())
     undone = now.is_undone(call)
     new = looked is not None and now.places[call.id] < looked
@@ -119,9 +119,9 @@ def change(
     now: Timeline,
     call: ChangeGroup,
     entries: Sequence[Entry],
-    files: Sequence[FileDiff],
+    files: Sequence[ShownFile],
     only: int | None,
-    marks: Marks,
+    marks: ReviewMarks,
     colours: Colours,
 ) -> Values:
     """Return one call: what it was, and its files and hunks; with `only` a number, that file alone."""
@@ -157,7 +157,7 @@ def change(
 
 
 def _file(
-    now: Timeline, call: ChangeGroup, number: int, one: FileDiff, made: Sequence[diff_lines.Part], marks: Marks
+    now: Timeline, call: ChangeGroup, number: int, one: ShownFile, made: Sequence[diff_lines.ShownPart], marks: ReviewMarks
 ) -> Values:
     taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
     return {
@@ -180,18 +180,18 @@ def _file(
     }
 
 
-def _where(hunk: diffs.Hunk) -> str:
+def _where(hunk: diffs.ShownHunk) -> str:
     return "mode" if hunk.note else f"line {hunk.new + 1:,}" if hunk.added else f"after line {hunk.new:,}"
 
 
-def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Values:
+def since(ws: Workspace, now: Timeline, marks: ReviewMarks, colours: Colours) -> Values:
     """Return what changed since the user looked last, file by file, whoever changed it."""
     last = {row.id for call in now.groups[: now.newer(marks.looked)] for row in call.rows}
     rows = [row for row in now.rows.values() if row.id in last]
     if not rows or len(rows) > _MOST_CHANGES:
         return {"changes": len(rows), "files": None}
     paths = list(file_history.touched(ws, rows))
-    found, looked_at, end = list[FileDiff](), 0, time.monotonic() + _SECONDS
+    found, looked_at, end = list[ShownFile](), 0, time.monotonic() + _SECONDS
     for path in paths[:_MOST_FILES]:
         if time.monotonic() > end:
             break
@@ -212,11 +212,11 @@ def since(ws: Workspace, now: Timeline, marks: Marks, colours: Colours) -> Value
     }
 
 
-def _between(ws: Workspace, path: str, rows: Sequence[Row]) -> FileDiff | None:
+def _between(ws: Workspace, path: str, rows: Sequence[Row]) -> ShownFile | None:
     """Return a file between then and now; None where it is as it was."""
     known = file_history.of_file(ws, path, list(rows))
     if not known.steps:
-        return diffs.FileDiff("", path, (), ["It changed; what it held then is not stored, or is no text."])
+        return diffs.ShownFile("", path, (), ["It changed; what it held then is not stored, or is no text."])
     first, last = known.steps[0], known.steps[-1]
     notes = [] if known.whole else ["Some of what changed is not stored, so the oldest changes are missing."]
     if first.before == last.after:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rye import local_http
-from rye.review.guard import Guard
+from rye.review.guard import PageGuard
 from rye.review.site import Site
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Review:
     def __init__(self, root: str, port: int, tell: Callable[[str], None]) -> None:
         """Show the project at `root`; `tell` shows a text to the person at the terminal."""
         self.site = Site(root, tell)
-        self.app = Guard(self.site.app(), HOST, port, lambda address: tell(f"Opened. To open it elsewhere, too: {address}"))
+        self.app = PageGuard(self.site.app(), HOST, port, lambda address: tell(f"Opened. To open it elsewhere, too: {address}"))
         self.site.hold(self.app.path, self.app.form_token)
 
     @property

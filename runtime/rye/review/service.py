@@ -18,13 +18,13 @@ from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.review import changes, diffs, marks
 from rye.review.changes import ChangeGroup, Timeline
-from rye.review.diffs import FileDiff
+from rye.review.diffs import ShownFile
 from rye.workspace.workspace import Workspace, identity_of
 
 _ORDER = re.compile(r"(undo|redo|mark)(?: ([0-9]{1,6}))?(?: ([0-9]{1,6}))?", re.ASCII)
 
 
-class Order(NamedTuple):
+class ButtonOrder(NamedTuple):
     """A verb (`undo`, `redo`, `mark`), and the numbers of a file of the call and of a hunk of that (from 0); None: all."""
 
     verb: str
@@ -41,7 +41,7 @@ class Order(NamedTuple):
         return "/".join(str(one) for one in (call_id, self.file, self.hunk) if one is not None)
 
 
-def order_of(text: str, files: Sequence[FileDiff]) -> Order | None:
+def order_of(text: str, files: Sequence[ShownFile]) -> ButtonOrder | None:
     """Return what a button sent; None where a call with these files has no such button."""
     found = _ORDER.fullmatch(text)
     if found is None:
@@ -49,10 +49,10 @@ def order_of(text: str, files: Sequence[FileDiff]) -> Order | None:
     verb, file, hunk = found[1], *(None if one is None else int(one) for one in found.groups()[1:])
     if file is not None and (file >= len(files) or (hunk is not None and hunk >= len(files[file].hunks))):
         return None
-    return Order(verb, file, hunk)
+    return ButtonOrder(verb, file, hunk)
 
 
-def undo_calls(order: Order, now: Timeline, call: ChangeGroup, files: Sequence[FileDiff]) -> list[dict[str, Any]]:
+def undo_calls(order: ButtonOrder, now: Timeline, call: ChangeGroup, files: Sequence[ShownFile]) -> list[dict[str, Any]]:
     """Return the parameters of each call of `rye/file-system/undo` that does it. To restore is to undo the undos."""
     if order.file is None:
         # Whole, and what was taken back of it by itself before.
@@ -94,7 +94,7 @@ class Done(NamedTuple):
     """What became of an order: a text for the user, and the order; None: the page has no such one any more."""
 
     said: str
-    order: Order | None = None
+    order: ButtonOrder | None = None
 
 
 class ReviewService:
@@ -126,7 +126,7 @@ class ReviewService:
         """Return a text that changes whenever the changes or the marks do."""
         return f"{self.changes.version(ws)} {marks.version(ws)}"
 
-    def shown(self, ws: Workspace, now: Timeline, call: ChangeGroup) -> tuple[list[Entry], list[FileDiff]]:
+    def shown(self, ws: Workspace, now: Timeline, call: ChangeGroup) -> tuple[list[Entry], list[ShownFile]]:
         """Return a call's entries, and what they did with the lines around. Raises OSError."""
         made = changes.entries_of(ws, call)
         rows = list(now.rows.values())
@@ -144,7 +144,7 @@ class ReviewService:
             return Done("", order)
         return Done(self._undo(order, undo_calls(order, self.changes.timeline(ws), call, files)), order)
 
-    def _undo(self, order: Order, wanted: list[dict[str, Any]]) -> str:
+    def _undo(self, order: ButtonOrder, wanted: list[dict[str, Any]]) -> str:
         """Call `undo` once or more; return what to tell the user."""
         if not wanted:
             return "Nothing was done: it was not taken back."

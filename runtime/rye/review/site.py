@@ -45,7 +45,7 @@ class _Html(HTMLResponse):
         return content.encode("utf-8", "backslashreplace")
 
 
-class Page(NamedTuple):
+class ReviewPage(NamedTuple):
     """A page that can be made: its template, its title, what makes its values, its entry of the navigation, and its version."""
 
     template: str
@@ -73,7 +73,7 @@ class Site:
 
     def app(self) -> Starlette:
         """Return the application."""
-        pages: dict[str, Callable[[Workspace, Request], Page]] = {
+        pages: dict[str, Callable[[Workspace, Request], ReviewPage]] = {
             "/": self._timeline,
             "/since": self._since,
             "/change/{id}": self._change,
@@ -96,7 +96,7 @@ class Site:
 
     # --- requests ---
 
-    def _shown(self, page: Callable[[Workspace, Request], Page]) -> Callable[[Request], Response]:
+    def _shown(self, page: Callable[[Workspace, Request], ReviewPage]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
             frame, said = Frame(self._base, self._token, self._root), self._said.get(request.query_params.get("said", ""), "")
             try:
@@ -137,28 +137,28 @@ class Site:
 
     # --- pages ---
 
-    def _timeline(self, ws: Workspace, request: Request) -> Page:
+    def _timeline(self, ws: Workspace, request: Request) -> ReviewPage:
         asked = request.query_params
         query = changes.Query(*(asked.get(name, "")[:200] for name in changes.Query._fields))
         first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
 
         def make() -> pages.Values:
             now, known = self._service.changes.timeline(ws), marks.read(ws)
-            view = pages.View(query, first, self._service.changes.find(ws, now, query, known))
+            view = pages.TimelineView(query, first, self._service.changes.find(ws, now, query, known))
             return pages.timeline(now, view, self._service.changes.facts(ws, view.shown), known)
 
-        return Page("timeline", "Changes", make, "", self._service.version(ws) if first == 0 else "")
+        return ReviewPage("timeline", "Changes", make, "", self._service.version(ws) if first == 0 else "")
 
-    def _since(self, ws: Workspace, _request: Request) -> Page:
+    def _since(self, ws: Workspace, _request: Request) -> ReviewPage:
         known = marks.read(ws)
 
         def make() -> pages.Values:
             return pages.since(ws, self._service.changes.timeline(ws), known, self._colours)
 
         title = "Changes since you looked" if known.looked else "All changes"
-        return Page("since", title, make, "since", self._service.version(ws))
+        return ReviewPage("since", title, make, "since", self._service.version(ws))
 
-    def _change(self, ws: Workspace, request: Request) -> Page:
+    def _change(self, ws: Workspace, request: Request) -> ReviewPage:
         now = self._service.changes.timeline(ws)
         call = now.group(request.path_params["id"])
         given = request.query_params.get("file", "")
@@ -168,14 +168,14 @@ class Site:
             made, files = self._service.shown(ws, now, call)
             return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
 
-        return Page("change", pages.change_title(call), make, "", self._service.version(ws))
+        return ReviewPage("change", pages.change_title(call), make, "", self._service.version(ws))
 
-    def _jobs(self, ws: Workspace, _request: Request) -> Page:
+    def _jobs(self, ws: Workspace, _request: Request) -> ReviewPage:
         found = jobs.records(ws.fd)
         version = " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none"
-        return Page("jobs", "Jobs", lambda: {"jobs": [pages.job(one) for one in found]}, "jobs", version)
+        return ReviewPage("jobs", "Jobs", lambda: {"jobs": [pages.job(one) for one in found]}, "jobs", version)
 
-    def _job(self, ws: Workspace, request: Request) -> Page:
+    def _job(self, ws: Workspace, request: Request) -> ReviewPage:
         name = request.path_params["id"]
         record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
         if record is None:
@@ -183,18 +183,18 @@ class Site:
         answer = self._service.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
         shown = {"job": pages.job(record), "output": answer["output"], "offset": answer.get("offset") or 0}
-        return Page("jobs", f"Job {name}", lambda: shown, "jobs", version)
+        return ReviewPage("jobs", f"Job {name}", lambda: shown, "jobs", version)
 
-    def _tools(self, _ws: Workspace, request: Request) -> Page:
+    def _tools(self, _ws: Workspace, request: Request) -> ReviewPage:
         text = request.query_params.get("text", "")[:200]
         found = discovery.tools(None, project_path=self._root)
-        return Page("tools", "Tools", lambda: pages.tools(found, text), "tools")
+        return ReviewPage("tools", "Tools", lambda: pages.tools(found, text), "tools")
 
-    def _keys(self, _ws: Workspace, _request: Request) -> Page:
+    def _keys(self, _ws: Workspace, _request: Request) -> ReviewPage:
         store = proposed_keys.store_of(Root.of(self._root).path)
         counting = [key for key in store.keys if key.public.digest not in store.revoked]
         values = {"known": counting, "waiting": self._approvals.waiting(), "problems": store.problems}
-        return Page("keys", "Keys", lambda: values, "keys")
+        return ReviewPage("keys", "Keys", lambda: values, "keys")
 
     # --- what is done ---
 
@@ -241,7 +241,7 @@ class Site:
         return f"keys?{self._note(text)}"
 
 
-def _nothing(_ws: Workspace, _request: Request) -> Page:
+def _nothing(_ws: Workspace, _request: Request) -> ReviewPage:
     raise LookupError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import rye
 from rye.errors import UsageError
-from rye.mcp_server.listing import Listing, Selection
+from rye.mcp_server.listing import OfferedTools, Selection
 from rye.trust import decisions
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
@@ -123,7 +123,7 @@ def test_what_is_listed_as_valid_can_be_called_and_what_is_not_cannot(project):
 
 def test_a_servers_listing_is_never_stale(project):
     put_tool(project, "my/one")
-    listing = Listing(str(project), Selection(categories=("my",)))
+    listing = OfferedTools(str(project), Selection(categories=("my",)))
     assert listing.tools() == listing.tools()
     assert "my__one" in [tool["name"] for tool in listing.tools()]
     put_tool(project, "my/two")

@@ -9,7 +9,7 @@ import pytest
 import rye
 from rye.agents.model_schema import description_of, flat, parameters_of
 from rye.items.parse import SECTION_STARTS, docstring_sections
-from rye.mcp_server.listing import DIRECT, Listing, Selection
+from rye.mcp_server.listing import DIRECT, OfferedTools, Selection
 
 SCHEMA = {
     "type": "object",
@@ -78,7 +78,7 @@ def test_every_tool_is_listed_flat(project):
 
 
 def test_the_default_tools_say_six_points_in_few_words(project):
-    tools = Listing(str(project), Selection()).tools()
+    tools = OfferedTools(str(project), Selection()).tools()
     assert [tool["_meta"]["rye/item_id"] for tool in tools] == list(DIRECT)
     for tool in tools:
         first, *others = docstring_sections(tool["description"])

@@ -7,7 +7,7 @@ import json
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rye
@@ -142,6 +142,7 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=80, deadline=None)
+@example({"one": {"anyOf": [True, {}]}}, "openai")
 @given(st.dictionaries(st.sampled_from(["one", "two", "three"]), VALUES, max_size=3), st.sampled_from(FORMATS))
 def test_any_schema_comes_out_within_the_interfaces_words(properties, format):
     declared = render(offered(closed(**properties)), format)

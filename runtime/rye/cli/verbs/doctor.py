@@ -40,7 +40,7 @@ _MUCH_STATE = 1 << 30
 _PASSED_OVER = ("node_modules", "target", "build", "dist", "__pycache__", "venv")
 
 
-class Finding(Record):
+class Diagnosis(Record):
     """One line: what was looked at, whether it works, what was found, and what to do (nothing: nothing)."""
 
     name: str
@@ -49,9 +49,9 @@ class Finding(Record):
     fix: str = ""
 
 
-def findings(project: str) -> list[Finding]:
+def findings(project: str) -> list[Diagnosis]:
     """Return what was found, part by part; a part that fails is a problem of its own."""
-    found: list[Finding] = []
+    found: list[Diagnosis] = []
     for part in _PARTS:
         try:
             found += part(project)
@@ -59,65 +59,65 @@ def findings(project: str) -> list[Finding]:
         except (RyeError, OSError) as err:
             name = part.__name__.strip("_").replace("_", " ")
             message, fix = (err.message, err.hint) if isinstance(err, RyeError) else (str(err), "")
-            found.append(Finding(name, "problem", message, fix or "Fix what the message names."))
+            found.append(Diagnosis(name, "problem", message, fix or "Fix what the message names."))
     return found
 
 
-def _installation(_project: str) -> Iterator[Finding]:
+def _installation(_project: str) -> Iterator[Diagnosis]:
     from rye._version import __version__
 
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("rye", "ok", f"{__version__}, Python {version}, in {sys.prefix}")
+    yield Diagnosis("rye", "ok", f"{__version__}, Python {version}, in {sys.prefix}")
     own, found = os.path.join(os.path.dirname(sys.executable), "rye"), shutil.which("rye")
     if found is None:
-        yield Finding(
+        yield Diagnosis(
             "path", "note", "`rye` is not on the PATH", f"export PATH={os.path.dirname(own)}:$PATH, or activate the environment"
         )
     elif os.path.exists(own) and not os.path.samefile(found, own):
-        yield Finding("path", "note", f"`rye` on the PATH is another one: {found}", f"Call {own}, or put its folder first.")
+        yield Diagnosis("path", "note", f"`rye` on the PATH is another one: {found}", f"Call {own}, or put its folder first.")
 
 
-def _settings(project: str) -> Iterator[Finding]:
+def _settings(project: str) -> Iterator[Diagnosis]:
     path = f"{user_dirs.user_ai()}/config/rye.yaml"
     files = ((layers.own(path), path), layers.of_project(project, "rye.yaml"))
     wrong = [err for content, where in files for _, err in settings.faults(content, where)]
-    yield from (Finding("settings", "problem", err.message, err.hint) for err in wrong)
+    yield from (Diagnosis("settings", "problem", err.message, err.hint) for err in wrong)
     for name in layers.SHAPES:
         # Whatever is wrong in one of these becomes a finding, too.
         layers.load(project, name)
     if not wrong:
-        yield Finding("settings", "ok", path if os.path.exists(path) else f"{path} does not exist: the defaults apply")
+        yield Diagnosis("settings", "ok", path if os.path.exists(path) else f"{path} does not exist: the defaults apply")
 
 
-def _sandbox(project: str) -> Iterator[Finding]:
+def _sandbox(project: str) -> Iterator[Diagnosis]:
     why_not = sandbox.layers()
     mode = sandbox.effective(project).mode
     if mode == "off":
-        yield Finding("sandbox", "problem", "switched off", "Remove `sandbox: {mode: off}` from ~/.ai/config/rye.yaml.")
+        yield Diagnosis("sandbox", "problem", "switched off", "Remove `sandbox: {mode: off}` from ~/.ai/config/rye.yaml.")
     elif not why_not["bubblewrap"]:
-        yield Finding("sandbox", "ok", "bubblewrap works")
+        yield Diagnosis("sandbox", "ok", "bubblewrap works")
     elif not why_not["landlock"]:
         detail = f"Landlock only, which does not protect names in the project; {why_not['bubblewrap']}"
-        yield Finding("sandbox", "problem", detail, bubblewrap.advice())
+        yield Diagnosis("sandbox", "problem", detail, bubblewrap.advice())
     else:
-        yield Finding("sandbox", "problem", f"none: {'; '.join(why_not.values())}", bubblewrap.advice())
+        yield Diagnosis("sandbox", "problem", f"none: {'; '.join(why_not.values())}", bubblewrap.advice())
     # Made and removed for real: whether control groups may be written shows only in the attempt.
     groups, why = resource_limits.make(resource_limits.configured())
     resource_limits.release(groups)
     fix = "Run rye in a systemd user session, or in a container that may write its control group."
     works = "memory and processes of a command are limited"
-    yield Finding("limits", "note", why, fix) if why else Finding("limits", "ok", works)
+    yield Diagnosis("limits", "note", why, fix) if why else Diagnosis("limits", "ok", works)
 
 
-def _ripgrep(project: str) -> Iterator[Finding]:
+def _ripgrep(project: str) -> Iterator[Diagnosis]:
     program = ripgrep.locate(os.stat(project))
     if program:
-        yield Finding("ripgrep", "ok", program)
+        yield Diagnosis("ripgrep", "ok", program)
     else:
-        yield Finding("ripgrep", "problem", "not found: searches are slow", "pip install ripgrep, or install it as `rg`.")
+        yield Diagnosis("ripgrep", "problem", "not found: searches are slow", "pip install ripgrep, or install it as `rg`.")
 
 
-def _extras(_project: str) -> Iterator[Finding]:
+def _extras(_project: str) -> Iterator[Diagnosis]:
     for extra, (names, purpose) in _EXTRAS.items():
         found, missing = list[str](), list[str]()
         for name in names:
@@ -127,22 +127,22 @@ def _extras(_project: str) -> Iterator[Finding]:
                 missing.append(name)
         if missing:
             lacking = f" ({', '.join(missing)} is missing)" if found else ""
-            yield Finding(f"extra {extra}", "note", f"not installed: {purpose}{lacking}", install_command(extra))
+            yield Diagnosis(f"extra {extra}", "note", f"not installed: {purpose}{lacking}", install_command(extra))
         else:
-            yield Finding(f"extra {extra}", "ok", f"{purpose}: {', '.join(found)}")
+            yield Diagnosis(f"extra {extra}", "ok", f"{purpose}: {', '.join(found)}")
 
 
-def _language_servers(project: str) -> Iterator[Finding]:
+def _language_servers(project: str) -> Iterator[Diagnosis]:
     # One line for a language, whatever suffixes its files have.
-    found: dict[tuple[str, ...], Finding] = {}
+    found: dict[tuple[str, ...], Diagnosis] = {}
     for suffix in sorted(_suffixes(project)):
         try:
             server = servers.server_for(project, f"file{suffix}")
         except RyeError as err:
             if err.code == "server_missing":
-                found[(err.message,)] = Finding("language server", "note", err.message, err.hint)
+                found[(err.message,)] = Diagnosis("language server", "note", err.message, err.hint)
         else:
-            found[server.argv] = Finding("language server", "ok", f"{server.name}: {server.argv[0]}")
+            found[server.argv] = Diagnosis("language server", "ok", f"{server.name}: {server.argv[0]}")
     yield from found.values()
 
 
@@ -160,31 +160,31 @@ def _suffixes(project: str) -> set[str]:
     return found - {""}
 
 
-def _keys(_project: str) -> Iterator[Finding]:
+def _keys(_project: str) -> Iterator[Diagnosis]:
     private = keys.folder() / "private_key.pem"
     if not private.exists():
-        yield Finding("signing key", "note", "none: needed only to sign your own items", "rye keys generate")
+        yield Diagnosis("signing key", "note", "none: needed only to sign your own items", "rye keys generate")
         return
     if stat.S_IMODE(private.stat().st_mode) & 0o077:
-        yield Finding("signing key", "problem", f"{private} can be read by other users", f"chmod 600 {private}")
+        yield Diagnosis("signing key", "problem", f"{private} can be read by other users", f"chmod 600 {private}")
     shown = keys.show()
     if shown["trusted"]:
-        yield Finding("signing key", "ok", shown["fingerprint"])
+        yield Diagnosis("signing key", "ok", shown["fingerprint"])
     else:
-        yield Finding("signing key", "problem", "your own store does not trust it", "rye trust add, with its public key")
+        yield Diagnosis("signing key", "problem", "your own store does not trust it", "rye trust add, with its public key")
 
 
-def _trust(project: str) -> Iterator[Finding]:
+def _trust(project: str) -> Iterator[Diagnosis]:
     found = decisions.load()
     search_path = spaces.spaces(project)
     store = spaces.trust_store(search_path)
-    yield Finding("trust", "ok", f"keys that count here: {len(store.keys)}, revoked: {len(found.revoked_keys)}")
+    yield Diagnosis("trust", "ok", f"keys that count here: {len(store.keys)}, revoked: {len(found.revoked_keys)}")
     for problem in store.problems:
-        yield Finding("trust", "problem", str(problem), "Remove the file, or write the key again with `rye trust add`.")
+        yield Diagnosis("trust", "problem", str(problem), "Remove the file, or write the key again with `rye trust add`.")
     pending = sum(one.role == "project" for one in store.proposed)
     if pending:
         fix = "rye trust approve: it shows what each would admit, and asks"
-        yield Finding(
+        yield Diagnosis(
             "trust",
             "note",
             f"{pending} key{'s' * (pending != 1)} of this project await{'s' * (pending == 1)} your decision",
@@ -193,24 +193,24 @@ def _trust(project: str) -> Iterator[Finding]:
     yield from _items(search_path, store)
 
 
-def _items(search_path: Sequence[spaces.Space], store: TrustStore) -> Iterator[Finding]:
+def _items(search_path: Sequence[spaces.Space], store: TrustStore) -> Iterator[Diagnosis]:
     """Yield what does not verify, space by space: an unsigned item is being written, any other has a story."""
     for space in search_path:
         rows = list(sign_verify.verify(targets.all_targets([space]), store))
         bad = Counter(row["verdict"] for row in rows if row["verdict"] != "valid")
         if not bad:
             if rows:
-                yield Finding("items", "ok", f"all {len(rows)} of the {space.name} space verify")
+                yield Diagnosis("items", "ok", f"all {len(rows)} of the {space.name} space verify")
             continue
         counted = ", ".join(f"{number} {verdict}" for verdict, number in sorted(bad.items()))
         status: Status = "note" if set(bad) == {"unsigned"} and space.name != "system" else "problem"
         fix = f"rye verify --all --space {space.name}: it names each, and what to do"
-        yield Finding(
+        yield Diagnosis(
             "items", status, f"{sum(bad.values())} of {len(rows)} of the {space.name} space do not verify: {counted}", fix
         )
 
 
-def _clients(project: str) -> Iterator[Finding]:
+def _clients(project: str) -> Iterator[Diagnosis]:
     from rye.mcp_server import client_config, settings_file
 
     configured = False
@@ -221,7 +221,7 @@ def _clients(project: str) -> Iterator[Finding]:
         # Another program's file, of any content; it must not end the look at the others.
         except (OSError, ValueError, RecursionError, RyeError) as err:
             fix = f"Correct it: {client} cannot read it, either."
-            yield Finding(f"client {client}", "note", f"{path} cannot be read: {err}", fix)
+            yield Diagnosis(f"client {client}", "note", f"{path} cannot be read: {err}", fix)
             continue
         for name, server in servers.items() if isinstance(servers, dict) else ():
             if isinstance(server, dict) and "rye" in f"{name} {server.get('command', server.get('cmd', ''))}".lower():
@@ -233,25 +233,25 @@ def _clients(project: str) -> Iterator[Finding]:
         if events := client_config.gates(path):
             off = client_config.hooks_off(project)
             fix = f"Take disableAllHooks out of {off}: Claude Code asks no hook." if off else ""
-            yield Finding("gate of skills", "problem" if off else "ok", f"{path}: {', '.join(events)}", fix)
+            yield Diagnosis("gate of skills", "problem" if off else "ok", f"{path}: {', '.join(events)}", fix)
     if not configured:
-        yield Finding("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
+        yield Diagnosis("clients", "note", "no client is configured to start rye", "rye mcp install --client NAME")
 
 
-def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Finding:
+def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Diagnosis:
     command = server.get("command", server.get("cmd", ""))
     words = command if isinstance(command, list) else [command, *server.get("args", [])]
     program = str(words[0]) if words else ""
     fix = f"rye mcp install --client {client} --write"
     named = str(words[words.index("--project") + 1]) if "--project" in words[:-1] else ""
     if os.path.isabs(named) and not os.path.isdir(named):
-        return Finding(f"client {client}", "problem", f"{path}: {name} serves {named}, which is not there", fix)
+        return Diagnosis(f"client {client}", "problem", f"{path}: {name} serves {named}, which is not there", fix)
     if program and shutil.which(program) is None:
-        return Finding(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
-    return Finding(f"client {client}", "ok", f"{path}: {name}")
+        return Diagnosis(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
+    return Diagnosis(f"client {client}", "ok", f"{path}: {name}")
 
 
-def _folder_trust(project: str) -> Iterator[Finding]:
+def _folder_trust(project: str) -> Iterator[Diagnosis]:
     """Yield a finding where Gemini CLI does not trust the project's folder: then it starts no server there."""
     if os.environ.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
         return
@@ -272,10 +272,10 @@ def _folder_trust(project: str) -> Iterator[Finding]:
     if decided in ("", "DO_NOT_TRUST"):
         why = f"{path} says that {project} is not trusted" if decided else f"{project} is not trusted yet ({path})"
         fix = "Start gemini there and choose to trust the folder (later: /permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
-        yield Finding("client gemini", "problem" if decided else "note", f"it starts no server here: {why}", fix)
+        yield Diagnosis("client gemini", "problem" if decided else "note", f"it starts no server here: {why}", fix)
 
 
-def _state(project: str) -> Iterator[Finding]:
+def _state(project: str) -> Iterator[Diagnosis]:
     folder = stored_state.folder()
     size = sum(one.size for one in stored_state.stored_states())
     try:
@@ -285,16 +285,16 @@ def _state(project: str) -> Iterator[Finding]:
             file.flush()
     except OSError as err:
         fix = f"Make {folder} writable, free the disk, or set USER_SPACE to a folder that can be written."
-        yield Finding(
+        yield Diagnosis(
             "state", "problem", f"{folder} cannot be written ({err.strerror}): nothing can be undone, no job starts", fix
         )
         return
     detail = f"{size / 1e6:.1f} MB of history, jobs and output in {folder}"
     fix = "Lower journal.max_bytes and outputs.max_bytes in ~/.ai/config/rye.yaml."
-    yield Finding("state", "note", detail, fix) if size > _MUCH_STATE else Finding("state", "ok", detail)
+    yield Diagnosis("state", "note", detail, fix) if size > _MUCH_STATE else Diagnosis("state", "ok", detail)
 
 
-_PARTS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+_PARTS: tuple[Callable[[str], Iterator[Diagnosis]], ...] = (
     _installation,
     _settings,
     _sandbox,

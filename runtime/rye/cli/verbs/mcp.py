@@ -224,7 +224,7 @@ def _counts_for(words: Sequence[str], scope: str) -> str:
     return "all your projects" if scope == "user" else "this project"
 
 
-def _write(made: client_config.Plan, scope: client_config.Scope, project: str) -> int:
+def _write(made: client_config.ClientSetup, scope: client_config.Scope, project: str) -> int:
     from rye.mcp_server import client_config
 
     written = client_config.write(made, scope, project)
