@@ -29,7 +29,6 @@ _PARAMETER: Final = re.compile(rf"\b(\w+)=({_VALUE})")
 _LEADS: Final = {"Call": "Run ", "call": "run ", "by": "by "}
 _BARE: Final = ("pattern", "path", "file_path", "root", "entry_id")
 _LINES: Final = ("line", "start", "offset")
-_KEYS: Final = {"line_ids": "ids"}
 
 
 def in_commands(text: str) -> str:
@@ -84,7 +83,7 @@ def _words(verb: str, arguments: dict[str, str]) -> list[str] | None:
 def _option(name: str, value: str, verb: str = "") -> list[str] | None:
     """Return the option that a verb, or any, has for a parameter, with its value; None where none has one."""
     for one in VERBS[verb].options if verb else (one for each in VERBS.values() for one in each.options):
-        if one.names and one.key == _KEYS.get(name, name):
+        if one.names and one.key == name:
             return [one.names[0], *([_text(value)] if one.value else [])]
     return None
 

@@ -1,4 +1,4 @@
-"""The verbs of `rt` and their options: data alone."""
+"""The verbs of `rt` and their options: data alone. An option is parsed as the parameter of the tool that it stands for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rye.cli.options import PROJECT, Option, Verb
 
 _ALWAYS = (Option("--json", "print the whole response as JSON, and nothing else"), PROJECT)
 _FILE = Option("PATH", "a file")
-_IDS = Option("--ids", "show line IDs")
+_IDS = Option("--ids", "show line IDs", dest="line_ids")
 _READING = (_IDS, Option("--encoding NAME", "codec, only where it is not recognised"), *_ALWAYS)
 _SEARCHING = (
     Option("--limit N", "most results (default 200, at most 500)", int),

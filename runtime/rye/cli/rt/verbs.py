@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from rye.call import profile
+from rye.cli.rt.table import VERBS
 from rye.cli.shared import existing_path, printable, typed_path
 from rye.errors import UsageError
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import io
 
 
+# Options that are none of a tool's.
+_OWN = frozenset({"json", "project", "files", "delete", "n", "R"})
 _PLACE = r"(?s)(.+?):(?=-?\d)(\d*)(?:(-)(\d*))?:?"
 # As `edits.journal` makes them: 15 hexadecimal digits.
 _ENTRY = r"[0-9a-f]{15}"
@@ -52,38 +55,32 @@ def _text_from_stdin() -> str:
         ) from None
 
 
-def _options_given(args: SimpleNamespace, **names: str) -> dict[str, Any]:
-    """Return the options that were given, under their parameters' names."""
-    return {
-        parameter: value
-        for name, parameter in names.items()
-        if (value := getattr(args, name)) is not None and value is not False
-    }
+def _given(verb: str, args: SimpleNamespace) -> dict[str, Any]:
+    """Return the options that were given, but for those of the command itself."""
+    names = [one.key for one in VERBS[verb].options if one.names and one.key not in _OWN]
+    return {name: value for name in names if (value := getattr(args, name)) is not None and value is not False}
 
 
 def _open(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     path, window = _place(args.path, args.project)
-    yield {"path": path, **window, **_options_given(args, line="line", ids="line_ids", encoding="encoding")}
+    yield {"path": path, **window, **_given("open", args)}
 
 
 def _scroll(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    options = _options_given(args, ids="line_ids", encoding="encoding")
-    yield {"path": typed_path(args.path, args.project), "direction": args.direction, **options}
+    yield {"path": typed_path(args.path, args.project), "direction": args.direction, **_given("scroll", args)}
 
 
 MOST = 500
 """Results that a search gives at most in one call."""
 
-_SEARCH = {"limit": "limit", "offset": "offset", "hidden": "hidden", "no_ignore": "no_ignore"}
-
 
 def _find(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     for root in args.roots or ["."]:
-        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **_options_given(args, **_SEARCH)}
+        yield {"pattern": args.pattern, "root": typed_path(root, args.project), **_given("find", args)}
 
 
 def _grep(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    options = _options_given(args, **_SEARCH, include="include", ignore_case="ignore_case", literal="literal", ids="line_ids")
+    options = _given("grep", args)
     if args.files:
         options["limit"] = MOST
     names = _names_from_stdin() if args.roots == ["-"] or (not args.roots and _is_piped_to()) else args.roots or ["."]
@@ -137,11 +134,7 @@ def _names_from_stdin() -> Iterator[str]:
 
 
 def _grep_file(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    options = _options_given(args, limit="limit", offset="offset", ignore_case="ignore_case", literal="literal", ids="line_ids")
-    yield {"path": typed_path(args.path, args.project), "pattern": args.pattern, **options}
-
-
-_EDIT = {"dry_run": "dry_run", "show_diff": "show_diff", "ids": "line_ids", "encoding": "encoding"}
+    yield {"path": typed_path(args.path, args.project), "pattern": args.pattern, **_given("grep-file", args)}
 
 
 def _edit(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
@@ -156,12 +149,12 @@ def _edit(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
             "No text came on standard input. Nothing was written.",
             "Give the new lines in a here-document (<< 'EOF'); to delete the lines use --delete.",
         )
-    yield {"path": path, **lines, "new_text": text, **_options_given(args, **_EDIT)}
+    yield {"path": path, **lines, "new_text": text, **_given("edit", args)}
 
 
 def _insert(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     path = typed_path(args.path, args.project)
-    yield {"path": path, "line": args.line, "new_text": _text_from_stdin(), **_options_given(args, **_EDIT)}
+    yield {"path": path, "line": args.line, "new_text": _text_from_stdin(), **_given("insert", args)}
 
 
 def _create(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
@@ -171,15 +164,12 @@ def _create(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
         raise UsageError(
             "file_exists", f"{printable(args.path)} exists. Nothing was written.", "Use rt edit or rt insert to change it."
         )
-    yield {
-        "file_path": typed_path(args.path, args.project),
-        "content": _text_from_stdin(),
-        **_options_given(args, encoding="encoding"),
-    }
+    path = typed_path(args.path, args.project)
+    yield {"file_path": path, "content": _text_from_stdin(), **_given("create", args)}
 
 
 def _undo(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    options = _options_given(args, list="list", limit="limit", offset="offset", dry_run="dry_run")
+    options = _given("undo", args)
     if args.what is not None:
         # A file of such a name is `./NAME`. One that is gone, since its creation was undone, is named too.
         is_entry = re.fullmatch(_ENTRY, args.what) is not None
