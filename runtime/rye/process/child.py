@@ -21,10 +21,6 @@ from rye.plain_class import Record
 
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
-# Bytes that the child may write before it waits for us; a user's pipes have a limit in all, beyond which it stays as it is.
-_PIPE = 1 << 20
-# Pieces that come so close (seconds) are gathered for so long.
-_CLOSE, _GATHER = 0.000_5, 0.002
 _MAX_STDERR = 1 << 16
 _MAX_LINKS = 40
 
@@ -157,7 +153,6 @@ class Child:
                 f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here.",
                 'A signed tool that searches declares `__permissions__ = ["read", "run"]`.',
             ) from None
-        _enlarge_pipe(self._process.stdout)
         # Set after the start, since a function between fork and exec is not safe in a process with threads.
         if max_memory is not None:
             _limit_memory(self._process.pid, max_memory)
@@ -176,10 +171,6 @@ class Child:
         fd = pipe.fileno()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
-        gone = select.poll()
-        # Of no event: that the other end was closed is told all the same.
-        gone.register(fd, 0)
-        last_block = 0.0
         while True:
             seconds_left = self._end - time.monotonic()
             if seconds_left <= 0 or not poll.poll(seconds_left * 1000):
@@ -189,33 +180,16 @@ class Child:
             if not block:
                 break
             yield block
-            before, last_block = last_block, time.monotonic()
-            if last_block - before < _CLOSE:
-                # Many small pieces came: wait for more, or for the end, since reading one piece costs as much as a full read.
-                gone.poll(_GATHER * 1000)
         self._finish()
 
     def _finish(self) -> None:
         if not self.timed_out:
             try:
                 # The output may end just before the process does: it gets a short time to give its own exit code.
-                self._wait(max(0.05, self._end - time.monotonic()))
+                self._process.wait(max(0.05, self._end - time.monotonic()))
             except subprocess.TimeoutExpired:
                 self.timed_out = True
         self.end()
-
-    def _wait(self, seconds: float) -> None:
-        """Wait until it has ended. `Popen.wait` looks again and again, up to 50 ms apart."""
-        with suppress(OSError, AttributeError):
-            fd = os.pidfd_open(self._process.pid)
-            try:
-                poll = select.poll()
-                poll.register(fd, select.POLLIN)
-                poll.poll(seconds * 1000)
-            finally:
-                os.close(fd)
-            seconds = 0.05
-        self._process.wait(seconds)
 
     def end(self) -> int:
         """Kill what still runs; return the exit code, negative for a signal."""
@@ -233,14 +207,6 @@ class Child:
     def stderr(self) -> bytes:
         """Return the beginning of what it wrote to standard error (at most 64 KB)."""
         return os.pread(self._stderr.fileno(), _MAX_STDERR, 0)
-
-
-def _enlarge_pipe(pipe: IO[bytes] | None) -> None:
-    import fcntl
-
-    with suppress(OSError):
-        if pipe is not None:
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _limit_memory(pid: int, most: int) -> None:

@@ -1,7 +1,7 @@
-"""Explains to a command's caller what the sandbox did: which limit the command met, which of its files are gone, what to do.
+"""Explains to a command's caller what the sandbox did: which limit the command met, what to do.
 
-A program that meets the sandbox prints the kernel's error only, such as "Read-only file system". Files that it left in its
-own temporary folder or home are gone without a word.
+A program that meets the sandbox prints the kernel's error only, such as "Read-only file system", or that a file is not there
+which an earlier command has left in its own temporary folder or home.
 """
 
 from __future__ import annotations
@@ -18,16 +18,6 @@ from rye.process.autorun import command_check
 from rye.sandbox import hidden_paths, project_mounts
 from rye.workspace import protected_paths
 
-_MENTIONS: Final = re.compile(r"/(?:var/)?tmp\b|~|\$\{?(?:HOME|TMPDIR)\b|\bmktemp\b|(?<![\w.])\.\.(?![\w.])")
-# Counts the files in the command's own folders, and beside the project, which may lie in one, before and after it; writes the
-# difference to a descriptor.
-_COUNTING: Final = (
-    "rye_count() { n=0; p=$1; if [ $p = ${TMPDIR:-/tmp} ] || [ $p = ~ ]; then p=/dev/null; fi; "
-    "for f in ${TMPDIR:-/tmp}/* ${TMPDIR:-/tmp}/.[!.]* ~/* ~/.[!.]* $p/* $p/.[!.]*; do "
-    "if [ -e $f ]; then n=$((n + 1)); fi; done; }; "
-    'IFS=; rye_count "$3"; b=$n; unset IFS; "$0" -c "$1"; s=$?; IFS=; rye_count "$3"; '
-    "echo $((n - b)) >/proc/self/fd/$2; exit $s"
-)
 # The last one where the sandbox has put an empty folder at an absent name.
 _REFUSED: Final = re.compile(
     r"Device or resource busy|Read-only file system|Permission denied|Operation not permitted|Is a directory"
@@ -40,52 +30,20 @@ _NO_PROGRAM: Final = re.compile(
     r"([^\s:'\"\u2018]*/[^\s:'\"\u2019]+)['\u2019]?: (?:cannot execute: required file not found|No such file|not found"
     r"|[^:]*: bad interpreter)|No such file or directory: '([^']*/[^']+)'"
 )
+_OWN_FOLDERS: Final = (
+    "[sandbox: the temporary folder and home of a command are its own, and go with it. What a later command needs belongs into "
+    "the project.]"
+)
 _STEPS: Final = 4
 _GIT: Final = re.compile(r"\.git/(?:config|hooks|modules|worktrees|commondir|info)\b[^'\"\s:]*|\.git\b")
 _LINES: Final = 200
 
 
-class LeftFiles:
-    """Counts the files that a command leaves in its own temporary folder and home; a context manager."""
-
-    def __init__(self, shell: str, command: str, root: str) -> None:
-        """Count where the command names such a folder, for the count costs one more process."""
-        self.argv = [shell, "-c", command]
-        self.fds: tuple[int, ...] = ()
-        self._fd = -1
-        if _MENTIONS.search(command):
-            # A descriptor, not standard output: a number among the command's own output would be mistaken for it.
-            self._fd = os.memfd_create("rye")
-            self.fds = (self._fd,)
-            self.argv = [shell, "-c", _COUNTING, shell, command, str(self._fd), os.path.dirname(root)]
-
-    def __enter__(self) -> LeftFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-
-    def hint(self, report: dict[str, Any]) -> str:
-        """Say how many are gone now; empty for none, or where they are not gone."""
-        count = 0
-        if self._fd >= 0 and {"private_tmp", "home_hidden"} <= {*report["holds"]}:
-            with suppress(ValueError):
-                count = int(os.pread(self._fd, 20, 0))
-        if count <= 0:
-            return ""
-        files = "1 file or folder is" if count == 1 else f"{count} files or folders are"
-        return (
-            f"[sandbox: {files} gone that the command left in its temporary folder or home, or beside the project there: "
-            "these exist for one command only. What a later command needs belongs into the project.]"
-        )
-
-
 def explained(
-    result: dict[str, Any], root: str, set_aside: list[dict[str, str]], moved: list[dict[str, str]], left_note: str
+    result: dict[str, Any], root: str, set_aside: list[dict[str, str]], moved: list[dict[str, str]]
 ) -> dict[str, Any]:
-    """Add what the sandbox did: what it set aside, what is gone, and which limit a failed command met."""
-    notes = [command_check.message(set_aside), project_mounts.message(moved), left_note]
+    """Add what the sandbox did: what it set aside, and which limit a failed command met."""
+    notes = [command_check.message(set_aside), project_mounts.message(moved)]
     if not result["success"]:
         notes += _hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
     if set_aside or moved:
@@ -112,6 +70,9 @@ def _hints(report: dict[str, Any], root: str, text: str) -> list[str]:
     if "home_hidden" in report["holds"]:
         missing = dict.fromkeys(a or b for line in lines for a, b in _NO_PROGRAM.findall(line))
         found |= dict.fromkeys(hint for name in list(missing)[:_STEPS] if (hint := _of_program(root, name)))
+        own = re.compile(rf"(?<![\w.])(?:/tmp|/var/tmp|{re.escape(user_dirs.home())})/")
+        if any("No such file" in line and root not in line and own.search(line) for line in lines):
+            found |= {_OWN_FOLDERS: None}
     if "network_off" in report["holds"] and any(_OFFLINE.search(line) for line in lines):
         found["[sandbox: the network is off for this command, by the call or by sandbox.network in the user's settings.]"] = (
             None

@@ -7,7 +7,6 @@ LD_PRELOAD, takes effect inside the sandbox and never in bubblewrap itself.
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import stat
@@ -17,7 +16,6 @@ from functools import cache
 from typing import Any, Final
 
 from rye.config import user_dirs
-from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
 from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, not_made, report
@@ -38,7 +36,6 @@ _EMPTY: Final = ("--size", "4096", "--perms", "0555", "--tmpfs")
 # For the launcher, until it has become the project's owner: to read itself, and to change user and group.
 _TO_OWNER: Final = ("--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
 _PROBE_SECONDS = 10
-_BOOT: Final = "/proc/sys/kernel/random/boot_id"
 _APPARMOR: Final = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 _USERNS_CLONE: Final = "/proc/sys/kernel/unprivileged_userns_clone"
 _MAX_USERNS: Final = "/proc/sys/user/max_user_namespaces"
@@ -72,33 +69,9 @@ def _program() -> str:
 
 @cache
 def ability() -> Ability:
-    """Find out by running it whether bubblewrap works here and how: it may be installed and still not be allowed to work.
-
-    That it works is remembered until the next boot, with all that may change it. That it does not is asked again by the next
-    process: the user may have mended it.
-    """
+    """Find out by running it whether bubblewrap works here and how: it may be installed and still not be allowed to work."""
     program = _program()
-    if not program:
-        return Ability(why_not="bubblewrap is not installed")
-    key = _conditions(program)
-    known = _remembered(key)
-    if known is not None:
-        return known
-    found = _probe(program)
-    # Only success is stored: a stored failure would outlive the repair.
-    if not found.why_not:
-        _remember(key, found)
-    return found
-
-
-def _conditions(program: str) -> list[str]:
-    """Return what decides whether bubblewrap works: the program, the boot, the namespaces and the kernel's settings."""
-    info = os.stat(program)
-    found = [program, str(info.st_ino), str(info.st_mtime_ns), str(info.st_mode), str(os.geteuid()), os.uname().release]
-    for name in ("user", "pid", "mnt"):
-        with suppress(OSError):
-            found.append(os.readlink(f"/proc/self/ns/{name}"))
-    return [*found, *map(_kernel_value, (_BOOT, _APPARMOR, _USERNS_CLONE, _MAX_USERNS))]
+    return _probe(program) if program else Ability(why_not="bubblewrap is not installed")
 
 
 def _kernel_value(path: str) -> str:
@@ -107,28 +80,6 @@ def _kernel_value(path: str) -> str:
             return file.read(100).strip()
     except OSError:
         return ""
-
-
-def _record() -> str:
-    return f"{user_dirs.user_ai()}/state/bubblewrap.json"
-
-
-def _remembered(key: list[str]) -> Ability | None:
-    try:
-        with open(_record(), "rb") as file:
-            found = json.loads(file.read(1 << 16))
-        if found["conditions"] == key:
-            return Ability(key[0], tuple(found["users"]), "", bool(found["by_descriptor"]), bool(found["setuid"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
-    return None
-
-
-def _remember(key: list[str], found: Ability) -> None:
-    record = {"conditions": key, "users": found.users, "by_descriptor": found.by_descriptor, "setuid": found.setuid}
-    with suppress(OSError):
-        os.makedirs(os.path.dirname(_record()), mode=0o700, exist_ok=True)
-        atomic.write(_record(), json.dumps(record).encode(), 0o600, durably=False)
 
 
 def advice() -> str:

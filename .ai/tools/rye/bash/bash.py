@@ -33,13 +33,13 @@ from rye.plain_class import changed
 from rye.process import job_report, output_files, run, terminal_text
 from rye.process.autorun import git_settings
 from rye.process.output_files import Capture
-from rye.process.sandbox_hints import LeftFiles, explained
+from rye.process.sandbox_hints import explained
 from rye.sandbox import sandbox
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from rye.journal.recorded_command import Command
@@ -163,30 +163,27 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             return _as_job(ws, policy, settings.mode, cwd_fd, params, input_bytes)
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
-        with LeftFiles(_shell(), params["command"], ws.real) as left_files:
-            for _ in range(_TRIES):
-                with _channel(ws.real) as channel:
-                    start = functools.partial(_run, left_files.fds, channel, cwd_fd, seconds, input_bytes)
-                    env = policy.env if channel is None else {**channel.environment, **policy.env}
-                    result = _recorded(ws, changed(policy, env=env), settings.mode, left_files, params["command"], start)
-                # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
-                if result.get("code") != sandbox.NOT_MADE:
-                    break
-            return result
+        for _ in range(_TRIES):
+            with _channel(ws.real) as channel:
+                start = functools.partial(_run, channel, cwd_fd, seconds, input_bytes)
+                env = policy.env if channel is None else {**channel.environment, **policy.env}
+                result = _recorded(ws, changed(policy, env=env), settings.mode, params["command"], start)
+            # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
+            if result.get("code") != sandbox.NOT_MADE:
+                break
+        return result
 
 
-def _recorded(
-    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, left_files: LeftFiles, command: str, start: _Start
-) -> dict[str, Any]:
+def _recorded(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str, start: _Start) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
-    with _begun(ws, left_files.argv, policy, mode, command) as begun:
+    with _begun(ws, policy, mode, command) as begun:
         try:
             result = start(begun)
         finally:
             # A job's supervisor does this at its end.
             recorded, set_aside, moved = (tree_changes.Recorded(), [], []) if begun.job_ids else begun.end()
     result |= tree_changes.fields(recorded)
-    return explained(result, ws.real, set_aside, moved, left_files.hint(begun.confined.report))
+    return explained(result, ws.real, set_aside, moved)
 
 
 def _as_job(
@@ -195,7 +192,7 @@ def _as_job(
     """Start a background job: its supervisor makes the looks, and ends what was made for the sandbox."""
     # Nobody serves it: this process may end before the job does.
     policy = changed(policy, env={**policy.env, VARIABLE: NONE})
-    with _begun(ws, [_shell(), "-c", params["command"]], policy, mode, params["command"]) as begun:
+    with _begun(ws, policy, mode, params["command"]) as begun:
         try:
             job_id = begun.become_job(cwd_fd, params.get("timeout"), input_bytes)
         except BaseException:
@@ -209,11 +206,9 @@ def _as_job(
     )
 
 
-def _begun(
-    ws: Workspace, argv: list[str], policy: sandbox.Policy, mode: sandbox.Mode, command: str
-) -> AbstractContextManager[Command]:
+def _begun(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str) -> AbstractContextManager[Command]:
     def confine(token: str) -> _Confined:
-        return sandbox.confine(argv, changed(policy, token=token), mode)
+        return sandbox.confine([_shell(), "-c", command], changed(policy, token=token), mode)
 
     folder = policy.cwd[len(ws.real) + 1 :]
     return recorded_command.begun(ws, __item_id__, command, folder, confine, mode, policy.required)
@@ -290,11 +285,10 @@ def _shell() -> str:
     return next(path for path in _SHELLS if os.access(path, os.X_OK) or path == _SHELLS[-1])
 
 
-def _run(
-    fds: Sequence[int], channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: bytes, command: Command
-) -> dict[str, Any]:
+def _run(channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: bytes, command: Command) -> dict[str, Any]:
     confined = command.confined
-    confined = changed(confined, fds=(*confined.fds, *fds, *(() if channel is None else (channel.fd,))))
+    if channel is not None:
+        confined = changed(confined, fds=(*confined.fds, channel.fd))
     stored = output_files.StoredOutputs(command.ws.fd)
     goes_on = context.current().options.agent_defaults and command.token and seconds < deadline().remaining() - _TO_HAND_ON
     job: dict[str, Any] = {}
