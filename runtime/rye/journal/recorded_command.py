@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rye.errors import RyeError
 from rye.journal import file_history, tree_changes
-from rye.process import guarded_run, jobs, reapers, run
+from rye.process import guarded_run, jobs, run
 from rye.sandbox.policy import Confined, Mode
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
@@ -97,5 +97,3 @@ def begun(
             yield Command(ws, token, text, folder, recordings, guarded, [])
         finally:
             guarded.confined.close()
-            # Last: joining its control groups holds up who makes or removes some.
-            reapers.prepare()

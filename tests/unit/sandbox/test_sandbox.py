@@ -186,6 +186,29 @@ def test_core_dumps_are_off(layer, project):
     assert run(project, "ulimit -c")[1] == "0\n"
 
 
+WRITABLE = """
+import os
+for top, folders, files in os.walk("/proc"):
+    # What belongs to processes is the command's own.
+    folders[:] = [one for one in folders if not one.isdigit() and one not in ("self", "thread-self")]
+    print(*(f"{top}/{one}" for one in files if os.access(f"{top}/{one}", os.W_OK)), sep="\\n", end="")
+"""
+
+
+def test_no_file_of_the_kernel_can_be_written(bubblewrapped, project):
+    """Root may write some without any capability."""
+    assert run(project, "", argv=[sys.executable, "-c", WRITABLE])[:3] == (0, "", "")
+    # Standard output is one of the files below /proc that are no file of the kernel.
+    assert run(project, "echo said >/proc/self/fd/1")[1] == "said\n"
+
+
+def test_a_hidden_folder_is_empty_and_takes_nothing(bubblewrapped, project, user_space):
+    (user_space / "key").write_text("secret")
+    _, out, err, _ = run(project, f"ls -A {user_space}; touch {user_space}/x || mkdir {user_space}/y || echo refused")
+    assert out == "refused\n", err
+    assert names(user_space / "x") == names(user_space / "y") == []
+
+
 # --- what a policy takes away ---
 
 
