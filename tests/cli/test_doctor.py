@@ -100,31 +100,6 @@ def test_no_sandbox_at_all_and_one_that_is_switched_off(project, user_space, mon
     assert "switched off" in findings(project)["sandbox"][0]["detail"]
 
 
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
-def test_that_bubblewrap_works_is_asked_once_a_boot(project, user_space, monkeypatch):
-    asked = []
-    real = bubblewrap._probe
-    monkeypatch.setattr(bubblewrap, "_probe", lambda program: asked.append(program) or real(program))
-    first = bubblewrap.ability()
-    for _ in range(3):
-        # As in a new process.
-        bubblewrap.ability.cache_clear()
-        assert bubblewrap.ability() == first
-    assert len(asked) == 1
-    record = user_space / ".ai/state/bubblewrap.json"
-    assert record.stat().st_mode & 0o777 == 0o600
-    # Whatever decides it counts: here another boot.
-    monkeypatch.setattr(bubblewrap, "_BOOT", os.devnull)
-    bubblewrap.ability.cache_clear()
-    assert bubblewrap.ability() == first
-    assert len(asked) == 2
-    for damaged in ("", "[]", "{}", '{"conditions": []}', record.read_text()[:-5]):
-        record.write_text(damaged)
-        bubblewrap.ability.cache_clear()
-        assert bubblewrap.ability() == first
-    assert len(asked) == 7
-
-
 def test_that_it_does_not_work_is_asked_again(project, tmp_path, monkeypatch):
     program = broken(tmp_path, monkeypatch, UBUNTU)
     assert bubblewrap.ability().why_not

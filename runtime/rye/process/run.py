@@ -234,8 +234,9 @@ class Tree:
         return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
     def close(self) -> None:
-        """End what still runs, without asking; the reaper is gone when this returns, or is a job's supervisor."""
-        if self._job == 0:
+        """End what still runs, without asking; the reaper ends with it, or is a job's supervisor."""
+        # Of one that left nothing the last step is not waited for.
+        if self._job == 0 or self.survivors == 0:
             self._line.close()
             return
         self._reaper.close()

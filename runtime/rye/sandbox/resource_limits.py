@@ -8,6 +8,7 @@ this user may write: systemd gives a user's session such a group, a container mo
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from functools import cache
 from typing import Final
@@ -20,6 +21,7 @@ NAME: Final = "resources_limited"
 
 _MOUNT: Final = "/sys/fs/cgroup"
 _MEGABYTE: Final = 1 << 20
+_TRIES: Final = 5
 # (version 2, version 1): the file of each limit.
 _FILES: Final = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max", "pids.max")}
 
@@ -95,9 +97,14 @@ def make(limits: Limits) -> tuple[tuple[str, ...], str]:
 def release(groups: tuple[str, ...]) -> None:
     """Remove the groups of a command that has ended; what is not empty yet is removed by a later call of `make`."""
     for group in groups:
-        try:
-            os.rmdir(group)
-        except OSError:
+        # Its reaper may be about to end.
+        for _ in range(_TRIES):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.001)
+        else:
             _left.add(group)
 
 

@@ -278,7 +278,8 @@ def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, u
     os.symlink("mine", f"{root}/.profile")
     assert looked(root, "true") == []
     done = looked(root, "mkdir .idea; echo x >.idea/a", "ln -sfn other .profile", "echo x > .gdbinit")
-    assert [one["stored"] for one in done] == [".idea.rye-set-aside", ".gdbinit.rye-set-aside", ".profile.rye-set-aside"]
+    stored = {one["stored"] for one in done}
+    assert stored == {".idea.rye-set-aside", ".gdbinit.rye-set-aside", ".profile.rye-set-aside"}
     assert Path(root, ".idea.rye-set-aside/a").read_text() == "x\n"
     assert Path(root, ".envrc").read_text() == "user"
     Path(root, ".bashrc").write_text("user")
