@@ -381,6 +381,7 @@ def test_what_a_killed_server_made_for_mounts_is_taken_away_by_the_next_call(pro
         ("echo {} > .mcp.json", [".mcp.json is protected"]),
         ("echo x > .ai/x", ["write or edit_lines"]),
         ("touch /usr/share/x", ["only in the project"]),
+        ("touch /run/x", ["only in the project"]),
     ],
 )
 def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, command, words):

@@ -5,6 +5,7 @@ Its environment is nearly empty, its standard input is nothing, and it leads a p
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -18,11 +19,11 @@ from typing import IO
 
 from rye.errors import WorkspaceError
 from rye.plain_class import Record
+from rye.sandbox import hidden_paths
 
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
-_MAX_LINKS = 40
 
 
 class Command(Record):
@@ -65,30 +66,15 @@ def program_on_path(name: str, *projects: os.stat_result) -> str | None:
 
 def is_outside(file: str, project: os.stat_result) -> bool:
     """Tell whether no folder on the way to a file is the project's: links are followed one by one, as the kernel does."""
-    # Walk by hand and compare identities at each step: a comparison of path texts would miss a link or a bind mount into
-    # the project.
-    folder, pending, links = "/", os.path.abspath(file).split("/")[::-1], 0
-    while True:
-        info = os.stat(folder)
-        if (info.st_dev, info.st_ino) == (project.st_dev, project.st_ino):
+    # Identities, not texts: a link or a bind mount may lead into the project.
+    try:
+        found = [os.stat(step) for step in ("/", *hidden_paths.steps(os.path.abspath(file)))]
+    except OSError as err:
+        # A program whose links point in a circle cannot start.
+        if err.errno == errno.ELOOP:
             return False
-        if not pending:
-            return True
-        part = pending.pop()
-        if part == "..":
-            folder = os.path.dirname(folder)
-        elif part not in ("", "."):
-            step = os.path.join(folder, part)
-            target = os.readlink(step) if os.path.islink(step) else None
-            links += target is not None
-            # Links that point in a circle: the kernel gives up after as many (ELOOP), and such a program cannot start.
-            if links > _MAX_LINKS:
-                return False
-            if target is None:
-                folder = step
-            else:
-                folder = "/" if target.startswith("/") else folder
-                pending += target.split("/")[::-1]
+        raise
+    return not any(os.path.samestat(one, project) for one in found)
 
 
 def name_of_fd(fd: int) -> str:

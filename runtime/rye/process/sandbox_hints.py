@@ -98,7 +98,7 @@ def _of_line(report: dict[str, Any], root: str, line: str) -> Iterator[str]:
         )
     elif covered and re.search(r"(?<![\w.-])\.ai(?![\w-])", line):
         yield "[sandbox: .ai is protected from commands. Change items in it with write or edit_lines.]"
-    elif "writes_outside" in report["holds"] and "Read-only file system" in line and root not in line and _absolute(line):
+    elif "writes_outside" in report["holds"] and root not in line and _is_closed(line, root):
         yield "[sandbox: a command can write only in the project, and for its own time in /tmp and its home.]"
 
 
@@ -130,5 +130,9 @@ def _interpreter(script: str) -> str:
     return os.devnull
 
 
-def _absolute(line: str) -> bool:
-    return re.search(r"(?:^|[^\w./-])/[\w.-]+/", line) is not None
+def _is_closed(line: str, root: str) -> bool:
+    """Tell whether a message is of an absolute path at which the sandbox takes nothing."""
+    path = re.search(r"(?:^|[^\w./-])(/[\w.-]+/[\w./-]*)", line)
+    if path is None:
+        return False
+    return "Read-only file system" in line or ("Permission denied" in line and hidden_paths.is_hidden(path[1], root))

@@ -384,14 +384,26 @@ def real_path(path: str, root: str) -> str:
     Raises:
         OSError: there is no such path, or its links go in circles.
     """
+    at = "/"
+    for at in steps(path):
+        if is_below(at, root):
+            return ""
+    return at if at != "/" else ""
+
+
+def steps(path: str) -> Iterator[str]:
+    """Yield each folder, link and file on the way to a path, as the kernel follows it; the last is the real path.
+
+    Raises:
+        OSError: there is no such path, or its links go in circles.
+    """
     at, parts, links = "/", path.split("/")[::-1], 0
     while parts:
         part = parts.pop()
         if part in ("", "."):
             continue
         at = os.path.dirname(at) if part == ".." else f"{at.rstrip('/')}/{part}"
-        if is_below(at, root):
-            return ""
+        yield at
         try:
             target = os.readlink(at)
         except OSError as err:
@@ -405,7 +417,7 @@ def real_path(path: str, root: str) -> str:
         # A relative target counts from the link's folder.
         at = "/" if target.startswith("/") else os.path.dirname(at)
         parts += target.split("/")[::-1]
-    return at if at != "/" else ""
+    yield at
 
 
 def linked_repository(root: str) -> tuple[str, str] | None:
