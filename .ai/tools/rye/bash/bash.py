@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:43Z:95c84aae5929e61fd0df35208604b969563f7bd127e877935533355bcd1c3f43:r7LDBHUWbK4pugYqS2H0v-hXMj74Zc99XvvGe3PWmRXqttV4aYbvBrOHswcM-URhznYfim1wudueJu-RigAXBA==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:17:43Z:6246205d89f4aa4bd5579dd5d8b92b8b6e9fec129fd166042a95b2ce117b7b1f:4qxPDk0g60HD--aVCcF-thuqLh6BcL6fnooVZMVkUgsiBHfYF8idK0mkxOGdnWVzyUz4SxD6oGWhNTsTjWAfDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
