@@ -281,6 +281,19 @@ def test_a_cell_whose_source_is_not_found_is_shown_without_addresses(project):
     assert "cell 1" in read(project)
 
 
+def test_a_range_of_lines_ends_where_it_was_asked_to(project):
+    put(project, *(code([f"line {cell}.{line}\n" for line in range(5)]) for cell in range(6)))
+    raw = (project / "n.ipynb").read_text().splitlines()
+    first = next(number for number, line in enumerate(raw, 1) if "line 1.3" in line)
+    last = next(number for number, line in enumerate(raw, 1) if "line 3.1" in line)
+    data = done("read", project, file_path=f"n.ipynb:{first}-{last}", line_ids="short")
+    numbers = [int(line.partition("\t")[0]) for line in data["output"].split("\n") if "\t" in line]
+    assert (numbers[0], numbers[-1]) == (first, last)
+    assert f"; {len(raw)} lines]" in data["output"]
+    assert "omitted" not in data["output"]
+    assert data["next_offset"] == last + 1
+
+
 def test_outputs_are_bounded(project):
     error = {"ename": "ValueError", "evalue": "bad \x1b[31mred\x1b[0m", "output_type": "error", "traceback": ["x" * 100_000]}
     put(

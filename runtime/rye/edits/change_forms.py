@@ -41,7 +41,8 @@ _RENAME = re.compile(r"\s*(?P<file>[^|\n]+?)\s+rename to\s+(?P<to>[^|\n]+?)\s*")
 FORMS = (
     '"12|new text", "12-15|one\\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", '
     '"12-15 move after 40" (copy, before), "find|old|new" (exact text; "find 3|old|new" in 3 places, find#old#new where it '
-    'has a |), any of these with "b.py:" before it, "b.py rename to c.py", "b.py delete file"; or an object'
+    'has a |), any of these with "b.py:" before it, "b.py rename to c.py", "b.py delete file"; '
+    'or an object: {"line_id": 12, "new_content": "text"}'
 )
 """The forms in words, for a refusal."""
 

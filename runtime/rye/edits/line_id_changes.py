@@ -247,7 +247,9 @@ class Checker:
         if found.places != expected or overlap:
             if found.places:
                 many = "Places that overlap" if overlap else f"{found.places} place(s)"
-                mistake = f"{many} have the text of find, not {expected}: give more of it, name lines, or give count."
+                mistake = (
+                    f"{many} have the text of find, not {expected}: give more of it, name lines, or find {found.places}|…."
+                )
                 self.problems.add("text_count", f"Change {change.number}: {mistake}", *found.lines)
                 return
             near = find_replace.similar_lines(self.document, start, stop, old)

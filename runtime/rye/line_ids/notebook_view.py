@@ -26,17 +26,23 @@ class Window(Protocol):
         """Print lines [start, stop) as far as they fit; return where it stopped."""
 
 
-def notebook_view(document: Document, window: Window, start: int, limit: int) -> tuple[int, list[str], list[dict[str, str]]]:
+def notebook_view(
+    document: Document, window: Window, start: int, limit: int, *, is_range: bool = False
+) -> tuple[int, list[str], list[dict[str, str]]]:
     """Print the cells from line `start` on, each with its text and outputs; return where that stopped, and the pictures.
+
+    `limit` counts lines of text; of a range that was asked for, lines of the file.
 
     A cell's lines stand under the addresses of its first and last line of the file: those name the cell as a whole.
     """
     lines, media, stop = list[str](), list[dict[str, str]](), document.count
-    budget_left = limit
+    budget_left, until = limit, start + limit if is_range else document.count
     book = document.cells()
     for cell in book.cells if book is not None else ():
         if cell.stop <= start:
             continue
+        if cell.start >= until:
+            return until, lines, media
         if window.full or budget_left <= 0:
             if cell.start > start:
                 return cell.start, lines, media
@@ -48,14 +54,15 @@ def notebook_view(document: Document, window: Window, start: int, limit: int) ->
         printed = [header]
         window.budget -= len(header) + 1
         before = len(window.lines)
-        reached = window.add(first, min(high, first + budget_left)) if high > low else high
+        end = max(first, min(high, until))
+        reached = window.add(first, min(end, first + budget_left)) if high > low else high
         printed += window.lines[before:]
         if cell.source is None:
             printed += _plain(window, [*cell.lines, "[lines without addresses: they are not one string a line in the file]"])
         budget_left -= len(printed) - 1
         lines += printed
         if reached < high:
-            return reached, lines, media
+            return (until if reached == end else reached), lines, media
         output, pictures = cell.outputs(_OUTPUT_LINES)
         if output or pictures:
             lines += _plain(window, ["[output]", *output, *(f"[{one['mimeType']}]" for one in pictures)])

@@ -24,6 +24,22 @@ def test_what_python_takes_is_not_broken(data, recwarn):
 
 
 @pytest.mark.parametrize(
+    ("path", "before", "after", "told"),
+    [
+        ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
+        ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
+        ("a.rs", None, b"fn f( {}\n", "Brackets of a.rs pair no more: 1 ( and 0 )."),
+        # A single one stood in a string before: what counts is not known.
+        ("a.js", b"x = '('\n", b"x = '(' + ')' + '('\n", None),
+        ("a.go", b"func f() {}\n", b"func f() { if x {} }\n", None),
+        ("a.txt", b"()\n", b"(\n", None),
+    ],
+)
+def test_brackets_are_counted_where_no_parser_is_at_hand(path, before, after, told):
+    assert new_error(path, before, after) == told
+
+
+@pytest.mark.parametrize(
     ("data", "line"),
     [
         (b"x = 1\ndef f(:\n", 2),

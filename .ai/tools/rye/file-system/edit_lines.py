@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:42:48Z:173f13b93f6a05c5b45a50a5c69c0df6e01c853dd9b22fe623af2b7fe8cf0923:Ej1sWVbOL-CP5bi_2wvdp4avf_GJPvcOHtiS-5a0CeumY3_mXibvFJeNrOzYf957ExZggh12654NAhd_l3kxDQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:41Z:249ec050c247976e2070cc4e97b5e0e36982dd5571f25e355361a6722f9013c2:Gx8dlYNXGC_LBd1pm2sJQHVS226riH6K72rVmkur4wGvVINNMhUUsrrB56NhRrDqO_1tu2jleFxv4fizy3x9DQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -32,7 +32,7 @@ __agent_description__ = """Edit a text file, or several at once, by the addresse
 "12|new text" or "12-15|one\\ntwo" replaces, "12+|text" inserts behind ("+12|" before, "end+|"), "12-15 delete",
 "12-15 move after 40" (or copy, before); "find|old|new" replaces exact text that stands once ("find 3|…" three times; any sign
 for the bar: "find#a|b#c"). "b.py:" before any of these is another file; "b.py rename to c.py", "b.py delete file".
-Requires: lines that were shown (find needs none).
+Requires: lines that were shown (find needs none); of a notebook the text of cells.
 Does not: guess, or apply a part; a refusal shows the lines.
 Side effects: writes files; one undo takes the call back.
 Returns: addresses, old -> new; new syntax errors.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:11Z:ac2a58c90c28d43f15a9f417f4adc161b48aa97d7b08c2facddfd3a9ee9e9080:E6ub8VR479er6OBE5Ob8BpyG0f2gMaU0lyZjUR9vsfcRZYDOnuHXIrgAMPBMNDHMDTLiKE36pN4GU_zWywlfDQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:41Z:f30ca22f9ed8466aa00ba24043889125835f9278033b9843998ebbc60f26fed4:5wXONQIW0Sw0KEjwzdrHbVk2aQD4KlvZ-K2yJI29v74cDe01IaioU6Nj4ugnVrT8N3FL2C332ZNqfMBNWjniAw==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -29,7 +29,7 @@ __item_id__ = "rye/file-system/glob"
 __timeout__ = 60
 __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
 __agent_description__ = """Find files by name: `**/*.py`, `src/**/*.{ts,tsx}`; without a slash at any depth.
-Requires: pattern, relative to path.
+Requires: pattern.
 Does not: list folders, hidden or ignored files.
 Side effects: none.
 Returns: one path a line.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:11Z:c96fe5357a4208c138b4126859ef8863467434dc9eb5bc30007a45f3a702a7ad:rxdxpxrwopHVDigbUwalMOjY2LXp5-cg7l-4kiGStzHwdVaIU7arzyj4I3lOQAAqDYauMBYAWYgPBNjFNdzXCA==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:41Z:040b6c2111911f0534df19279fe240a5084556d89d238eb8aac5421b9f8e6f12:2DYQEDo6EhPh2_HFOoBFALoUHdd38BzIFATWcYpGkdbRhtsWW0mFIKOB2tCFmT8LLBhJyPeFCF7yh53wWLsoBQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -52,7 +52,7 @@ __agent_description__ = """Search file contents by regex (Rust, no look-around).
 Requires: pattern.
 Does not: search hidden, ignored or binary files.
 Side effects: none.
-Returns: matches by file; up to three with context, marked "-". Too many: the first 100, and how many in which folders.
+Returns: matches by file; up to three with context, marked "-". Too many: the first 100, and counts by folder.
 Prefer it to grep or rg."""
 __agent_parameters__ = {
     "pattern": "",
@@ -81,7 +81,7 @@ CONFIG_SCHEMA = {
         "context": {
             "type": "integer",
             "minimum": 0,
-            "maximum": 50,
+            "maximum": 1000,
             "description": "Lines to show before and after each match; an agent gets 3 where at most three match",
         },
         "mode": {

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:58:51Z:267e743500cd72ae8a2e6913b7e09d991bab87748350d627957e58a0413b1bc3:d8Soq3R-QtO4pfP0tU5XehMxFSt0Mnp7k3r4O0CKLtMTti-3eGgKZmKh1vUenr89Miqh6j0hZr_dQ5y3yeDQBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:23:40Z:e3791f41d7391337a2aeaada42c1c6f648e9f39dd4bbeca4b2cc1d794b2128c7:PBiCX_ZRT0Hh9ViKOdJCiiLf7HJPL1PgGnzw1fZaQnlOHGJeeYzTiYtQBMXnbKwZteQPif0ZGPc6DekNHJtjBA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -303,7 +303,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         stop = window.add(start, min(start + params["limit"], total))
         lines = list(window.lines)
     else:
-        stop, lines, media = notebook_view(document, window, start, params["limit"])
+        stop, lines, media = notebook_view(document, window, start, params["limit"], is_range=params.get("ranged", False))
         lines += [_CELLS] if window.ids else []
     document.shown(*window.shown, short=window.short)
     truncated = stop < total

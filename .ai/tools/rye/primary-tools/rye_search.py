@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:44Z:770e29bb5b9754feb22f5bc447f3c5819fecacc08f30fe14ab99d0aa912bc625:rxis1F5J-2ElnWOzU1GTCEodg1P1yrPflTCtWTJLCrCzOGGfd8brVLgDVFCm6NCRRVmYRibEOkAUnf9cZIBOBw==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:42Z:361110a9fd0afc6bd011489624ce88149a24612b220b4e5868ca2068ba606bb1:8WSEecZFOU2t4Buln5NYFaWrGpYqsT3ZI7cW5JuEmZO4H-iWQCOjpG9snzIUIjAH7uJKeLbuiY2pYLk5xLKuBA==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -28,7 +28,7 @@ __agent_description__ = """Find tools and documentation. A name or id gives the 
 Requires: query; "a phrase", AND, OR, NOT, wild*.
 Does not: search your files (grep does).
 Side effects: none.
-Returns: an item a paragraph; of tools not offered (lsp renames symbols, webfetch, patches …) the switch that offers them.
+Returns: items; of tools not offered (lsp renames symbols, webfetch, patches …) the switch that offers them.
 Prefer it to guessing."""
 __agent_parameters__ = {"query": "", "scope": "Such as tool.rye.lsp.* or knowledge", "limit": "", "offset": ""}
 
