@@ -240,15 +240,17 @@ def _slid(blocks: list[Block], old: Lines, new: Lines, depths: tuple[Depth, Dept
 def _best_place(lines: Lines, depth: Depth, shifts: range, hunk: Pair) -> int:
     """Return the shift of a hunk after which units begin at its start and behind its end, by weights that git has, too."""
 
-    def nearest(order: range) -> int:
-        return next((found for line in order if (found := depth(line)) is not None), -1)
+    def look(order: range) -> Pair:
+        """Return how many blank lines come first, then the indentation; -1 where no line follows."""
+        return next(((at, found) for at, line in enumerate(order) if (found := depth(line)) is not None), (len(order), -1))
 
     def seen(by: int) -> Pair:
         deep = cost = 0
         for at in (hunk[0] + by, hunk[1] + by):
-            below, above = nearest(range(at, min(len(lines), at + _NEAR))), nearest(range(at - 1, max(-1, at - _NEAR), -1))
+            blank_below, below = look(range(at, min(len(lines), at + _NEAR)))
+            blank_above, above = look(range(at - 1, max(-1, at - _NEAR), -1))
             deep += below
-            cost += 24 * (below < above) - 30 * (at > 0 and depth(at - 1) is None)
+            cost += 24 * (below < above) - 24 * blank_below - 30 * blank_above
         return deep, cost
 
     best = shifts[0]

@@ -268,7 +268,7 @@ def test_the_epoch_grows_with_every_rebuilt_index(project, small):
 def test_the_epoch_is_kept_outside_the_project(project, small):
     shutil.rmtree(project / ".ai")
     assert read(project)["version"].startswith("2.0-")
-    assert (Path(user_dirs.state_dir(str(project))) / "line_epochs").stat().st_mode & 0o777 == 0o700
+    assert (Path(user_dirs.state_dir(str(project))) / "line_index_epochs").stat().st_mode & 0o777 == 0o600
 
 
 def test_an_unwritable_state_folder_gives_a_random_epoch(project, user_space):

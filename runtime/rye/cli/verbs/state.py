@@ -150,13 +150,13 @@ def adopt(lost: Path, target: Path) -> int:
         if str(inner) in _NOT_MOVED or inner.suffix == ".lock":
             continue
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if inner.parts[0] == epochs.FOLDER:
+        if inner.parts[0] == epochs.FILE:
             continue
         if not place.exists() or inner.name == "seal_secret":
             source.replace(place)
             moved += 1
-    if (lost / epochs.FOLDER).is_dir():
-        epochs.merge(lost / epochs.FOLDER, target / epochs.FOLDER)
+    if (lost / epochs.FILE).is_file():
+        epochs.merge(lost / epochs.FILE, target / epochs.FILE)
     # It is made anew from all entries.
     (target / "journal/index").unlink(missing_ok=True)
     # What is left has its like in the target, or belongs to the folder that is gone.
