@@ -584,7 +584,20 @@ def test_no_address_ever_names_another_line(own_state, form, count):
 
 
 @pytest.mark.parametrize(
-    "seed", [1000246, 77000112, 8001000020, 9105000876, 9301000372, 9301003561, 9401001149, 9501002245, 9601000440, 9601001901]
+    "seed",
+    [
+        1000246,
+        1000379,
+        77000112,
+        8001000020,
+        9105000876,
+        9301000372,
+        9301003561,
+        9401001149,
+        9501002245,
+        9601000440,
+        9601001901,
+    ],
 )
 def test_a_history_that_once_went_wrong_goes_right(own_state, seed):
     assert [problem for form in ("lid", "short") for problem in run(seed, 1, form)[0]] == []

@@ -61,7 +61,7 @@ def locked(
         fd = os.open(lock, flags, 0o600)
     try:
         try:
-            _wait(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, lock, time.monotonic() + patience, meanwhile)
+            wait(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, lock, time.monotonic() + patience, meanwhile)
         except OSError as err:
             if strict or err.errno not in NO_LOCKS:
                 raise
@@ -75,7 +75,8 @@ def locked(
         os.close(fd)
 
 
-def _wait(fd: int, kind: int, lock: str | Path, end: float, meanwhile: Callable[[], None]) -> None:
+def wait(fd: int, kind: int, lock: str | Path, end: float, meanwhile: Callable[[], None]) -> None:
+    """Lock an open file, waiting for whoever has it until `end` on the monotonic clock. Arguments and errors as of `locked`."""
     pause = 0.000_2
     while True:
         try:
@@ -211,7 +212,7 @@ def is_due(stamp: str | Path) -> bool:
     if 0 <= age < _DAY:
         return False
     with suppress(OSError):
-        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         os.utime(stamp, (now, now))
     return _DAY <= age <= _LEAP
 

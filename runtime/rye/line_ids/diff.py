@@ -250,7 +250,8 @@ def _best_place(lines: Lines, depth: Depth, shifts: range, hunk: Pair) -> int:
             blank_below, below = look(range(at, min(len(lines), at + _NEAR)))
             blank_above, above = look(range(at - 1, max(-1, at - _NEAR), -1))
             deep += below
-            cost += 24 * (below < above) - 24 * blank_below - 30 * blank_above
+            deeper = 10 if blank_below + blank_above else -4
+            cost += 24 * (below < above) + deeper * (below > above) - 24 * blank_below - 30 * blank_above
         return deep, cost
 
     best = shifts[0]

@@ -23,7 +23,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
-from operator import attrgetter
 from typing import NamedTuple
 
 from rye.line_ids import addresses
@@ -320,19 +319,6 @@ def _later_id(index: Index, text: bytes, used: set[str]) -> str:
             return made
 
 
-_SHOWN, _NEAR, _SHORT_SHOWN = attrgetter("shown"), attrgetter("near"), attrgetter("short_shown")
-
-
-def _all_seen(index: Index, start: int, stop: int, *, short: bool) -> bool:
-    """Tell whether every line was printed after the last change of any: most reads are of lines seen before."""
-    marks = [*map(index.marks.__getitem__, range(start, stop))]
-    if not marks:
-        return True
-    behind = index.marks.get(stop)
-    last = max(0 if behind is None else behind.near, *(age for _, age in index.ages.part(start, stop)))
-    return min(map(_SHOWN, marks)) >= max(last, *map(_NEAR, marks)) and (not short or False not in map(_SHORT_SHOWN, marks))
-
-
 def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> bool:
     """Record that lines [start, stop) were printed as they are now; tell whether that was news.
 
@@ -340,8 +326,6 @@ def note_shown(index: Index, start: int, stop: int, *, short: bool = False) -> b
 
     It is news of a line, too, that the next one became its neighbour: an edit of both asks whether they were seen side by side.
     """
-    if _all_seen(index, start, stop, short=short):
-        return False
     marks, news, at = index.marks, list[int](), start
     for length, age in index.ages.part(start, stop):
         for place in range(at, at + length):

@@ -13,10 +13,10 @@ remembered in the user's state folder, so that the one which replaces it takes a
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import struct
+import sys
 import time
 from array import array
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from itertools import groupby
 from typing import Any
 
 from rye.errors import WorkspaceError
-from rye.fs import names
+from rye.fs import atomic, names
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
@@ -42,7 +42,6 @@ _MAGIC = b"RYELINES"
 # magic, format, digest width, lines, checkpoints
 _HEAD = struct.Struct("<8sHHQQ")
 _DAY = 86_400
-_LEAP = 8 * _DAY
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
 
@@ -135,7 +134,7 @@ def _touch(fd: int, *files: str) -> None:
     """Mark an entry as used, at most once a day, so that pruning spares it."""
     if time.time() - os.stat(files[0], dir_fd=fd).st_mtime > _DAY:
         for file in files:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.utime(file, dir_fd=fd, follow_symlinks=False)
 
 
@@ -394,24 +393,9 @@ def _drop_other_dense(fd: int, name: str, digest: str | None) -> None:
 
 
 def prune(fd: int) -> None:
-    """Remove entries unused for 30 days; looks at most once a day, and believes a clock that jumped ahead a day later."""
-    passed = -1.0
-    with suppress(FileNotFoundError):
-        passed = time.time() - os.stat(".pruned", dir_fd=fd, follow_symlinks=False).st_mtime
-    if 0 <= passed < _DAY:
-        return
-    # Stamped first, so that processes which come at the same time do not all list the folder.
-    cache.write(fd, ".pruned", b"")
-    if not _DAY <= passed <= _LEAP:
-        return
-    limit = time.time() - UNUSED_DAYS * _DAY
-    for entry in os.listdir(fd):
-        try:
-            if os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mtime < limit:
-                os.unlink(entry, dir_fd=fd)
-        except OSError:
-            # Another process took it, or it is a folder that is not ours.
-            continue
+    """Remove entries unused for 30 days; looks at most once a day."""
+    with suppress(OSError):
+        atomic.prune(f"/proc/self/fd/{fd}", sys.maxsize, sys.maxsize, UNUSED_DAYS * _DAY, every=sys.maxsize)
 
 
 __all__ = [

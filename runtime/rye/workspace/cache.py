@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -212,18 +213,25 @@ class locked:  # noqa: N801 - used as the function that it stands for: each call
 
 
 def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:
-    try:
-        # Also another user's locks, where they can be read: who edits beside them must wait for them.
-        base = _folder(ws, ("locks",), [f"{name}.lock" for name in wanted])
+    # Also another user's locks, where they can be read: who edits beside them must wait for them.
+    files = [f"{name}.lock" for name in wanted]
+    # Every process finds the same file system without locks, so all of them lock in the state folder then.
+    for opened in (partial(_folder, ws, ("locks",), files), partial(_in_state, ws, ("locks",))):
         try:
-            _lock_all(held, base, wanted, begun, end)
-        finally:
-            os.close(base)
-    except OSError as err:
-        if err.errno not in atomic.NO_LOCKS:
-            raise system_failure(err, "The file's lock") from None
-        # Every process finds the same file system without locks, so all of them lock there.
-        _lock_in_state(held, ws, wanted, begun, end)
+            base = opened()
+            try:
+                return _lock_all(held, base, wanted, begun, end)
+            finally:
+                os.close(base)
+        except OSError as err:
+            if err.errno not in atomic.NO_LOCKS:
+                raise system_failure(err, "The file's lock") from None
+            why = err.strerror
+    raise WorkspaceError(
+        "no_locks",
+        f"Neither the project's file system nor that of the user's state folder has locks ({why}). Nothing was written.",
+        "Set USER_SPACE to a folder on a local disk.",
+    )
 
 
 def _lock_all(held: list[int], base: int, lock_names: list[str], started: float, end: float) -> None:
@@ -232,8 +240,11 @@ def _lock_all(held: list[int], base: int, lock_names: list[str], started: float,
         fd = _open_lock(base, f"{name}.lock")
         _lock_files.add(fd)
         held.append(fd)
-        if not _wait_for_lock(fd, end):
-            raise lock_error(fd, f".ai/cache/locks/{name}.lock", time.monotonic() - started)
+        path = f".ai/cache/locks/{name}.lock"
+        try:
+            atomic.wait(fd, fcntl.LOCK_EX, path, end, check_deadline)
+        except TimeoutError:
+            raise lock_error(fd, path, time.monotonic() - started) from None
 
 
 def _release(fd: int) -> None:
@@ -255,24 +266,6 @@ def _forget_locks() -> None:
 os.register_at_fork(after_in_child=_forget_locks)
 
 
-def _lock_in_state(held: list[int], ws: Workspace, lock_names: list[str], started: float, end: float) -> None:
-    """Take the locks in the user's state folder: the project's file system has none (NFS without a lock service, some FUSE)."""
-    base = _in_state(ws, ("locks",))
-    try:
-        _lock_all(held, base, lock_names, started, end)
-    except OSError as err:
-        if err.errno not in atomic.NO_LOCKS:
-            raise system_failure(err, "The file's lock") from None
-        raise WorkspaceError(
-            "no_locks",
-            f"Neither the project's file system nor that of the user's state folder has locks ({err.strerror}). "
-            "Nothing was written.",
-            "Set USER_SPACE to a folder on a local disk.",
-        ) from None
-    finally:
-        os.close(base)
-
-
 def _open_lock(dir_fd: int, name: str) -> int:
     flags = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -287,28 +280,6 @@ def _open_lock(dir_fd: int, name: str) -> int:
             f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror}).",
             "Remove the folder .ai/cache/locks; it is made again.",
         ) from None
-
-
-def _wait_for_lock(fd: int, end: float) -> bool:
-    """Lock a file, waiting for it until `end` (on the monotonic clock); tell whether it was free.
-
-    Raises:
-        OSError: the file system has no locks, or fails.
-    """
-    pause = 0.000_5
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            check_deadline()
-            if time.monotonic() > end:
-                return False
-        # Jitter keeps waiters from meeting in step.
-        import random
-
-        time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not a secret
-        pause = min(pause * 2, 0.01)
 
 
 def lock_error(lock: int | Path, name: str, waited: float, held: str = "The lock of this file") -> WorkspaceError:
