@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import time
@@ -29,7 +28,6 @@ from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
 from support.index_files import binary, entry, folder, settle
 
-HEAD = struct.Struct("<8sHHQQ")
 # Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
 LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
 LINES[500] = "REMOVE = True\n"
@@ -71,16 +69,15 @@ def false_checkpoints(theirs):
     done("read", theirs, file_path="f.txt", offset=490, limit=20)
     old = binary(theirs)
     raw = old.read_bytes()
-    *head, points = HEAD.unpack_from(raw)
-    table = array("Q", raw[HEAD.size : HEAD.size + 16 * points])
-    digests = raw[HEAD.size + 16 * points :]
+    points = json.loads(entry(theirs).read_bytes())["points"]
+    table, digests = array("Q", raw[: 16 * points]), raw[16 * points :]
     lines, offsets = table[:points], table[points:]
     at = next(at for at, line in enumerate(lines) if line > 0)
     for later in range(at, points):
         offsets[later] += len(LINES[lines[later]])
     fresh = (lines + offsets).tobytes()
     wanted = sha256(fresh + digests).hexdigest()[:32]
-    old.with_name(f"{old.name.split('.')[0]}.{wanted}.lines").write_bytes(HEAD.pack(*head, points) + fresh + digests)
+    old.with_name(f"{old.name.split('.')[0]}.{wanted}.lines").write_bytes(fresh + digests)
     old.unlink()
     names = {"dense": wanted, "table": sha256(fresh).hexdigest()[:32]}
     resealed(entry(theirs), theirs, "line_index", lambda record: record.update(names))

@@ -95,8 +95,7 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
         content_hash: SHA-256 of the new content.
     """
     width = index.width
-    old = [index.digests[at : at + width] for at in range(0, len(index.digests), width)]
-    new = [digests[at : at + width] for at in range(0, len(digests), width)]
+    old, new = ([side[at : at + width] for at in range(0, len(side), width)] for side in (index.digests, digests))
 
     def depth(at: int) -> int | None:
         mark = index.marks.get(at)
@@ -250,8 +249,7 @@ class _Step:
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
-        digests, width = self.old.digests, self.old.width
-        by_old = {digests[at * width : (at + 1) * width]: at for at in left_old}
+        by_old = {self.old.digest(at): at for at in left_old}
         by_new = {self._new_digest(at): at for at in left_new}
         shared = by_old.keys() & by_new.keys()
         if not shared:

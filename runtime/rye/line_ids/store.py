@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import sys
 import time
 from array import array
@@ -37,10 +36,7 @@ from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
 UNUSED_DAYS = 30
-_FORMAT = 5
-_MAGIC = b"RYELINES"
-# magic, format, digest width, lines, checkpoints
-_HEAD = struct.Struct("<8sHHQQ")
+_FORMAT = 6
 _DAY = 86_400
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
@@ -107,7 +103,7 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if stored is not None and stored.points is None:
                 _remember(key, path, raw, stored)
             return stored
-        except (ValueError, LookupError, TypeError, AttributeError, struct.error, OverflowError, RecursionError):
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
 
@@ -230,22 +226,17 @@ def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
 
 def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> tuple[Checkpoints, bytes] | None:
     """Return the checkpoints, and with `dense` the digests, if they are those that a sealed record names."""
-    lines, dense_digest = whole_number(record["total_lines"]), _word(record["dense"])
+    lines, points, dense_digest = whole_number(record["total_lines"]), whole_number(record["points"]), _word(record["dense"])
     try:
         binary = os.open(f"{name}.{dense_digest}.lines", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
         return None
     try:
-        head = os.pread(binary, _HEAD.size, 0)
-        if len(head) != _HEAD.size:
+        # The size is checked before the record's counts are used for reads.
+        if os.fstat(binary).st_size != 16 * points + 8 * lines:
             return None
-        magic, version, width, count, points = _HEAD.unpack(head)
-        # The size is checked before the header's counts are used for reads.
-        size = os.fstat(binary).st_size
-        if (magic, version, width, count) != (_MAGIC, _FORMAT, 8, lines) or size != _HEAD.size + 16 * points + 8 * lines:
-            return None
-        table = os.pread(binary, 16 * points, _HEAD.size)
-        digests = os.pread(binary, 8 * lines, _HEAD.size + 16 * points) if dense else b""
+        table = os.pread(binary, 16 * points, 0)
+        digests = os.pread(binary, 8 * lines, 16 * points) if dense else b""
     finally:
         os.close(binary)
     # Every view needs the table, only aligning needs the digests: each has a digest of its own.
@@ -297,6 +288,7 @@ def save(
         # The binary first: after a crash in between, the old record still names the old binary.
         if index.width == 8:
             record["dense"], record["table"] = _save_dense(fd, name, index, points)
+            record["points"] = len(points.lines)
         raw = _dump(record, index, key, name)
         cache.write(fd, f"{name}.json", raw)
         if index.width == 32:
@@ -347,8 +339,7 @@ def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> tuple[
     """Write the binary; return the digests of all of it and of the checkpoints alone."""
     table = points.lines.tobytes() + points.offsets.tobytes()
     made = _digest(table, index.digests)
-    head = _HEAD.pack(_MAGIC, _FORMAT, 8, index.count, len(points.lines))
-    cache.write(fd, f"{name}.{made}.lines", (head, table, index.digests))
+    cache.write(fd, f"{name}.{made}.lines", (table, index.digests))
     return made, _digest(table)
 
 
