@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.diff import Block, align, indentation
+from rye.line_ids.diff import align, indentation
 from rye.line_ids.index import (
     BLANK,
     ENDS_STORED,
@@ -102,26 +102,16 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
         return -1 if mark is None else None if mark.loose[LOOSE] == BLANK else mark.loose[LOOSE]
 
     blocks = align(old, new, lambda at: indentation(texts(at)), depth)
-    step = _Step(index, digests, _without_twins(blocks, old, new), texts, content_hash)
+    step = _Step(index, digests, blocks, texts, content_hash)
     step.leave_out_shifted()
     return step.finish(step.gaps(), moves=True)
-
-
-def _without_twins(blocks: list[Block], old: Sequence[bytes], new: Sequence[bytes]) -> list[Block]:
-    """Leave out blocks of which every line has a twin among the changed lines beside it: it could as well be that one."""
-    out, ends = list[Block](), [(0, 0, 0), *blocks, (len(old), len(new), 0)]
-    for (a, b, above), (i, j, length), (k, m, _) in zip(ends, ends[1:], ends[2:], strict=False):
-        beside = {*old[a + above : i], *new[b + above : j], *old[i + length : k], *new[j + length : m]}
-        if not beside.issuperset(old[i : i + length]):
-            out.append((i, j, length))
-    return out
 
 
 class _Step:
     """One step from a state to the next: who is who, and what is recorded of it."""
 
     def __init__(
-        self, old: Index, digests: bytes, blocks: list[Block], texts: Callable[[int], bytes], content_hash: str
+        self, old: Index, digests: bytes, blocks: list[tuple[int, int, int]], texts: Callable[[int], bytes], content_hash: str
     ) -> None:
         self.old, self.digests, self.blocks, self.texts = old, digests, blocks, texts
         self.revision = old.revision + 1
@@ -228,7 +218,7 @@ class _Step:
         for at in range(len(edges) - 1, -1, -1):
             again[at] = following.get(offsets[at], 0)
             following[offsets[at]] = at
-        kept, at = list[Block](), 0
+        kept, at = list[tuple[int, int, int]](), 0
         while at < len(edges) - 1:
             old, _, length = edges[at]
             to = (
