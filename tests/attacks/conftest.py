@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from support.harness import template
+from support.faults import template
 
 
 @pytest.fixture

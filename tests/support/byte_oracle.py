@@ -6,7 +6,14 @@ import codecs
 import re
 from collections import Counter
 
-BOMS = {b"\xef\xbb\xbf": "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+# The longer ones first: that of UTF-16 begins that of UTF-32.
+BOMS = {
+    b"\xef\xbb\xbf": "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 
 
 class Refused(Exception):
@@ -19,7 +26,7 @@ class Content:
     def __init__(self, data, codec="utf-8"):
         self.bom = next((mark for mark in BOMS if data.startswith(mark)), b"")
         self.codec = BOMS.get(self.bom, codec)
-        self.unit = 2 if self.codec.startswith("utf-16") else 1
+        self.unit = {"utf-16": 2, "utf-32": 4}.get(self.codec[:6], 1)
         self.lf = "\n".encode(self.codec)
         self.crlf = "\r\n".encode(self.codec)
         self.lines = self._split(data[len(self.bom) :])
@@ -28,10 +35,10 @@ class Content:
         if self.unit == 1:
             return re.findall(rb"[^\n]*\n|[^\n]+", data)
         out, start = [], 0
-        for at in range(0, len(data), 2):
-            if data[at : at + 2] == self.lf:
-                out.append(data[start : at + 2])
-                start = at + 2
+        for at in range(0, len(data), self.unit):
+            if data[at : at + self.unit] == self.lf:
+                out.append(data[start : at + self.unit])
+                start = at + self.unit
         return out + ([data[start:]] if start < len(data) else [])
 
     def ending(self, line):
@@ -129,24 +136,3 @@ def overlapping(spans):
         for n, (a, b, _) in enumerate(spans)
         for c, d, _ in spans[:n]
     )
-
-
-def derivable(now, result, splices):
-    """Whether replacing what the splices added by what they removed, in order, leads from one content to the other."""
-
-    def match(at, made, number):
-        if number == len(splices):
-            return now.lines[at:] == result.lines[made:]
-        added, removed = splices[number].added, splices[number].removed
-        while True:
-            if (
-                now.lines[at : at + len(added)] == added
-                and result.lines[made : made + len(removed)] == removed
-                and match(at + len(added), made + len(removed), number + 1)
-            ):
-                return True
-            if at >= len(now.lines) or now.lines[at : at + 1] != result.lines[made : made + 1]:
-                return False
-            at, made = at + 1, made + 1
-
-    return match(0, 0, 0)

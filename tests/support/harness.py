@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import os
 import subprocess
 import sys
@@ -94,40 +93,3 @@ def times(count: int) -> int:
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a child process that finds this very package."""
     return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), **more}
-
-
-class Template:
-    """The warmed-up process that forks victims; see `crash_template.py`."""
-
-    def __init__(self, folder: Path):
-        self.child = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("crash_template.py"), folder / "scratch"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
-        assert self.child.stdout.readline() == "ready\n"
-
-    def victim(self, **order) -> int:
-        """Fork a victim; it is stopped when this returns."""
-        self.child.stdin.write(json.dumps(order) + "\n")
-        self.child.stdin.flush()
-        return int(self.child.stdout.readline())
-
-    def ended(self) -> int:
-        return int(self.child.stdout.readline())
-
-    def close(self):
-        self.child.stdin.close()
-        self.child.wait(30)
-        self.child.stdout.close()
-
-
-@contextmanager
-def template(folder: Path):
-    made = Template(folder)
-    try:
-        yield made
-    finally:
-        made.close()

@@ -96,22 +96,3 @@ def assert_same(now: Photo, then: Photo, about: object, staying: Collection[str]
         if now.get(path) != then.get(path) and path not in free and not (path in staying and path in now and path not in then)
     }
     assert not differs, f"{about}\nwanted and found: {differs}"
-
-
-def change_many(project: str | Path) -> None:
-    """Change a tree as a command does, in steps that can be told apart: files made, changed, removed, moved, linked, given modes."""
-    root = Path(project)
-    with open(root / "a.txt", "a") as file:
-        file.write("more\n")
-    (root / "new").mkdir()
-    (root / "new/b.txt").write_text("new\n")
-    (root / "gone.txt").unlink()
-    (root / "moved.txt").rename(root / "new/moved.txt")
-    (root / "x.sh").chmod(0o755)
-    os.mkfifo(root / "pipe")
-    (root / "pipe").chmod(0o666)
-    (root / "link").symlink_to("a.txt")
-    (root / "twin.txt").hardlink_to(root / "x.sh")
-    (root / "closed").mkdir()
-    (root / "closed/f").write_text("closed\n")
-    (root / "closed").chmod(0o500)

@@ -13,7 +13,7 @@ import rye
 from rye.call.context import CallOptions
 from support import web_site
 from support.oci_server import answering
-from support.tool_files import module
+from support.signed_tools import module_of
 
 TOOL = "rye/web/websearch"
 KEY = "sk-canary-1234567890"
@@ -295,7 +295,7 @@ def test_a_url_that_cannot_be_taken_apart_spoils_no_result(project, user_space):
 
 
 def test_variables_are_filled_in_once_and_the_missing_named(monkeypatch):
-    expanded = module("rye/web/websearch")._expanded
+    expanded = module_of("rye/web/websearch")._expanded
     monkeypatch.setenv("ONE", "1 ${TWO}")
     monkeypatch.setenv("EMPTY", "")
     monkeypatch.delenv("TWO", raising=False)

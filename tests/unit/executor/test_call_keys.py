@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,11 +15,11 @@ from pathlib import Path
 import pytest
 
 import rye
-from attacks.test_crash_points import needs_strace
 from rye.call.context import CallOptions
 from rye.config import user_dirs
 from support.waiting import PATIENCE, until
 
+needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 EDIT, WRITE, BASH, UNDO = "rye/file-system/edit_lines", "rye/file-system/write", "rye/bash/bash", "rye/file-system/undo"
 APPEND = {"file_path": "a.txt", "changes": ["end+|more"]}
 
