@@ -492,6 +492,15 @@ def test_a_line_that_came_between_refuses_the_range_until_it_was_read(project, f
     assert file.read_bytes() == b"x\n"
 
 
+def test_a_line_that_is_gone_refuses_the_range_that_it_stood_in_until_that_was_read(project, file, names):
+    file.write_bytes(b"a\nb\nd\ne\n")
+    change = {"start_line_id": names[1], "end_line_id": names[3], "new_content": "x"}
+    assert "next to removed ones" in no("unseen_lines", project, change, on_stale="rebase")
+    done("read", project, file_path="f.txt")
+    edit(project, change)
+    assert file.read_bytes() == b"a\nx\ne\n"
+
+
 def test_a_line_that_was_never_shown_refuses_the_range(project, file):
     file.write_bytes(b"".join(b"line %d\n" % n for n in range(100)))
     first = rows(done("read", project, file_path="f.txt", limit=2))[0][0]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import zlib
 
+import httpcore
 import pytest
 
 from rye.errors import RyeError
@@ -53,6 +55,20 @@ def code_of(site, path, *others, **more):
     with pytest.raises(RyeError) as caught:
         ask(site, path, *others, **more)
     return caught.value.code
+
+
+def test_a_connection_that_the_system_takes_elsewhere_is_closed(site, monkeypatch):
+    """A proxy of the system or a rewriting network: the address that was judged is not the one that answers."""
+    connect = httpcore.SyncBackend.connect_tcp
+    ask(site, "/plain")
+    with socket.create_server(("127.0.0.2", 0)) as another:
+
+        def elsewhere(self, host, port, *more):
+            return connect(self, *another.getsockname(), *more)
+
+        monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", elsewhere)
+        with pytest.raises(RyeError, match=r"went to 127\.0\.0\.2 instead of 127\.0\.0\.1"):
+            ask(site, "/plain")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
