@@ -131,6 +131,15 @@ def test_what_is_no_valid_skill_is_named(run, tmp_path, text):
     assert "no valid skill" in err or '"bad_skill"' in err
 
 
+@pytest.mark.parametrize(("made", "told"), [(False, "is no folder and no ZIP file"), (True, "has no SKILL.md")])
+def test_a_place_without_a_skill_is_named(run, tmp_path, made, told):
+    if made:
+        (tmp_path / "place").mkdir()
+    code, _, err = run("skill", "add", str(tmp_path / "place"))
+    assert code != 0
+    assert f"{tmp_path / 'place'} {told}." in err
+
+
 def test_a_skill_gets_the_folder_of_its_name(run, project, tmp_path):
     source = make(tmp_path / "downloads", "folder", HEADER.replace("{0} files", "files").replace("{0}", "acme-pdf"))
     code, (row,), _ = run("skill", "add", str(source))

@@ -175,6 +175,9 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         if os.path.isfile(source):
             source = _unpacked(source, unpacked)
         source = os.path.realpath(source)
+        if not os.path.isfile(os.path.join(source, "SKILL.md")):
+            what = "has no SKILL.md" if os.path.isdir(source) else "is no folder and no ZIP file"
+            raise ItemError("bad_skill", f"{plain(source, 200)} {what}.", "Name the folder, or the ZIP file, of one skill.")
         if wrong := faults(source, moved=True):
             raise ItemError("bad_skill", f"This is no valid skill. {' '.join(wrong)}", "Ask its author to correct it.")
         row = signing.verify(source, store, pins_signer=False)[0]

@@ -52,6 +52,7 @@ def _git(program: str, folder: str, arguments: Sequence[str], data: bytes = b"")
     environment = {
         "GIT_DIR": folder,
         "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "LC_ALL": "C",
         "HOME": folder,
