@@ -72,10 +72,11 @@ class Store(Generic[T]):
         try:
             with open(self._path(), "rb") as file:
                 return file.read()
-        # Only a missing file means that nothing was stored; one that cannot be read may hold a revocation.
-        except FileNotFoundError:
-            return None
         except OSError as err:
+            # Only a missing file means that nothing was stored; one that cannot be read may hold a revocation, and so may one
+            # to which a link leads, on a disk that is not mounted.
+            if isinstance(err, FileNotFoundError) and not os.path.islink(self._path()):
+                return None
             raise self._unreadable(str(err.strerror)) from None
 
     def _parsed(self, raw: bytes | None) -> T:

@@ -99,6 +99,20 @@ def approval(**changes):
 GOOD = {"format": 1, "approvals": [approval()], "shadows": [], "revoked": []}
 
 
+def test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted(project, tmp_path):
+    """The disk to which it leads may not be mounted: a revocation must not be forgotten for that."""
+    decisions.revoke(KEY)
+    away = tmp_path / "away.json"
+    Path(decisions.path()).rename(away)
+    Path(decisions.path()).symlink_to(away)
+    assert KEY in decisions.load().revoked_keys
+    away.rename(tmp_path / "unmounted.json")
+    assert rye.execute("rye/file-system/read", {}, project_path=project)["code"] == "trust_store_unreadable"
+    with pytest.raises(TrustError):
+        decisions.revoke("0" * 64)
+    assert Path(decisions.path()).is_symlink()
+
+
 @pytest.mark.parametrize(
     "content",
     [
