@@ -283,7 +283,7 @@ FAULTS = [
         "edits/line_id_changes.py",
         "if found.places != expected or overlap:",
         "if not found.places:",
-        _EDITS,
+        "tests/tools/test_edit_lines_compact.py",
     ),
     Fault(
         "changes of the same lines overlap",
