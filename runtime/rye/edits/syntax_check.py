@@ -7,6 +7,8 @@ Small files only, so that an edit stays fast: up to 256 KB, and about 50 ms of p
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 import warnings
@@ -21,28 +23,7 @@ _SECONDS = 0.05
 _MAX_TOML = 40 << 10
 # These hold JSON with comments.
 _WITH_COMMENTS = ("tsconfig", "jsconfig", ".eslintrc", "devcontainer")
-_WITH_BRACKETS = (
-    *(
-        ".c",
-        ".cc",
-        ".cpp",
-        ".cs",
-        ".css",
-        ".cts",
-        ".cxx",
-        ".dart",
-        ".go",
-        ".h",
-        ".hh",
-        ".hpp",
-        ".java",
-        ".js",
-        ".jsx",
-        ".kt",
-        ".kts",
-    ),
-    *(".m", ".mjs", ".mm", ".mts", ".php", ".proto", ".rs", ".scala", ".scss", ".swift", ".ts", ".tsx", ".zig"),
-)
+_WITH_BRACKETS = r"\.(?:c|cc|cpp|cs|s?css|cxx|dart|go|h|hh|hpp|java|jsx?|mjs|[cm]?ts|tsx|kts?|mm?|php|proto|rs|scala|swift|zig)"
 
 
 class Broken(NamedTuple):
@@ -93,7 +74,7 @@ def new_error(path: str, before: bytes | None, after: bytes) -> Broken | str | N
 
 def _unpaired(path: str, before: bytes, after: bytes) -> str | None:
     """Return what to say of brackets that paired before a change, counted in the whole file, and do not after it."""
-    if not path.lower().endswith(_WITH_BRACKETS) or len(after) > MAX_BYTES:
+    if len(after) > MAX_BYTES or not re.fullmatch(_WITH_BRACKETS, os.path.splitext(path.lower())[1]):
         return None
     # Strings and comments may hold single ones: then they did not pair before, or the count stays as it was.
     for left, right in ("{}", "()", "[]"):
@@ -144,7 +125,6 @@ def _json(data: bytes) -> Broken | None:
 
 
 def _toml(data: bytes) -> Broken | None:
-    import re
     import tomllib
 
     try:
