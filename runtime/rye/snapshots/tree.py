@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -487,6 +488,9 @@ class Walk:
                     self.short += stored[2]
                     stored = None
         if stored is None:
+            # Its time alone will tell of a change: it must not be one that the next look cannot rely on.
+            with suppress(OSError):
+                now, info = _waited_for(fd, name, info, now)
             return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
         digest, size, taken = stored
         self._room -= taken
@@ -546,6 +550,14 @@ def _settled(info: os.stat_result, now: int) -> int:
     """
     tick = _TICK if info.st_ctime_ns % 1_000_000_000 else _COARSE_TICK
     return info.st_ctime_ns if now - info.st_ctime_ns > tick else -1
+
+
+def _waited_for(fd: int, name: str, info: os.stat_result, now: int) -> tuple[int, os.stat_result]:
+    """Let the tick go by in which a file changed; return the time and what the file is then. Raises OSError."""
+    if _settled(info, now) != -1 or not info.st_ctime_ns % 1_000_000_000:
+        return now, info
+    time.sleep(2 * _TICK / 1e9)
+    return repositories.clock(), os.stat(name, dir_fd=fd, follow_symlinks=False)
 
 
 def entries(folders: Folders) -> Iterator[tuple[str, Mark]]:

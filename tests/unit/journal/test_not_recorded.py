@@ -80,6 +80,16 @@ def test_a_model_is_told_of_what_undo_cannot_take_back_but_not_of_caches(started
     assert "[not recorded for undo: big (larger than 16,777,216 bytes), node_modules (installed again by programs" in told
 
 
+def test_a_large_file_counts_as_changed_by_the_command_that_made_it_alone(started):
+    """Its content is not known, so that its time decides: also where it was made a moment before the look."""
+    bash(started, "truncate -s 20M big")
+    for name in "abc":
+        done = bash(started, f"echo {name} > {name}")
+        assert "not_recorded" not in done
+        assert undo(started, entry_id=done["change_id"])["success"]
+    assert "big" in bash(started, "truncate -s 21M big")["not_recorded"]
+
+
 GIT = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main"
 
 
