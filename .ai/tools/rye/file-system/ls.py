@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:11Z:d1227e6dabe8da5e2a8d3201e37f506f3bd50df584c71d2f61161e602ccad008:tStdmp-g5b_fvxkFBzpMsswZovmbPrs19Twm2d0kof-MIu9pnKEprlDddcuvZXd4HZ2bjZLu4FyPYBsJJmpgDw==:b63173adc9f5699f
+# rye:signed:2026-11-24T10:28:41Z:6eaf631c4a6caa7ae46097fc742429fa3057b789fe28fe0e402cc7ce83cf1ccb:zhjtn6xTuD7ze9VJn_4aWk_vEKck1n1OYxdCY5VIYfOZGvJgZ5Jz7Dcb1fk4Dsv2keXw5Q0czWJ_I57JwpzMDA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -85,7 +85,6 @@ MAX_COUNTED = 50_000
 
 _NOTICES = 3_000
 _BATCH = 4_096
-_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _KINDS = (
     (stat.S_ISDIR, "directory"),
     (stat.S_ISREG, "file"),
@@ -95,7 +94,7 @@ _KINDS = (
 )
 
 
-class ListedEntry(Record):
+class _Entry(Record):
     """One line: the path below the listed folder. `more` counts the entries that a folder's limit cuts off."""
 
     parts: beneath.Parts
@@ -103,43 +102,53 @@ class ListedEntry(Record):
     more: int = 0
     trouble: str = ""
 
-
-class _Listed(Record):
-    """The first entries of one folder, how many it has, and the names that the ignore list leaves out."""
-
-    entries: list[tuple[bytes, bool]]
-    total: int
-    ignored: list[str]
+    @property
+    def name(self) -> str:
+        return names.show(b"/".join(self.parts))
 
 
 class _Listing:
     """The listed folder, opened beneath the root by descriptors and never through a link; walked without recursion."""
 
-    def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, window: int, *, no_ignore: bool) -> None:
-        self.ws, self.parts, self.depth, self.window = ws, parts, depth, window
+    def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, *, no_ignore: bool) -> None:
+        self.ws, self.parts, self.depth = ws, parts, depth
+        # Of the listed folder itself: the names that the ignore list leaves out, how many entries it has, whether more than shown.
         self.ignored: list[str] = []
-        self.cut = False
+        self.total, self.cut = 0, False
         self._left_out = [] if no_ignore else [globs.compiled(name) for name in IGNORED_DIRECTORIES]
 
-    def folder(self, below: beneath.Parts, most: int) -> _Listed:
-        """Return the first `most` entries of a folder, folders before others, each by the bytes of its name.
+    def open(self, below: beneath.Parts, flags: int) -> int:
+        """Open what lies below the folder; OSError where a link took the place of a folder after that was listed."""
+        return beneath.open_unlinked(self.ws.fd, [os.fsdecode(part) for part in (*self.parts, *below)], flags)
+
+    def tree(self, window: int) -> Iterator[_Entry]:
+        """Yield entries in the order of a tree: each folder's own behind it; of one level as many as `window`.
 
         Raises:
-            OSError: it cannot be opened, or is reached through a link.
+            OSError: the listed folder itself cannot be read.
         """
-        fd, physical = beneath.open_beneath(self.ws.fd, (*self.parts, *below), _FLAGS)
-        try:
-            # A link took a folder's place after it was listed: its target was never asked for.
-            if physical != (*self.parts, *below):
-                raise OSError(40, "reached through a symbolic link")
-            return self._read(fd, most)
-        finally:
-            os.close(fd)
+        # Deeper, a folder's entries follow it, so a window may need all of the top.
+        pending, self.total, self.ignored = self._folder((), window if self.depth == 1 else max(window, MAX_COUNTED))
+        self.cut = bool(pending) and pending[0].more > 0
+        # A stack instead of recursion: the depth of a tree on disk has no bound.
+        pending = pending[self.cut :]
+        while pending:
+            entry = pending.pop()
+            inner: list[_Entry] = []
+            if entry.is_folder and len(entry.parts) < self.depth:
+                try:
+                    inner, _, _ = self._folder(entry.parts, PER_FOLDER)
+                except OSError as err:
+                    # One unreadable folder is reported in its line, and the listing continues.
+                    entry = changed(entry, trouble=os.strerror(err.errno or 0))
+            yield entry
+            pending += inner
 
-    def _read(self, fd: int, most: int) -> _Listed:
+    def _folder(self, below: beneath.Parts, most: int) -> tuple[list[_Entry], int, list[str]]:
+        """Return the first `most` entries of a folder, the last of them first; how many it has; what is left out."""
         total, ignored = 0, []
 
-        def entries() -> Iterator[tuple[bytes, bool]]:
+        def entries(fd: int) -> Iterator[tuple[bytes, bool]]:
             nonlocal total
             with os.scandir(fd) as found:
                 for entry in found:
@@ -153,41 +162,16 @@ class _Listing:
                         deadline().check()
                     yield os.fsencode(entry.name), is_folder
 
-        # Memory is bounded by the window, not by how many entries the folder has.
-        first = nsmallest(most, entries(), key=lambda item: (not item[1], item[0]))
-        return _Listed(first, total, sorted(ignored))
-
-    def tree(self) -> Iterator[ListedEntry]:
-        """Yield entries in the order of a tree: each folder's own behind it.
-
-        Raises:
-            OSError: the listed folder itself cannot be read.
-        """
-        # A tree needs as many top entries as its window can reach.
-        top = self.folder((), self.window if self.depth == 1 else max(self.window, MAX_COUNTED))
-        self.ignored, self.cut = top.ignored, top.total > len(top.entries)
-        pending = _reversed((), top, len(top.entries))
-        # A stack instead of recursion: the depth of a tree on disk has no bound.
-        while pending:
-            entry = pending.pop()
-            if not entry.is_folder or entry.more or len(entry.parts) >= self.depth:
-                yield entry
-                continue
-            try:
-                inner = self.folder(entry.parts, PER_FOLDER)
-            except OSError as err:
-                # One unreadable folder is reported in its line, and the listing continues.
-                yield changed(entry, trouble=os.strerror(err.errno or 0))
-                continue
-            yield entry
-            pending += _reversed(entry.parts, inner, inner.total)
-
-
-def _reversed(below: beneath.Parts, listed: _Listed, total: int) -> list[ListedEntry]:
-    entries = [ListedEntry((*below, name), is_folder) for name, is_folder in listed.entries]
-    if total > len(entries):
-        entries.append(ListedEntry(below, is_folder=False, more=total - len(entries)))
-    return entries[::-1]
+        fd = self.open(below, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            # Folders before others, each by the bytes of its name. The window bounds the memory, not the folder's size.
+            first = nsmallest(most, entries(fd), key=lambda item: (not item[1], item[0]))
+        finally:
+            os.close(fd)
+        listed = [_Entry((*below, name), is_folder) for name, is_folder in first]
+        if total > len(listed):
+            listed.append(_Entry(below, is_folder=False, more=total - len(listed)))
+        return listed[::-1], total, sorted(ignored)
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
@@ -197,12 +181,12 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         WorkspaceError: as `Workspace.open_file`, but for a folder; `not_a_directory`.
         UsageError: `bad_offset`.
     """
-    path, offset, limit = params["path"], params["offset"], params["limit"]
+    path, offset = params["path"], params["offset"]
     call = results.next_call("ls", params, CONFIG_SCHEMA)
     with Workspace(project_path) as ws:
-        listing = _Listing(ws, _folder(ws, path), params["depth"], offset + limit - 1, no_ignore=params["no_ignore"])
+        listing = _Listing(ws, _folder(ws, path), params["depth"], no_ignore=params["no_ignore"])
         try:
-            window, total, exact = _window(listing, offset, limit)
+            window, total, exact = _window(listing, offset, params["limit"])
         except OSError as err:
             raise system_failure(err, path) from None
         start = results.start_index(offset, total, "entries")
@@ -215,24 +199,17 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             shown.append(fields)
         reached = start + len(shown)
         out = page.lines or ["[empty directory]"]
+        more: dict[str, Any] = {} if exact else {"total_is_minimum": True}
         if listing.ignored:
             out.append(f"[left out by the ignore list: {results.first_few(listing.ignored)}; no_ignore=true shows them]")
-        more: dict[str, Any] = {"ignored": listing.ignored[:100]} if listing.ignored else {}
+            more["ignored"] = listing.ignored[:100]
         if reached < total:
             unit = "entries" if exact else "entries or more"
             out.append(results.cut_notice(len(shown), total, unit, call(reached + 1), total - reached))
             more["next_offset"] = reached + 1
-        counted = {} if exact else {"total_is_minimum": True}
-        return ok(
-            "\n".join(out),
-            path=names.show(b"/".join(listing.parts)) or ".",
-            entries=shown,
-            count=len(shown),
-            total=total,
-            truncated=reached < total,
-            **counted,
-            **more,
-        )
+        shown_path = names.show(b"/".join(listing.parts)) or "."
+        facts = {"path": shown_path, "entries": shown, "count": len(shown), "total": total, "truncated": reached < total}
+        return ok("\n".join(out), **facts, **more)
 
 
 def _folder(ws: Workspace, path: str) -> beneath.Parts:
@@ -242,57 +219,53 @@ def _folder(ws: Workspace, path: str) -> beneath.Parts:
     except OSError as err:
         raise ws.refusal(err, path) from None
     try:
-        mode = os.fstat(fd).st_mode
+        # Judged on the descriptor: the kind could change between a check by name and the opening.
+        kind = _kind(os.fstat(fd).st_mode)
     finally:
         os.close(fd)
-    # Judged on the descriptor: the kind could change between a check by name and the opening.
-    if not stat.S_ISDIR(mode):
-        kind = next((kind for test, kind in _KINDS if test(mode)), "device")
+    if kind != "directory":
         raise WorkspaceError("not_a_directory", f"{path} is a {kind}, not a directory.", "Use read to see a file's lines.")
     return physical
 
 
-def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[ListedEntry], int, bool]:
+def _kind(mode: int) -> str:
+    return next((kind for test, kind in _KINDS if test(mode)), "device")
+
+
+def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[_Entry], int, bool]:
     """Return the entries of the window, how many there are, and whether that is all."""
-    # One level needs no walk: the window's end is all that must be sorted.
-    if listing.depth == 1:
-        top = listing.folder((), listing.window)
-        listing.ignored = top.ignored
-        return [ListedEntry((name,), is_folder) for name, is_folder in top.entries[offset - 1 :]], top.total, True
-    window: list[ListedEntry] = []
-    total = 0
-    for entry in listing.tree():
-        total += 1
-        if offset <= total < offset + limit:
+    window: list[_Entry] = []
+    count = 0
+    for count, entry in enumerate(listing.tree(offset + limit - 1), 1):
+        if offset <= count < offset + limit:
             window.append(entry)
         # The rest is not worth the time: the window is known, the total is only a hint.
-        if total >= offset + limit + MAX_COUNTED:
-            return window, total, False
+        if count >= offset + limit + MAX_COUNTED:
+            return window, count, False
         # Not at every entry: the check costs as much as an entry.
-        if not total % 100:
+        if not count % 100:
             deadline().check()
-    return window, total, not listing.cut
+    return (window, listing.total, True) if listing.depth == 1 else (window, count, not listing.cut)
 
 
-def _described(listing: _Listing, entry: ListedEntry, *, long: bool) -> tuple[str, dict[str, Any]]:
+def _described(listing: _Listing, entry: _Entry, *, long: bool) -> tuple[str, dict[str, Any]]:
     """Return an entry's line and its fields."""
     indent = "  " * (len(entry.parts) - 1)
     if entry.more:
         below = names.show(b"/".join((*listing.parts, *entry.parts)))
         more = f"{indent}  … {entry.more} more: {call_text('ls', path=below)}"
-        return more, {"name": _name(entry), "type": "more", "count": entry.more}
-    fields: dict[str, Any] = {"name": _name(entry), "type": "directory" if entry.is_folder else "unknown"}
-    text = indent + names.show(entry.parts[-1])
+        return more, {"name": entry.name, "type": "more", "count": entry.more}
+    fields: dict[str, Any] = {"name": entry.name, "type": "directory" if entry.is_folder else "unknown"}
     info, target = _looked_at(listing, entry)
     if info is not None:
-        fields["type"] = next((kind for test, kind in _KINDS if test(info.st_mode)), "device")
+        fields["type"] = _kind(info.st_mode)
     if target is not None:
         fields["target"] = names.show(target)
     if entry.trouble:
         fields["unreadable"] = entry.trouble
-    text += {"directory": "/", "symlink": f" -> {fields.get('target', '?')}", "file": "", "unknown": ""}.get(
-        fields["type"], f" [{fields['type']}]"
-    ) + (f" [not readable: {entry.trouble}]" if entry.trouble else "")
+    endings = {"directory": "/", "symlink": f" -> {fields.get('target', '?')}", "file": "", "unknown": ""}
+    text = indent + names.show(entry.parts[-1]) + endings.get(fields["type"], f" [{fields['type']}]")
+    text += f" [not readable: {entry.trouble}]" if entry.trouble else ""
     if long and info is not None:
         fields |= {"size": info.st_size, "modified": _time(info.st_mtime)}
         size = f"{info.st_size:,}" if fields["type"] == "file" else "-"
@@ -300,24 +273,16 @@ def _described(listing: _Listing, entry: ListedEntry, *, long: bool) -> tuple[st
     return text, fields
 
 
-def _name(entry: ListedEntry) -> str:
-    return names.show(b"/".join(entry.parts))
-
-
-def _looked_at(listing: _Listing, entry: ListedEntry) -> tuple[os.stat_result | None, bytes | None]:
+def _looked_at(listing: _Listing, entry: _Entry) -> tuple[os.stat_result | None, bytes | None]:
     """Return an entry's own state and where it points if it is a link; None where it is gone."""
     try:
-        fd, physical = beneath.open_beneath(listing.ws.fd, (*listing.parts, *entry.parts[:-1]), beneath.DIRECTORY)
+        # The link itself: a target outside the project must not be examined.
+        fd = listing.open(entry.parts, os.O_PATH | os.O_NOFOLLOW)
     except OSError:
         return None, None
     try:
-        if physical != (*listing.parts, *entry.parts[:-1]):
-            return None, None
-        # The link itself: a target outside the project must not be examined.
-        info = os.stat(entry.parts[-1], dir_fd=fd, follow_symlinks=False)
-        return info, os.readlink(entry.parts[-1], dir_fd=fd) if stat.S_ISLNK(info.st_mode) else None
-    except OSError:
-        return None, None
+        info = os.fstat(fd)
+        return info, os.readlink(b"", dir_fd=fd) if stat.S_ISLNK(info.st_mode) else None
     finally:
         os.close(fd)
 
