@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:28:41Z:6eaf631c4a6caa7ae46097fc742429fa3057b789fe28fe0e402cc7ce83cf1ccb:zhjtn6xTuD7ze9VJn_4aWk_vEKck1n1OYxdCY5VIYfOZGvJgZ5Jz7Dcb1fk4Dsv2keXw5Q0czWJ_I57JwpzMDA==:b63173adc9f5699f
+# rye:signed:2026-11-24T10:33:24Z:fcd3d2247451637580a1e17452ab579469c08ae74b745eeb91ba9593fe01ab05:ituV1CMT0hMCziO9lAaDKoNKsIfge0CG0fmB6WnOuk2tr81eDYHsLCU6fQI7Hp3LAFepaT2_ujFvg-tP9n-LAA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -117,7 +117,7 @@ class _Listing:
         self.total, self.cut = 0, False
         self._left_out = [] if no_ignore else [globs.compiled(name) for name in IGNORED_DIRECTORIES]
 
-    def open(self, below: beneath.Parts, flags: int) -> int:
+    def descriptor(self, below: beneath.Parts, flags: int) -> int:
         """Open what lies below the folder; OSError where a link took the place of a folder after that was listed."""
         return beneath.open_unlinked(self.ws.fd, [os.fsdecode(part) for part in (*self.parts, *below)], flags)
 
@@ -162,7 +162,7 @@ class _Listing:
                         deadline().check()
                     yield os.fsencode(entry.name), is_folder
 
-        fd = self.open(below, os.O_RDONLY | os.O_DIRECTORY)
+        fd = self.descriptor(below, os.O_RDONLY | os.O_DIRECTORY)
         try:
             # Folders before others, each by the bytes of its name. The window bounds the memory, not the folder's size.
             first = nsmallest(most, entries(fd), key=lambda item: (not item[1], item[0]))
@@ -277,7 +277,7 @@ def _looked_at(listing: _Listing, entry: _Entry) -> tuple[os.stat_result | None,
     """Return an entry's own state and where it points if it is a link; None where it is gone."""
     try:
         # The link itself: a target outside the project must not be examined.
-        fd = listing.open(entry.parts, os.O_PATH | os.O_NOFOLLOW)
+        fd = listing.descriptor(entry.parts, os.O_PATH | os.O_NOFOLLOW)
     except OSError:
         return None, None
     try:
