@@ -55,16 +55,17 @@ class Entry(Record):
 
 _entries: dict[tuple[str, ...], Entry] = {}
 _indices: list[Index] = []
-_lock = threading.Lock()
+# Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
+_lock = threading.RLock()
 
 
 def _forget() -> None:
-    """Begin anew in a forked process: another thread may hold a lock of the parent's."""
+    """Begin anew in a forked process: connections are its parent's."""
     _indices.clear()
-    _lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
+    _lock.release()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
 
 
 def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
@@ -204,7 +205,6 @@ class Index:
             UsageError: `search_unavailable`.
         """
         self.entries, self.seal = entries, seal
-        self._lock = threading.Lock()
         # One connection for all threads, so each query holds the lock.
         self._db = sqlite3.connect(":memory:", check_same_thread=False)
         # As a query may be: a tool's id or last name, another item's id; the first of a name, and tools before others.
@@ -232,7 +232,8 @@ class Index:
     def __del__(self) -> None:
         # Here, not where it leaves the cache: another thread may still search it.
         if hasattr(self, "_db"):
-            self._db.close()
+            with _lock:
+                self._db.close()
 
     def hits(self, table: str, expression: str, fields: Sequence[str]) -> dict[int, float]:
         """Return the BM25 value of each row that an FTS5 expression matches in some fields, the higher the better."""
@@ -241,12 +242,12 @@ class Index:
         only = f"{{{' '.join(fields)}}} : ({expression})"
         # The table is one of two names, the weights are numbers.
         sql = f"SELECT rowid, -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"  # noqa: S608
-        with self._lock:
+        with _lock:
             return dict(self._db.execute(sql, (only,)))
 
     def vocabulary(self) -> list[str]:
         """Return every word of the index, folded as it is matched."""
-        with self._lock:
+        with _lock:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
 
     def named(self, name: str) -> Entry | None:

@@ -8,12 +8,14 @@ A large file is stored, and read again, in parts: it is never in memory whole.
 from __future__ import annotations
 
 import errno
+import functools
 import os
+import threading
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3
@@ -47,6 +49,22 @@ _ERRNOS: Final = {
     "SQLITE_BUSY": errno.EAGAIN,
     "SQLITE_PERM": errno.EACCES,
 }
+# Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
+_in_use: Final = threading.RLock()
+os.register_at_fork(before=_in_use.acquire, after_in_parent=_in_use.release, after_in_child=_in_use.release)
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _alone(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let one thread at a time be in SQLite."""
+
+    @functools.wraps(method)
+    def run(*args: _P.args, **more: _P.kwargs) -> _T:
+        with _in_use:
+            return method(*args, **more)
+
+    return run
 
 
 class Contents:
@@ -69,6 +87,7 @@ class Contents:
         self._db = self._opened()
         self._is_filled = bool(self._rows("SELECT 1 FROM content LIMIT 1"))
 
+    @_alone
     def _opened(self) -> sqlite3.Connection:
         # Imported here: a call that runs no command needs no database.
         import sqlite3
@@ -119,6 +138,7 @@ class Contents:
     def __enter__(self) -> Self:
         return self
 
+    @_alone
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
@@ -188,6 +208,7 @@ class Contents:
             if self._unsaved > _AT_ONCE:
                 self.save()
 
+    @_alone
     def _write(self) -> None:
         """Write what waits into the database; the parts of a content come before it."""
         import sqlite3
@@ -254,6 +275,7 @@ class Contents:
         if found.digest() != digest or bytes_left is None:
             raise ValueError(digest.hex())
 
+    @_alone
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
         import sqlite3
 
@@ -262,6 +284,7 @@ class Contents:
         except sqlite3.Error as err:
             raise self._failure(err) from None
 
+    @_alone
     def save(self) -> None:
         """Make what was added durable. Raises OSError."""
         import sqlite3
@@ -289,6 +312,7 @@ class Contents:
                 out[bytes(digest)] = out.get(bytes(digest), 0) + int(size)
         return out
 
+    @_alone
     def keep_only(self, needed: Collection[bytes]) -> None:
         """Drop every content but these, and give its room back to the file system. Raises OSError."""
         import sqlite3

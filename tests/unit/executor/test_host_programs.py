@@ -138,7 +138,10 @@ stop = threading.Event()
 def work():
     while not stop.is_set():
         call(); rye.search("read", project_path=project); print(end="")
-threads = [threading.Thread(target=work) for _ in range(3)]
+def run():
+    while not stop.is_set():
+        call("rye/bash/bash", command="echo x >> b.txt")
+threads = [threading.Thread(target=work) for _ in range(3)] + [threading.Thread(target=run)]
 [thread.start() for thread in threads]
 failed = []
 for number in range(25):
@@ -146,7 +149,7 @@ for number in range(25):
     if pid == 0:
         try:
             call(); print(end="", flush=True); rye.search("read", project_path=project)
-            if number % 8 == 0: call("my/count")
+            if number % 8 == 0: call("my/count"); call("rye/bash/bash", command="echo y >> c.txt")
             os._exit(0)
         except BaseException:
             import traceback; traceback.print_exc()
