@@ -244,9 +244,7 @@ class Supervisor:
                 self._receive(fd)
 
     def _children(self) -> None:
-        import signal
-
-        terminated = signal.SIGTERM in os.read(self._woken, 4_096)
+        terminated = reaper.is_asked_to_end(self._woken)
         # Reaps adopted orphans too: zombies would use up the numbers that the job may have.
         status = reaper.reap(self._leader or 0)
         if status is not None:

@@ -38,7 +38,6 @@ _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_RECORD = 1024 * 1024
 _DAY = 86_400
 _LEAST_OUTPUT = 1024 * 1024
-_LOOKS_FOR_LOST, _BETWEEN_LOOKS = 20, 0.02
 
 Record = dict[str, Any]
 Root = str | int
@@ -294,16 +293,6 @@ def _prune(root: Root) -> None:
 
 def _remove(root: Root, one: Record) -> None:
     """Remove a job's folder. A lost job's processes are ended first: nothing would name them any more."""
-    if one["status"] == "lost" and not end_lost(one):
+    if one["status"] == "lost" and not run.end_marked(one["mark"]):
         return
     shutil.rmtree(_folder(root) / one["job_id"], ignore_errors=True)
-
-
-def end_lost(one: Record) -> bool:
-    """End what a job whose supervisor was killed left behind; tell whether nothing of it lives on."""
-    # One that was starting others while it was looked for may have left a child, so look until none is found.
-    for _ in range(_LOOKS_FOR_LOST):
-        if not run.end_marked(one["mark"]):
-            return True
-        time.sleep(_BETWEEN_LOOKS)
-    return False

@@ -232,6 +232,14 @@ def children_ended() -> tuple[int, int]:
     return reading, writing
 
 
+def is_asked_to_end(woken: int) -> bool:
+    """Empty the pipe of `children_ended`; tell whether this process was asked to terminate."""
+    try:
+        return signal.SIGTERM in os.read(woken, 4_096)
+    except BlockingIOError:
+        return False
+
+
 def forget_inherited(*open_fds: int) -> None:
     """Close every descriptor but these, and put nothing in place of the standard streams."""
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -338,7 +346,7 @@ def main(line: socket.socket) -> None:
     poll.register(woken, select.POLLIN)
     while True:
         ready = [fd for fd, _ in poll.poll()]
-        terminated = woken in ready and signal.SIGTERM in os.read(woken, 4_096)
+        terminated = woken in ready and is_asked_to_end(woken)
         found = reap(leader or 0)
         if control in ready and not terminated:
             asked = _asked(control)

@@ -85,6 +85,9 @@ DRAIN = 0.2
 _LAST_ENDS = 0.01
 """Where nobody holds its output any more, what it left mostly ends by itself, and the reaper says so unasked."""
 
+# So long the processes of a run whose reaper was killed are looked for (s).
+_LOOKS_SECONDS = 0.5
+_KERNEL_THREAD = 0x200000
 _RUNTIME = str(Path(__file__).parents[2])
 _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
@@ -263,19 +266,40 @@ def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = (), job
     return f"{len(body)}\n".encode() + body
 
 
-def end_marked(token: str) -> int:
-    """Kill every process that carries a run's variable in its environment; return how many were found (Linux)."""
+def end_marked(token: str) -> bool:
+    """Kill every process that carries a run's variable in its environment; tell whether none was found at last (Linux)."""
     mark = f"{RUN_VARIABLE}={token}".encode()
-    found = 0
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+    end = time.monotonic() + _LOOKS_SECONDS
+    # Again until a look finds none: one may have started another process, or another program, while it was looked at.
+    while True:
+        names = os.listdir("/proc") if os.path.isdir("/proc/self") else []
+        found = {_end_if_marked(int(name), mark) for name in names if name.isdigit()}
+        if found <= {False} or time.monotonic() > end:
+            return True not in found
+        time.sleep(0.005)
+
+
+def _end_if_marked(pid: int, mark: bytes) -> bool | None:
+    """Kill a process if it carries a mark; tell whether it does: None for one that is just becoming another program."""
+    with suppress(OSError):
+        environment = _read(f"/proc/{pid}/environ")
+        if not environment and _read(f"/proc/{pid}/cmdline"):
+            # It has become that program meanwhile, or its environment is empty.
+            environment = _read(f"/proc/{pid}/environ")
+        elif not environment:
+            fields = reaper.stat_fields(pid)
+            is_program = fields and fields[0] not in (b"Z", b"X") and not int(fields[6]) & _KERNEL_THREAD
+            return None if is_program else False
         # Never this process itself, whatever its environment says.
-        if not name.isdigit() or int(name) == os.getpid():
-            continue
-        with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
-            if mark in file.read().split(b"\0"):
-                os.kill(int(name), signal.SIGKILL)
-                found += 1
-    return found
+        if mark in environment.split(b"\0") and pid != os.getpid():
+            os.kill(pid, signal.SIGKILL)
+            return True
+    return False
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 class Wake:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -233,3 +234,35 @@ def test_a_command_gets_many_descriptors_under_their_numbers(tmp_path):
     finally:
         process_run.close_all(fds)
     assert text(done.stdout).split()[::2] == [f"/memfd:{number}" for number in range(600)]
+
+
+def test_a_process_that_came_while_a_run_was_searched_is_ended_too(number, monkeypatch):
+    marked = {**os.environ, process_run.RUN_VARIABLE: number}
+    early, late = (subprocess.Popen(["sleep", number], env=marked) for _ in range(2))
+    listed, stale = os.listdir, True
+
+    def without_the_late(path="."):
+        nonlocal stale
+        hidden, stale = str(late.pid) if stale else "", False
+        return [name for name in listed(path) if name != hidden]
+
+    try:
+        monkeypatch.setattr(os, "listdir", without_the_late)
+        assert process_run.end_marked(number)
+        monkeypatch.undo()
+        assert alive(number) == []
+    finally:
+        for one in (early, late):
+            one.kill()
+            one.wait()
+
+
+def test_a_wake_of_a_guard_without_a_cause_ends_nothing():
+    woken, waker = os.pipe()
+    try:
+        os.set_blocking(woken, False)
+        assert not reaper.is_asked_to_end(woken)
+        os.write(waker, bytes([signal.SIGTERM]))
+        assert reaper.is_asked_to_end(woken)
+    finally:
+        process_run.close_all((woken, waker))
