@@ -1,4 +1,4 @@
-"""The patch protocol, rule by rule: each test is named after the section of the protocol that it holds."""
+"""The patch protocol, rule by rule: each row and each test is named after the section of the protocol that it holds."""
 
 from __future__ import annotations
 
@@ -14,49 +14,144 @@ from rye.patches import patch_calls
 from support.calling import call, ids
 from support.workspace_calls import UUID7, apply, delete, done, get, insert, patch, read, refused, replace, sha, write
 
+APP, BYTES = "src/App.cs", b"one\ntwo\nthree\nfour\nfive\n"
+
 
 @pytest.fixture
 def project(tmp_path):
     folder = tmp_path / "MyRepo"
     (folder / "src").mkdir(parents=True)
-    (folder / "src/App.cs").write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
+    (folder / APP).write_bytes(BYTES)
     (folder / "tests.cs").write_bytes(b"a\r\nb\r\nc")
     return folder
 
 
 def app(project):
-    return (project / "src/App.cs").read_bytes()
+    return (project / APP).read_bytes()
+
+
+def without(change, name):
+    return {key: value for key, value in change.items() if key != name}
+
+
+def ranged(start, end):
+    return {**replace(1, ["x"] * max(end - start + 1, 0), "2"), "startLine": start, "endLine": end}
+
+
+# Section, changes of src/App.cs, what else its file patch says (`...`: nothing), and the codes of the refusal.
+X = insert(0, "x")
+REFUSED = [
+    ("2.1", [X], {"originalSha256": sha(BYTES.replace(b"five", b"FIVE"))}, "wrong_digest"),
+    ("2.2", [replace(3, ["two"], "TWO")], {}, "expected_lines_differ"),
+    *[("3", [X], {"docPath": at}, "malformed_doc_path") for at in (APP, "/etc/passwd", "../x", "src//app.cs", "./src/app.cs")],
+    ("3", [X], {"docPath": "a\0b"}, "malformed_doc_path"),
+    *[("4.2", [X], {"docPath": at}, "missing_field") for at in ("", ...)],
+    ("4.2", [X], {"originalSha256": ...}, "missing_field"),
+    *[("4.2", [X], {"originalSha256": "a" * size}, "malformed_digest") for size in (0, 3, 63, 65)],
+    *[("4.2", [X], {"originalSha256": text + "a" * 64}, "malformed_digest") for text in ("g", "sha256:")],
+    ("4.2", [], {}, "no_changes"),
+    *[("5.1", [{**X, "operation": name}], {}, "unknown_operation") for name in ("move", "", "Insert", "append")],
+    ("5.1", [without(X, "operation")], {}, "unknown_operation"),
+    *[("5.1", [insert(0, line)], {}, "newline_in_line") for line in ("a\nb", "a\n", "\n", "a\r\n", "a\r")],
+    *[("5.1", [replace(1, ["one"], line)], {}, "newline_in_line") for line in ("a\nb", "a\r")],
+    *[("5.2", [without(X, name)], {}, "missing_field") for name in ("afterLine", "newLines")],
+    ("5.2", [insert(0)], {}, "no_lines"),
+    ("5.2", [{**X, "startLine": 1}], {}, "unexpected_field"),
+    *[("5.2", [insert(after, "x")], {}, "bad_range") for after in (-1, 6, 1000)],
+    *[
+        ("5.3", [without(replace(1, ["one"], "1"), name)], {}, "missing_field")
+        for name in ("startLine", "endLine", "expectedOriginalLines", "newLines")
+    ],
+    *[("5.3", [replace(2, [line], "2")], {}, "expected_lines_differ") for line in ("two ", " two", "Two", "two\r", "")],
+    ("5.3", [{**replace(2, ["two"], "2"), "endLine": 3}], {}, "expected_lines_differ"),
+    *[("5.3", [ranged(*ends)], {}, "bad_range") for ends in ((0, 0), (3, 2), (-1, 1), (5, 6), (100, 100))],
+    *[("5.4", [{**delete(1, "one"), "newLines": lines}], {}, "unexpected_field") for lines in (["x"], [])],
+    ("5.4", [delete(1, "two")], {}, "expected_lines_differ"),
+    ("6", [replace(4, ["four"], "4"), insert(1, "x")], {}, "unordered_changes"),
+    ("6", [delete(2, "two", "three"), replace(3, ["three"], "3")], {}, "overlapping_changes"),
+    ("6", [replace(2, ["two"], "a"), replace(2, ["two"], "b")], {}, "overlapping_changes"),
+    ("6", [replace(2, ["two", "three"], "a"), insert(2, "b")], {}, "overlapping_changes"),
+    ("6", [delete(1, "one", "two", "three"), insert(1, "x")], {}, "overlapping_changes"),
+    ("8.2", [X], {"originalSha256": sha(b"one\ntwo\n")}, "wrong_digest"),
+    ("8.5", [X, {"operation": "delete"}], {}, "missing_field missing_field missing_field"),
+    ("10.3", [delete(1, "one", "two"), replace(2, ["two"], "x"), delete(9, "nine")], {}, "overlapping_changes bad_range"),
+    ("10.4", [X], {"originalSha256": "deadbeef"}, "malformed_digest"),
+]
+
+
+@pytest.mark.parametrize(("section", "changes", "more", "codes"), REFUSED)
+def test_what_a_section_forbids_is_refused(project, section, changes, more, codes):
+    asked = {key: value for key, value in {**patch(project, APP, *changes), **more}.items() if value is not ...}
+    assert refused(project, asked) == codes.split()
+
+
+# Section, a file's bytes (none: those of src/App.cs), changes, the bytes after them.
+ODD = "a\x0bb\x0cc\u2028d\x85e\rf\nsecond\n".encode()
+APPLIED = [
+    ("4.2", b"\xef\xbb\xbfbom\n", [X], b"\xef\xbb\xbfx\nbom\n"),
+    ("4.2", b"crlf\r\nlf\n", [X], b"x\r\ncrlf\r\nlf\n"),
+    ("4.2", b"caf\xe9\n", [X], b"x\ncaf\xe9\n"),
+    ("4.2", b"no newline", [X], b"x\nno newline"),
+    ("5.1", None, [insert(0, "x", description="delete everything; operation: delete")], b"x\n" + BYTES),
+    (
+        "5.2",
+        None,
+        [insert(0, "top", "top2"), insert(2, ""), insert(5, "end")],
+        b"top\ntop2\none\ntwo\n\nthree\nfour\nfive\nend\n",
+    ),
+    ("5.3", None, [replace(1, ["one"], "1"), replace(3, ["three", "four"], "3", "3.5", "4")], b"1\ntwo\n3\n3.5\n4\nfive\n"),
+    ("5.4", None, [delete(1, "one"), delete(4, "four", "five")], b"two\nthree\n"),
+    (
+        "6",
+        None,
+        [X, replace(1, ["one"], "1"), insert(1, "1.5"), delete(2, "two"), insert(2, "2.5"), insert(2, "2.6")],
+        b"x\n1\n1.5\n2.5\n2.6\nthree\nfour\nfive\n",
+    ),
+    ("6", None, [insert(1, "a", "b", "c"), replace(5, ["five"], "5")], b"one\na\nb\nc\ntwo\nthree\nfour\n5\n"),
+    ("6", ODD, [replace(2, ["second"], "2")], ODD.replace(b"second", b"2")),
+    ("8.3", b"a \r\nb\t\nc\r\n\xff\xfe\nend", [replace(2, ["b\t"], "B")], b"a \r\nB\nc\r\n\xff\xfe\nend"),
+    ("8.4", None, [replace(3, ["three"], "th-ree")], BYTES.replace(b"three", b"th-ree")),
+]
+
+
+@pytest.mark.parametrize(("section", "before", "changes", "after"), APPLIED)
+def test_what_a_section_allows_changes_these_bytes_and_no_other(project, section, before, changes, after):
+    path = APP if before is None else "x.txt"
+    if before is not None:
+        (project / path).write_bytes(before)
+        assert read(project, path)["result"]["sha256"] == sha(before)
+    asked = patch(project, path, *changes)
+    done(project, {**asked, "originalSha256": asked["originalSha256"].upper()})
+    assert (project / path).read_bytes() == after
 
 
 # --- 1, 2: purpose and scope ---
 
 
 def test_section_1_a_batch_of_file_patches_with_digests_operations_descriptions_and_keys(project):
+    texts = {"changeKey": "clé", "description": "why — 'quoted' \u2028"}
     result = done(
         project,
-        patch(project, "src/App.cs", replace(2, ["two"], "TWO", description="why", changeKey="k"), fileKey="app"),
-        patch(project, "tests.cs", insert(0, "top")),
+        patch(project, APP, replace(2, ["two"], "TWO", **texts), fileKey="app", fileLabel="first"),
+        patch(project, "tests.cs", insert(0, "top"), fileLabel="second"),
         batchKey="b",
         batchLabel="label",
     )
     assert app(project) == b"one\nTWO\nthree\nfour\nfive\n"
     assert (project / "tests.cs").read_bytes() == b"top\r\na\r\nb\r\nc"
+    assert (result["status"], result["fileCount"], result["changeCount"]) == ("applied", 2, 2)
+    assert (result["batchKey"], result["batchLabel"]) == ("b", "label")
     assert [one["newSha256"] for one in result["files"]] == [sha(app(project)), sha(b"top\r\na\r\nb\r\nc")]
-
-
-def test_section_2_1_optimistic_concurrency_by_the_digest_of_the_whole_file(project):
-    asked = patch(project, "src/App.cs", insert(1, "x"))
-    (project / "src/App.cs").write_bytes(b"one\ntwo\nthree\nfour\nFIVE\n")
-    assert refused(project, asked) == ["wrong_digest"]
-
-
-def test_section_2_2_no_merge_where_expected_lines_stand_elsewhere(project):
-    assert refused(project, patch(project, "src/App.cs", replace(3, ["two"], "TWO"))) == ["expected_lines_differ"]
+    assert [(one["docPath"], one["fileLabel"]) for one in result["files"]] == [("src/app.cs", "first"), ("tests.cs", "second")]
+    (change,) = result["files"][0]["changes"]
+    # Section 10.6: descriptive metadata is round-tripped.
+    for found in (change, get(project, change["changeId"])["result"]["change"]):
+        assert {key: found[key] for key in texts} == texts
 
 
 def test_section_2_2_binary_files_are_not_edited(project):
     (project / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    assert refused(project, patch(project, "logo.png", insert(0, "x"))) == ["binary_file"]
+    assert refused(project, patch(project, "logo.png", X)) == ["binary_file"]
 
 
 # --- 3: file identity ---
@@ -64,29 +159,29 @@ def test_section_2_2_binary_files_are_not_edited(project):
 
 @pytest.mark.parametrize("doc_path", ["src/app.cs", "myrepo/src/app.cs"])
 def test_section_3_a_doc_path_is_lower_case_and_names_one_file(project, doc_path):
-    result = done(project, {**patch(project, "src/App.cs", insert(0, "x")), "docPath": doc_path})
-    assert result["files"][0]["path"] == "src/App.cs"
-    assert result["files"][0]["docPath"] == doc_path
+    result = done(project, {**patch(project, APP, X), "docPath": doc_path})
+    (one,) = result["files"]
+    assert (one["path"], one["docPath"], one["source"]) == (APP, doc_path, "disk")
     assert app(project).startswith(b"x\none")
-
-
-@pytest.mark.parametrize("doc_path", ["src/App.cs", "/etc/passwd", "../outside", "src//app.cs", "./src/app.cs", "", "a\0b"])
-def test_section_3_what_is_no_doc_path_is_refused(project, doc_path):
-    (code,) = refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "docPath": doc_path})
-    assert code == ("malformed_doc_path" if doc_path else "missing_field")
+    assert not {"batchKey", "batchLabel"} & result.keys()
 
 
 def test_section_3_a_doc_path_that_fits_two_files_is_refused_naming_both(project):
     (project / "src/APP.cs").write_bytes(b"other\n")
-    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x"))])
+    answer = write(project, files=[patch(project, APP, X)])
     assert [one["code"] for one in answer["errors"]] == ["ambiguous_doc_path"]
     assert "src/APP.cs, src/App.cs" in answer["error"]
+    # Of files that differ in case only neither has a docPath.
+    (project / "TESTS.cs").write_bytes(b"x\n")
+    answer = read(project, "tests.cs")
+    assert answer["code"] == "ambiguous_doc_path"
+    assert ("Lead it" in answer["error"], "use edit_lines" in answer["error"]) == (False, True)
 
 
 def test_section_3_the_project_folders_name_may_be_a_folder_in_it_too(project):
     (project / "myrepo").mkdir()
     (project / "myrepo/tests.cs").write_bytes(b"inner\n")
-    asked = patch(project, "tests.cs", insert(0, "x"))
+    asked = patch(project, "tests.cs", X)
     assert refused(project, {**asked, "docPath": "myrepo/tests.cs"}) == ["ambiguous_doc_path"]
     done(project, {**asked, "docPath": "tests.cs"})
     done(project, {**patch(project, "myrepo/tests.cs", insert(0, "y")), "docPath": "myrepo/myrepo/tests.cs"})
@@ -102,7 +197,7 @@ def test_section_3_an_active_file_wins_over_the_disk(project):
     assert "differs from the active content" in answer["warnings"][0]
     assert app(project) == b"one\ntwo!\nthree\n"
     call("undo", project)
-    assert app(project) == b"one\ntwo\nthree\nfour\nfive\n"
+    assert app(project) == BYTES
 
 
 @pytest.mark.parametrize("saved", [False, True])
@@ -112,7 +207,7 @@ def test_section_3_active_files_outlive_the_call_that_stores_a_batch(project, sa
     given = [{"docPath": "myrepo/src/app.cs", "content": active}]
     stored = write(project, files=[asked], activeFiles=given, apply=False)["result"]["batchId"]
     if saved:
-        (project / "src/App.cs").write_bytes(b"one\nSAVED\n")
+        (project / APP).write_bytes(b"one\nSAVED\n")
         # What somebody saved since is not overwritten by what an editor held then.
         assert [one["code"] for one in apply(project, stored)["errors"]] == ["wrong_digest", "expected_lines_differ"]
         assert app(project) == b"one\nSAVED\n"
@@ -133,6 +228,8 @@ def test_section_3_an_active_file_is_written_in_the_encoding_that_the_disk_has(p
 def test_section_3_without_the_overlay_the_disk_is_authoritative(project):
     told = read(project, "src/app.cs")["result"]
     assert (told["source"], told["sha256"]) == ("disk", sha(app(project)))
+    window = read(project, "src/app.cs", limit=2)
+    assert (window["truncated"], window["result"]["sha256"]) == (True, told["sha256"])
     told = read(project, "src/app.cs", activeFiles=[{"docPath": "src/app.cs", "content": "x\n"}])["result"]
     assert (told["source"], told["sha256"]) == ("active", sha(b"x\n"))
 
@@ -146,196 +243,33 @@ def test_section_4_1_files_holds_one_or_more_patches(project):
 
 
 def test_section_4_1_a_doc_path_appears_at_most_once(project):
-    one, other = (patch(project, "src/App.cs", insert(at, "x")) for at in (0, 3))
+    one, other = (patch(project, APP, insert(at, "x")) for at in (0, 3))
     assert refused(project, one, other) == ["duplicate_doc_path"]
     assert refused(project, one, {**other, "docPath": "myrepo/src/app.cs"}) == ["duplicate_doc_path"]
 
 
 def test_section_4_1_a_link_to_a_file_of_the_batch_is_the_same_file(project):
-    (project / "link.cs").symlink_to("src/App.cs")
-    files = [patch(project, "src/App.cs", insert(0, "x")), patch(project, "link.cs", insert(3, "y"))]
+    (project / "link.cs").symlink_to(APP)
+    files = [patch(project, APP, X), patch(project, "link.cs", insert(3, "y"))]
     assert refused(project, *files) == ["duplicate_doc_path"]
 
 
-def test_section_4_1_labels_and_keys_are_optional(project):
-    result = done(project, patch(project, "src/App.cs", insert(0, "x")))
-    assert not {"batchKey", "batchLabel"} & result.keys()
-
-
-def test_section_4_2_doc_path_is_required(project):
-    asked = patch(project, "src/App.cs", insert(0, "x"))
-    del asked["docPath"]
-    assert refused(project, asked) == ["missing_field"]
-
-
-@pytest.mark.parametrize("digest", ["abc", "", "g" * 64, "a" * 63, "a" * 65, "sha256:" + "a" * 64])
-def test_section_4_2_original_sha256_is_a_hex_encoded_sha256(project, digest):
-    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": digest}) == ["malformed_digest"]
-
-
-def test_section_4_2_original_sha256_is_required(project):
-    asked = patch(project, "src/App.cs", insert(0, "x"))
-    del asked["originalSha256"]
-    assert refused(project, asked) == ["missing_field"]
-
-
-def test_section_4_2_original_sha256_is_that_of_the_exact_bytes(project):
-    for data in (b"\xef\xbb\xbfbom\n", b"crlf\r\nlf\n", b"caf\xe9\n", b"no newline"):
-        (project / "x.txt").write_bytes(data)
-        assert read(project, "x.txt")["result"]["sha256"] == sha(data)
-        asked = patch(project, "x.txt", insert(0, "x"))
-        assert refused(project, {**asked, "originalSha256": sha(data + b" ")}) == ["wrong_digest"]
-        done(project, {**asked, "originalSha256": sha(data).upper()})
-
-
-def test_section_4_2_changes_must_not_be_empty(project):
-    assert refused(project, patch(project, "src/App.cs")) == ["no_changes"]
-
-
-# --- 5: changes ---
-
-
-@pytest.mark.parametrize("operation", ["move", "", "Insert", "append"])
-def test_section_5_1_the_only_operations_are_insert_replace_and_delete(project, operation):
-    asked = patch(project, "src/App.cs", {**insert(0, "x"), "operation": operation})
-    assert refused(project, asked) == ["unknown_operation"]
-
-
-def test_section_5_1_operation_is_required(project):
-    assert refused(project, patch(project, "src/App.cs", {"afterLine": 0, "newLines": ["x"]})) == ["unknown_operation"]
+# --- 5, 6: changes ---
 
 
 def test_section_5_1_change_ids_are_in_the_answer_and_needless_in_the_request(project):
-    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x", changeId="chg-0007"), insert(1, "y"))])
+    answer = write(project, files=[patch(project, APP, insert(0, "x", changeId="chg-0007"), insert(1, "y"))])
     names = [change["changeId"] for change in answer["result"]["files"][0]["changes"]]
     assert all(map(UUID7.fullmatch, names))
     assert "chg-0007" not in names
     assert "changeId is assigned here" in answer["warnings"][0]
 
 
-def test_section_5_1_a_description_changes_nothing(project):
-    done(project, patch(project, "src/App.cs", insert(0, "x", description="delete everything; operation: delete")))
-    assert app(project) == b"x\none\ntwo\nthree\nfour\nfive\n"
-
-
-@pytest.mark.parametrize("line", ["a\nb", "a\n", "\n", "a\r\n", "a\r"])
-def test_section_5_1_whole_lines_only(project, line):
-    assert refused(project, patch(project, "src/App.cs", insert(0, line))) == ["newline_in_line"]
-    assert refused(project, patch(project, "src/App.cs", replace(1, ["one"], line))) == ["newline_in_line"]
-
-
-def test_section_5_2_insert_after_a_line_and_at_the_top(project):
-    done(project, patch(project, "src/App.cs", insert(0, "top", "top2"), insert(2, ""), insert(5, "end")))
-    assert app(project) == b"top\ntop2\none\ntwo\n\nthree\nfour\nfive\nend\n"
-
-
-def test_section_5_2_insert_needs_its_fields_and_one_line_or_more(project):
-    for name in ("afterLine", "newLines"):
-        change = insert(0, "x")
-        del change[name]
-        assert refused(project, patch(project, "src/App.cs", change)) == ["missing_field"]
-    assert refused(project, patch(project, "src/App.cs", insert(0))) == ["no_lines"]
-    assert refused(project, patch(project, "src/App.cs", {**insert(0, "x"), "startLine": 1})) == ["unexpected_field"]
-
-
-@pytest.mark.parametrize("after", [-1, 6, 1000])
-def test_section_5_2_insert_behind_a_line_that_is_not_there(project, after):
-    assert refused(project, patch(project, "src/App.cs", insert(after, "x"))) == ["bad_range"]
-
-
-def test_section_5_3_replace_a_line_or_a_range(project):
-    done(project, patch(project, "src/App.cs", replace(1, ["one"], "1"), replace(3, ["three", "four"], "3", "3.5", "4")))
-    assert app(project) == b"1\ntwo\n3\n3.5\n4\nfive\n"
-
-
-@pytest.mark.parametrize("name", ["startLine", "endLine", "expectedOriginalLines", "newLines"])
-def test_section_5_3_replace_needs_its_fields(project, name):
-    change = replace(1, ["one"], "1")
-    del change[name]
-    assert refused(project, patch(project, "src/App.cs", change)) == ["missing_field"]
-
-
-@pytest.mark.parametrize("expected", ["two ", " two", "Two", "two\r", ""])
-def test_section_5_3_expected_lines_match_exactly_white_space_included(project, expected):
-    answer = write(project, files=[patch(project, "src/App.cs", replace(2, [expected], "2"))])
-    (error,) = answer["errors"]
-    assert error["code"] == "expected_lines_differ"
-    assert "\n+2: two" in error["message"]
-    assert "\n-2: " in error["message"]
-
-
-def test_section_5_3_as_many_lines_are_expected_as_the_range_has(project):
-    change = {**replace(2, ["two"], "2"), "endLine": 3}
-    assert refused(project, patch(project, "src/App.cs", change)) == ["expected_lines_differ"]
-
-
-@pytest.mark.parametrize(("start", "end"), [(0, 0), (3, 2), (-1, 1), (5, 6), (100, 100)])
-def test_section_5_3_ranges_that_are_none(project, start, end):
-    change = {**replace(1, ["x"] * max(end - start + 1, 0), "2"), "startLine": start, "endLine": end}
-    assert refused(project, patch(project, "src/App.cs", change)) == ["bad_range"]
-
-
-def test_section_5_4_delete_a_range(project):
-    done(project, patch(project, "src/App.cs", delete(1, "one"), delete(4, "four", "five")))
-    assert app(project) == b"two\nthree\n"
-
-
-def test_section_5_4_new_lines_must_not_be_present_for_delete(project):
-    for lines in (["x"], []):
-        assert refused(project, patch(project, "src/App.cs", {**delete(1, "one"), "newLines": lines})) == ["unexpected_field"]
-
-
-def test_section_5_4_expected_lines_of_a_delete_are_verified(project):
-    assert refused(project, patch(project, "src/App.cs", delete(1, "two"))) == ["expected_lines_differ"]
-
-
-# --- 6: order and lines ---
-
-
-def test_section_6_changes_are_ordered_top_to_bottom(project):
-    asked = patch(project, "src/App.cs", replace(4, ["four"], "4"), insert(1, "x"))
-    assert refused(project, asked) == ["unordered_changes"]
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        (delete(2, "two", "three"), replace(3, ["three"], "3")),
-        (replace(2, ["two"], "a"), replace(2, ["two"], "b")),
-        (replace(2, ["two", "three"], "a"), insert(2, "b")),
-        (delete(1, "one", "two", "three"), insert(1, "x")),
-    ],
-)
-def test_section_6_changes_do_not_overlap(project, changes):
-    assert "overlapping_changes" in refused(project, patch(project, "src/App.cs", *changes))
-
-
-def test_section_6_neighbours_are_apart(project):
-    changes = [insert(0, "0"), replace(1, ["one"], "1"), insert(1, "1.5"), delete(2, "two"), insert(2, "2.5"), insert(2, "2.6")]
-    done(project, patch(project, "src/App.cs", *changes))
-    assert app(project) == b"0\n1\n1.5\n2.5\n2.6\nthree\nfour\nfive\n"
-
-
-def test_section_6_line_numbers_are_those_of_the_original_text(project):
-    done(project, patch(project, "src/App.cs", insert(1, "a", "b", "c"), replace(5, ["five"], "5")))
-    assert app(project) == b"one\na\nb\nc\ntwo\nthree\nfour\n5\n"
-
-
-def test_section_6_a_line_ends_with_a_newline_and_with_nothing_else(project):
-    data = "a\x0bb\x0cc\u2028d\x85e\rf\nsecond\n".encode()
-    (project / "x.txt").write_bytes(data)
-    assert read(project, "x.txt")["result"]["totalLines"] == 2
-    done(project, patch(project, "x.txt", replace(2, ["second"], "2")))
-    assert (project / "x.txt").read_bytes() == data.replace(b"second", b"2")
-
-
 # --- 7: IDs and keys ---
 
 
 def test_section_7_1_ids_for_the_batch_each_file_and_each_change(project):
-    result = done(
-        project, patch(project, "src/App.cs", insert(0, "x"), insert(1, "y")), patch(project, "tests.cs", insert(0, "z"))
-    )
+    result = done(project, patch(project, APP, X, insert(1, "y")), patch(project, "tests.cs", insert(0, "z")))
     names = [result["batchId"]]
     for one in result["files"]:
         names += [one["filePatchId"], *(change["changeId"] for change in one["changes"])]
@@ -347,7 +281,7 @@ def test_section_7_1_ids_for_the_batch_each_file_and_each_change(project):
 
 def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
     files = [
-        patch(project, "src/App.cs", insert(0, "x", changeKey="c"), insert(1, "y", changeKey="c"), fileKey="same"),
+        patch(project, APP, insert(0, "x", changeKey="c"), insert(1, "y", changeKey="c"), fileKey="same"),
         patch(project, "tests.cs", insert(0, "z", changeKey="c"), fileKey="same"),
     ]
     answer = write(project, files=files, batchKey="same")
@@ -360,37 +294,9 @@ def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
 # --- 8: usage rules, as far as the tool can hold them ---
 
 
-def test_section_8_1_the_source_is_named_in_every_answer(project):
-    result = done(project, patch(project, "src/App.cs", insert(0, "x")))
-    assert result["files"][0]["source"] == "disk"
-
-
-def test_section_8_2_the_digest_of_a_window_or_a_changed_version_does_not_do(project):
-    window = b"one\ntwo\n"
-    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": sha(window)}) == ["wrong_digest"]
-    told = read(project, "src/app.cs", limit=2)
-    assert told["truncated"]
-    assert told["result"]["sha256"] == sha(app(project))
-
-
-def test_section_8_3_edits_touch_no_other_line(project):
-    (project / "odd.txt").write_bytes(b"a \r\nb\t\nc\r\n\xff\xfe\nend")
-    done(project, patch(project, "odd.txt", replace(2, ["b\t"], "B")))
-    assert (project / "odd.txt").read_bytes() == b"a \r\nB\nc\r\n\xff\xfe\nend"
-
-
-def test_section_8_4_a_change_within_a_line_is_a_replace_of_the_line(project):
-    done(project, patch(project, "src/App.cs", replace(3, ["three"], "th-ree")))
-    assert app(project) == b"one\ntwo\nth-ree\nfour\nfive\n"
-
-
-def test_section_8_5_an_incomplete_list_lands_no_part(project):
-    assert refused(project, patch(project, "src/App.cs", insert(0, "x"), {"operation": "delete"})) == ["missing_field"] * 3
-
-
 def test_section_8_6_the_server_stores_the_client_applies(project):
     before = app(project)
-    answer = write(project, files=[patch(project, "src/App.cs", insert(0, "x"))], apply=False)
+    answer = write(project, files=[patch(project, APP, X)], apply=False)
     assert answer["result"]["status"] == "stored"
     assert app(project) == before
     batch = answer["result"]["batchId"]
@@ -403,8 +309,8 @@ def test_section_8_6_the_server_stores_the_client_applies(project):
 
 
 def test_section_8_6_the_client_verifies_everything_again(project):
-    batch = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "1"))], apply=False)["result"]["batchId"]
-    (project / "src/App.cs").write_bytes(b"ONE\ntwo\n")
+    batch = write(project, files=[patch(project, APP, replace(1, ["one"], "1"))], apply=False)["result"]["batchId"]
+    (project / APP).write_bytes(b"ONE\ntwo\n")
     answer = apply(project, batch)
     assert [one["code"] for one in answer["errors"]] == ["wrong_digest", "expected_lines_differ"]
     assert app(project) == b"ONE\ntwo\n"
@@ -414,7 +320,9 @@ def test_section_8_6_the_client_verifies_everything_again(project):
 
 
 def test_section_9_expected_errors_are_a_failed_envelope(project):
-    answer = write(project, files=[patch(project, "src/App.cs", delete(9, "x"))])
+    answer = write(project, files=[patch(project, APP, delete(2, "too"), delete(9, "x"))])
+    assert "\n-2: too" in answer["error"]
+    assert "\n+2: two" in answer["error"]
     assert (answer["success"], answer["successful"], answer["result"]) == (False, False, None)
     assert answer["code"] == "invalid_batch"
     assert "Nothing was written" in answer["error"]
@@ -439,7 +347,7 @@ def test_section_9_the_refusal_names_every_place(project):
 
 def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     files = [
-        {**patch(project, "src/App.cs", insert(9, "x"), insert(0, "a\nb")), "originalSha256": "0" * 64},
+        {**patch(project, APP, insert(9, "x"), insert(0, "a\nb")), "originalSha256": "0" * 64},
         {"docPath": "missing.cs", "originalSha256": "x", "changes": []},
         patch(project, "tests.cs", {**delete(1, "A"), "newLines": []}, replace(2, ["B"], "b2")),
     ]
@@ -465,7 +373,7 @@ def test_section_9_unexpected_failures_are_logged_and_answered_in_general(projec
     if recorded:
         events(user_space)
     monkeypatch.setattr(patch_calls, "run_batch", lambda *_: 1 / 0)
-    request = {"files": [patch(project, "src/App.cs", insert(0, "secret line"))]}
+    request = {"files": [patch(project, APP, insert(0, "secret line"))]}
     answer = rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)["data"]
     assert (answer["code"], answer["successful"], answer["result"], answer["warnings"]) == ("tool_crashed", False, None, [])
     assert answer["errors"] == [{"code": "tool_crashed", "message": answer["error"]}]
@@ -482,7 +390,7 @@ def test_section_9_unexpected_failures_are_logged_and_answered_in_general(projec
 def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
     words = {"description": "why, in words", "severity": "low", "category": "style", "tags": ["a", "b c"]}
     change = {**insert(0, "new"), "changeKey": "first-change", **words}
-    one = {**patch(project, "src/App.cs", change), "fileKey": "the-app", "fileLabel": "The app"}
+    one = {**patch(project, APP, change), "fileKey": "the-app", "fileLabel": "The app"}
     answer = write(project, files=[one], batchKey="the-batch", batchLabel="All of it")
     (file,) = answer["result"]["files"]
     for named in (
@@ -546,11 +454,11 @@ def log(project):
 
 def test_section_9_start_success_and_error_are_events(project, user_space):
     events(user_space)
-    result = done(project, patch(project, "src/App.cs", insert(0, "secret line")))
+    result = done(project, patch(project, APP, insert(0, "secret line")))
     told = [row for row in log(project) if row["item"] == "rye/workspace/workspace_write_patch"]
     assert [row["event"] for row in told] == ["start", "success"]
     assert (told[1]["batchId"], told[1]["fileCount"], told[1]["changeCount"]) == (result["batchId"], 1, 1)
-    refused(project, patch(project, "src/App.cs", insert(99, "secret line")))
+    refused(project, patch(project, APP, insert(99, "secret line")))
     row = log(project)[-1]
     assert (row["event"], row["code"]) == ("error", "invalid_batch")
     assert row["problems"] == [{"code": "bad_range", "docPath": "src/app.cs", "change": 1}]
@@ -560,55 +468,18 @@ def test_section_9_start_success_and_error_are_events(project, user_space):
 # --- 10: the tests that the protocol expects ---
 
 
-def test_section_10_1_a_single_file(project):
-    result = done(project, patch(project, "src/App.cs", replace(1, ["one"], "1")))
-    assert (result["status"], result["fileCount"], result["changeCount"]) == ("applied", 1, 1)
-
-
-def test_section_10_2_several_files_with_their_metadata(project):
-    result = done(
-        project,
-        patch(project, "src/App.cs", insert(0, "x"), fileLabel="first"),
-        patch(project, "tests.cs", insert(0, "y"), fileLabel="second"),
-    )
-    assert [(one["docPath"], one["fileLabel"]) for one in result["files"]] == [("src/app.cs", "first"), ("tests.cs", "second")]
-
-
-def test_section_10_3_overlaps_and_invalid_ranges(project):
-    asked = patch(project, "src/App.cs", delete(1, "one", "two"), replace(2, ["two"], "x"), delete(9, "nine"))
-    assert refused(project, asked) == ["overlapping_changes", "bad_range"]
-
-
-def test_section_10_4_invalid_digests(project):
-    assert refused(project, {**patch(project, "src/App.cs", insert(0, "x")), "originalSha256": "deadbeef"}) == [
-        "malformed_digest"
-    ]
-
-
 def test_section_10_5_ids_are_always_there_and_a_request_needs_none(project):
     for more in ({}, {"apply": False}, {"dryRun": True}):
-        result = done(project, patch(project, "src/App.cs", insert(0, "x")), **more)
+        result = done(project, patch(project, APP, X), **more)
         (one,) = result["files"]
         assert all(map(UUID7.fullmatch, (result["batchId"], one["filePatchId"], one["changes"][0]["changeId"])))
 
 
 def test_section_10_5_ids_of_a_request_are_ignored_and_said_to_be(project):
-    asked = patch(project, "src/App.cs", insert(0, "x", changeId="c"), insert(1, "y", changeId="d"), filePatchId="f")
+    asked = patch(project, APP, insert(0, "x", changeId="c"), insert(1, "y", changeId="d"), filePatchId="f")
     answer = write(project, files=[asked], batchId="b")
     assert [warning.split()[0] for warning in answer["warnings"]] == ["batchId", "filePatchId", "changeId"]
     assert "b" not in (answer["result"]["batchId"], answer["result"]["files"][0]["filePatchId"])
-
-
-def test_section_10_6_descriptive_metadata_is_round_tripped(project):
-    texts = {"changeKey": "clé", "description": "why — 'quoted' \u2028"}
-    asked = patch(project, "src/App.cs", insert(0, "x", **texts), fileKey="app", fileLabel="Label")
-    result = done(project, asked, batchKey="b", batchLabel="B")
-    assert (result["batchKey"], result["batchLabel"]) == ("b", "B")
-    (one,) = result["files"]
-    assert (one["fileKey"], one["fileLabel"]) == ("app", "Label")
-    assert {key: one["changes"][0][key] for key in texts} == texts
-    kept = get(project, one["changes"][0]["changeId"])["result"]
-    assert {key: kept["change"][key] for key in texts} == texts
 
 
 # --- 11: extensions ---
@@ -616,7 +487,7 @@ def test_section_10_6_descriptive_metadata_is_round_tripped(project):
 
 def test_section_11_a_dry_run_shows_the_diffs_and_writes_and_stores_nothing(project):
     before = app(project)
-    answer = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "1"))], dryRun=True)
+    answer = write(project, files=[patch(project, APP, replace(1, ["one"], "1"))], dryRun=True)
     assert "-one\n+1" in answer["output"]
     assert "-one\n+1" in answer["result"]["files"][0]["diff"]
     assert app(project) == before
@@ -624,23 +495,23 @@ def test_section_11_a_dry_run_shows_the_diffs_and_writes_and_stores_nothing(proj
 
 
 def test_section_11_files_are_created_and_deleted_with_the_rest(project):
-    (project / "src/App.cs").chmod(0o640)
+    (project / APP).chmod(0o640)
     gone = {"docPath": "src/app.cs", "originalSha256": sha(app(project)), "fileKey": "g"}
     made = {"path": "New/Folder/File.txt", "content": "x\ny", "fileKey": "n"}
     old = app(project)
     result = done(project, patch(project, "tests.cs", insert(0, "z")), createFiles=[made], deleteFiles=[gone])
     assert [one["operation"] for one in result["files"]] == ["patch", "create", "delete"]
     assert (project / "New/Folder/File.txt").read_bytes() == b"x\ny"
-    assert not (project / "src/App.cs").exists()
+    assert not (project / APP).exists()
     call("undo", project, batchId=result["batchId"])
     assert app(project) == old
-    assert (project / "src/App.cs").stat().st_mode & 0o777 == 0o640
+    assert (project / APP).stat().st_mode & 0o777 == 0o640
     assert not (project / "New/Folder/File.txt").exists()
 
 
 def test_section_11_creation_and_deletion_are_verified_like_the_rest(project):
     gone = {"docPath": "src/app.cs", "originalSha256": "0" * 64}
-    assert refused(project, createFiles=[{"path": "src/App.cs", "content": ""}]) == ["file_exists"]
+    assert refused(project, createFiles=[{"path": APP, "content": ""}]) == ["file_exists"]
     assert refused(project, deleteFiles=[gone]) == ["wrong_digest"]
     assert refused(project, createFiles=[{"path": "x"}], deleteFiles=[{"docPath": "tests.cs"}]) == ["missing_field"] * 2
     assert refused(project, createFiles=[{"path": ".git/hooks/x", "content": ""}]) == ["protected_path"]
@@ -652,7 +523,7 @@ def test_section_11_creation_and_deletion_are_verified_like_the_rest(project):
 def test_section_11_links_out_of_the_project_are_refused(project, tmp_path):
     (tmp_path / "outside.cs").write_bytes(b"one\n")
     (project / "out.cs").symlink_to(tmp_path / "outside.cs")
-    asked = {"docPath": "out.cs", "originalSha256": sha(b"one\n"), "changes": [insert(0, "x")]}
+    asked = {"docPath": "out.cs", "originalSha256": sha(b"one\n"), "changes": [X]}
     assert refused(project, asked) == ["path_outside"]
     answer = rye.execute(
         "rye/workspace/workspace_write_patch", {"createFiles": [{"path": "../x", "content": ""}]}, project_path=project
@@ -662,12 +533,12 @@ def test_section_11_links_out_of_the_project_are_refused(project, tmp_path):
 
 
 def test_section_11_lines_keep_their_ids_through_a_batch(project):
-    names = ids(project, "src/App.cs")
-    done(project, patch(project, "src/App.cs", insert(1, "x"), delete(3, "three")), patch(project, "tests.cs", insert(0, "y")))
-    after = ids(project, "src/App.cs")
+    names = ids(project, APP)
+    done(project, patch(project, APP, insert(1, "x"), delete(3, "three")), patch(project, "tests.cs", insert(0, "y")))
+    after = ids(project, APP)
     assert [after[0], after[2], after[3], after[4]] == [names[0], names[1], names[3], names[4]]
     call("undo", project)
-    assert ids(project, "src/App.cs") == names
+    assert ids(project, APP) == names
 
 
 def test_section_11_modes_marks_and_links_are_kept(project):
@@ -691,15 +562,7 @@ def test_section_11_modes_marks_and_links_are_kept(project):
 )
 @pytest.mark.parametrize("dry", [True, False])
 def test_section_11_what_cannot_be_applied_is_refused_by_its_dry_run_too(project, request_, code, dry):
-    assert refused(project, patch(project, "src/App.cs", insert(0, "x")), **request_, dryRun=dry) == [code]
-
-
-def test_section_3_files_that_differ_in_case_only_are_said_to_have_no_doc_path(project):
-    (project / "TESTS.cs").write_bytes(b"x\n")
-    answer = read(project, "tests.cs")
-    assert answer["code"] == "ambiguous_doc_path"
-    assert "Lead it" not in answer["error"]
-    assert "use edit_lines" in answer["error"]
+    assert refused(project, patch(project, APP, X), **request_, dryRun=dry) == [code]
 
 
 def test_section_5_3_a_long_line_is_expected_whole_or_as_it_was_shown(project):
@@ -723,12 +586,12 @@ def test_section_3_the_encoding_of_a_file_is_given_with_its_patch(project):
 
 
 def test_section_11_a_patch_that_changes_nothing_is_said_and_not_written(project):
-    before = (project / "src/App.cs").stat()
-    answer = write(project, files=[patch(project, "src/App.cs", replace(1, ["one"], "one"))])
+    before = (project / APP).stat()
+    answer = write(project, files=[patch(project, APP, replace(1, ["one"], "one"))])
     assert answer["success"]
     assert "leave src/app.cs as it is" in answer["warnings"][0]
     assert (answer["result"]["status"], get(project, answer["result"]["batchId"])["result"]["status"]) == ("unchanged",) * 2
-    assert (project / "src/App.cs").stat().st_mtime_ns == before.st_mtime_ns
+    assert (project / APP).stat().st_mtime_ns == before.st_mtime_ns
 
 
 @pytest.mark.parametrize(
