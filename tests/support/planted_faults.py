@@ -27,7 +27,7 @@ _CHAINS = "tests/unit/executor/test_chain.py tests/attacks/test_hostile_chains.p
 _BENEATH = "tests/unit/fs/test_beneath.py tests/attacks/test_hostile_paths.py"
 _PROTECTED = "tests/attacks/test_hostile_paths.py tests/attacks/test_users_own_places.py tests/attacks/test_acted_on_names.py"
 _SSRF = "tests/attacks/test_ssrf.py"
-_EDITS = "tests/tools/test_edit_lines.py tests/tools/test_short_addresses.py tests/tools/test_shown_lines.py"
+_EDITS = "tests/tools/test_edit_lines.py tests/tools/test_short_addresses.py tests/tools/test_swe.py"
 _HISTORIES = "tests/tools/test_address_histories.py tests/tools/test_short_addresses.py tests/unit/line_ids"
 _SANDBOX = "tests/attacks/test_sandbox_escapes.py"
 
