@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:6b1ddb09212d604e561bffc85acd3032609f1b03513d9ee20ae24ea1264296d9:QQ11cLqgPO5FyET16GE0Rnda4FFJSXSeUgvR-c86WeA7woC796Ygz2rQhx21g5gcxB41yzRLzIB2DkxV4pIpDg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:17:43Z:6246205d89f4aa4bd5579dd5d8b92b8b6e9fec129fd166042a95b2ce117b7b1f:4qxPDk0g60HD--aVCcF-thuqLh6BcL6fnooVZMVkUgsiBHfYF8idK0mkxOGdnWVzyUz4SxD6oGWhNTsTjWAfDA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -74,8 +74,18 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "command": {"type": "string", "minLength": 1, "maxLength": 131071, "description": "Shell command"},
-        "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": 600, "description": "Seconds; 120, for a job no limit"},
-        "working_dir": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory to run in"},
+        "timeout": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 600,
+            "description": "Seconds until it is ended; default 120, none for a background job",
+        },
+        "working_dir": {
+            "type": "string",
+            "format": "workspace-path",
+            "default": ".",
+            "description": "Directory inside the project to run in",
+        },
         "env": {
             "type": "object",
             "additionalProperties": {"type": "string"},
@@ -85,8 +95,16 @@ CONFIG_SCHEMA = {
         },
         "stdin": {"type": "string", "maxLength": 4000000, "default": "", "description": "Text for its standard input"},
         "background": {"type": "boolean", "default": False, "description": "Return a job_id at once and let it run on"},
-        "sandbox": {"type": "string", "enum": ["auto", "require", "off"], "description": "A stricter sandbox than the user's"},
-        "network": {"type": "string", "enum": ["on", "off"], "description": "off: no network, where the sandbox holds that"},
+        "sandbox": {
+            "type": "string",
+            "enum": ["auto", "require", "off"],
+            "description": "Ask for a stricter sandbox than the user set; the stricter of the two applies",
+        },
+        "network": {
+            "type": "string",
+            "enum": ["on", "off"],
+            "description": "off: no network, where the sandbox holds that; the stricter applies",
+        },
     },
     "required": ["command"],
     "additionalProperties": False,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:ff6eaffb1b62acf36f10e5ae8caffa817c74e8454e92aa1c88f250de75d9baeb:n_mMjKzGa-wVfBhdYk4korF5aHKrvPG4u9FAQFRQkFHUtRqpuUHbj1zECgmdK-jiFfWYH3bkJiXgvQ7vOGOJDA==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:41Z:249ec050c247976e2070cc4e97b5e0e36982dd5571f25e355361a6722f9013c2:Gx8dlYNXGC_LBd1pm2sJQHVS226riH6K72rVmkur4wGvVINNMhUUsrrB56NhRrDqO_1tu2jleFxv4fizy3x9DQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -69,10 +69,18 @@ CONFIG_SCHEMA = {
                         "items": {"type": "string"},
                         "description": 'The new lines, as text or a list; "" or [] deletes',
                     },
-                    "find": {"type": "string", "minLength": 1, "description": "Exact text to replace, in these lines or file"},
+                    "find": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "Exact text to replace, in these lines or the file",
+                    },
                     "replace": {"type": "string", "description": "What replaces it"},
                     "count": {"type": "integer", "minimum": 1, "description": "How many places must have it (1)"},
-                    "move_after": {"type": ["string", "integer"], "minLength": 1, "description": "Move them behind this one"},
+                    "move_after": {
+                        "type": ["string", "integer"],
+                        "minLength": 1,
+                        "description": "Move the lines behind this one",
+                    },
                     "move_before": {"type": ["string", "integer"], "minLength": 1, "description": "Move them before this one"},
                     "copy_after": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them behind this one"},
                     "copy_before": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them before this one"},
@@ -84,7 +92,11 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
-        "version": {"type": "string", "minLength": 1, "description": "Refuse unless the file is in this version (from read)"},
+        "version": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Refuse unless the file is still in this version (from read)",
+        },
         "on_stale": {
             "type": "string",
             "enum": ["refuse", "rebase"],
@@ -98,7 +110,12 @@ CONFIG_SCHEMA = {
             "description": "How the answer names lines: [LID:a1b2c3], a short number before a tab, or not at all (all: lid)",
         },
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
-        "newline": {"type": "string", "enum": ["keep", "lf", "crlf"], "default": "keep", "description": "How new lines end"},
+        "newline": {
+            "type": "string",
+            "enum": ["keep", "lf", "crlf"],
+            "default": "keep",
+            "description": "Terminator of changed lines (keep: as their neighbours)",
+        },
         "final_newline": {
             "type": "string",
             "enum": ["keep", "add", "remove"],
@@ -106,9 +123,24 @@ CONFIG_SCHEMA = {
             "description": "Whether the file ends in a newline",
         },
         "convert_newlines": {"type": "string", "enum": ["lf", "crlf"], "description": "Convert the whole file's terminators"},
-        "bom": {"type": "string", "enum": ["keep", "add", "remove"], "default": "keep", "description": "The byte order mark"},
-        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "For a new syntax error"},
-        "notebook": {"type": "string", "enum": ["cells", "json"], "default": "cells", "description": "Edit cells, or the JSON"},
+        "bom": {
+            "type": "string",
+            "enum": ["keep", "add", "remove"],
+            "default": "keep",
+            "description": "Add or remove the byte order mark; with changes=[]",
+        },
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
+        "notebook": {
+            "type": "string",
+            "enum": ["cells", "json"],
+            "default": "cells",
+            "description": "Lines of a notebook's cells (.ipynb): as their text, or as the file's JSON",
+        },
         "diff": {"type": "boolean", "default": True, "description": "Show a unified diff in the answer"},
         "check": {"type": "boolean", "default": False, "description": "Ask a language server what the change broke and mended"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:27c3c15989140f2c13f00e4ca8da611309c80ffdf9f8ec03206aaade37f73101:HoY9xmXcV1IaHPxibI-8ZzTorUuM0KoWUlxZgakyAjd_F3siS2SLMjW1wcNOf1DEGQ1LN5RshD-KBIAWuwBTAA==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:21:41Z:040b6c2111911f0534df19279fe240a5084556d89d238eb8aac5421b9f8e6f12:2DYQEDo6EhPh2_HFOoBFALoUHdd38BzIFATWcYpGkdbRhtsWW0mFIKOB2tCFmT8LLBhJyPeFCF7yh53wWLsoBQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -96,7 +96,13 @@ CONFIG_SCHEMA = {
             "default": "lid",
             "description": "How lines are named: number and [LID:a1b2c3], a short address, or by number (all: lid)",
         },
-        "limit": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 100, "description": "Most matches or files"},
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 10000,
+            "default": 100,
+            "description": "Most matches (or files) to return",
+        },
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "hidden": {"type": "boolean", "default": False, "description": "Search hidden files too"},
         "no_ignore": {"type": "boolean", "default": False, "description": "Search ignored files too"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:2e1a5724f2782db63cb1169e38cb0d95570413f74533d3f5dc7aac505d3a9048:O5lUdj8DHcPS7Gg8vi6c94lvuE3zS0y5hsvOGsEFZlh3GkWfeAOg1z7IwmdERYJwMaQZEME0D08TYWSF3uEcBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:23:40Z:e3791f41d7391337a2aeaada42c1c6f648e9f39dd4bbeca4b2cc1d794b2128c7:PBiCX_ZRT0Hh9ViKOdJCiiLf7HJPL1PgGnzw1fZaQnlOHGJeeYzTiYtQBMXnbKwZteQPif0ZGPc6DekNHJtjBA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -67,7 +67,12 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
-        "offset": {"type": "integer", "default": 1, "not": {"const": 0}, "description": "First line (from 1); -1 is the last"},
+        "offset": {
+            "type": "integer",
+            "default": 1,
+            "not": {"const": 0},
+            "description": "First line (from 1); negative counts from the end, -1 is the last line",
+        },
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
         "line_ids": {
             "type": "string",
@@ -75,15 +80,28 @@ CONFIG_SCHEMA = {
             "default": "lid",
             "description": "How lines are named: [LID:a1b2c3], a short number before a tab, or not at all (all: lid)",
         },
-        "changes_since": {"type": "string", "minLength": 1, "description": "Version(s) of earlier reads: show what changed"},
+        "changes_since": {
+            "type": "string",
+            "minLength": 1,
+            "description": "A version from an earlier result, or several with blanks between: show only what changed since",
+        },
         "more": {
             "type": "array",
             "items": {"type": "string", "minLength": 1},
             "description": 'Other files and ranges to read in the same call: "b.py", "b.py:20-40", ":200-240" of this file, "b.py:@12-15"',
         },
-        "notebook": {"type": "string", "enum": ["cells", "json"], "default": "cells", "description": "As cells, or as JSON"},
+        "notebook": {
+            "type": "string",
+            "enum": ["cells", "json"],
+            "default": "cells",
+            "description": "Show a notebook (.ipynb) as its cells, or as the JSON of the file",
+        },
         "show_whitespace": {"type": "boolean", "default": False, "description": "Make tabs, CR and odd blanks visible"},
-        "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
+        "encoding": {
+            "type": "string",
+            "minLength": 1,
+            "description": "Codec name, only where it is not recognised (latin-1, shift_jis …)",
+        },
     },
     "required": ["file_path"],
     "additionalProperties": False,

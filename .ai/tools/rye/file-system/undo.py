@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:b18cffc734093472add368daa87207fd0f393204aacc0ce32ced746df3d2f10f:dKvStI3_9EKVL4uMOfTbsl5kxMFzg7O4xSaoleOGiNukvA0S8bVVZlnqtvP-8q4VZNFN6gpnHJ_jk7KIzhUsDg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:57Z:b75714ce46d6e86d8a4d4ed02ddd7dc0c0257935c5425462be9bc4291c69a9f8:RKe3kzpC-v2XPyMHa6-KJpMh_o_YkYcwV7SILtRmQoUUGxTLzUqUMkhZo76004dqp6gUkPqi0egoaNzg77H_Cw==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -68,8 +68,14 @@ OUTPUT_SCHEMA = {
         "file_path": {"type": "string", "description": "The file, from the project's root"},
         "file_paths": {"type": "array", "description": "Of a batch: its files"},
         "dry_run": {"type": "boolean", "description": "Whether nothing was written"},
-        "entries": {"type": "array", "description": "Rows: entry_id, time, tool, file_path, actor, undoes, undone_by, batchId"},
-        "hunks": {"type": "array", "description": "Rows: file_path, hunk, kind, start, removed, new_start, added, undone_by"},
+        "entries": {
+            "type": "array",
+            "description": "With list: entry_id, time, tool, file_path, actor, undoes, undone_by, batchId",
+        },
+        "hunks": {
+            "type": "array",
+            "description": "With list and entry_id: file_path, hunk, kind, start, removed, new_start, added, undone_by",
+        },
         "count": {"type": "integer", "description": "Entries shown"},
         "total": {"type": "integer", "description": "Entries in all"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:0e79349b6c7e9eba8169bf330658c46be15d64e96741715a407740b23edc14a2:WOWjdNfU82_w-4jJU0_1YZYpllrZSVjg9iN6gH2VEhqKOBt5Pyax2RVULQUDTcYpjThhpj6qXmlJeaD_9yqgBw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:42:48Z:6f071e9dc5794e43ea61a15b31a93e8283b02daea44e57035c49b0a6b4d8bd66:2gCR-rMHp3rTQg8MJlGO9QzJbIN6XMX9F7LPt6mIyd4sJn1GDfpDvwSV35KTBBBQUOYP9ACrlyJobi-6wi1MBg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -40,8 +40,17 @@ CONFIG_SCHEMA = {
     "properties": {
         "file_path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "content": {"type": "string", "description": "The whole content"},
-        "expected_sha256": {"type": "string", "pattern": "^(sha256:)?[0-9a-fA-F]{64}$", "description": "Of the content there"},
-        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "For a new syntax error"},
+        "expected_sha256": {
+            "type": "string",
+            "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
+            "description": "Write only if the file's present content has this SHA-256",
+        },
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "line_ids": {
             "type": "string",
             "enum": ["none", "short"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:52Z:00fd743fbf6e969503f0da9844315f0da94c220b9146ecf7b2db3d7c1a750e6e:uGvN0Pk4SIJBsioKbUhAeC624xYarWwpuEZjMTdidBBSOe4In5xWsozOW6YYs_adM1Y5OSXhDTQ1hSIF9KaGDw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:42:48Z:056877a68368dcfa13bb2e520e18805cf141bd5d3606d3e5b1901a4a37c6084f:jz9XZTqN6Kv4gdCGrpxAaCUmnWf992rYiQW-yDCPO-cIf5lYqrUhCqcS_x7AeRJ77uL_e93z6fa7CD-Lk3f-Cg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -55,7 +55,12 @@ CONFIG_SCHEMA = {
             "default": "diagnostics",
             "description": "What to ask or do",
         },
-        "line_id": {"type": ["string", "integer"], "minLength": 1, "maxLength": 40, "description": "The line with the symbol"},
+        "line_id": {
+            "type": ["string", "integer"],
+            "minLength": 1,
+            "maxLength": 40,
+            "description": "Address of the line that holds the symbol",
+        },
         "line_ids": {
             "type": "string",
             "enum": ["lid", "short", "none", "all"],
@@ -63,10 +68,22 @@ CONFIG_SCHEMA = {
             "description": "How the answer names lines: [LID:a1b2c3], or a short address",
         },
         "symbol": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A name as it is written in that line"},
-        "occurrence": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1, "description": "Which one in the line"},
+        "occurrence": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1000,
+            "default": 1,
+            "description": "Which one, where the line holds the name several times",
+        },
         "new_name": {"type": "string", "minLength": 1, "maxLength": 500, "description": "The new name, for rename"},
         "query": {"type": "string", "maxLength": 500, "description": "For symbols: search the whole project for this name"},
-        "timeout": {"type": "number", "minimum": 1, "maximum": 180, "default": 60, "description": "Seconds for the server"},
+        "timeout": {
+            "type": "number",
+            "minimum": 1,
+            "maximum": 180,
+            "default": 60,
+            "description": "Seconds to wait for the server",
+        },
         "dry_run": {"type": "boolean", "default": False, "description": "For rename and format: show the diff, write nothing"},
     },
     "required": ["file_path"],

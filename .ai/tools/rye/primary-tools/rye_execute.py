@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:f5b68e3a7caf1da3e128b4dc8968ad4ebd098366b9e5c358781e4d37b2abac65:s3IioRXOikYYsX_7WPiWcQst37HQglvxoEQK508BqbwWxnq0qz7mBtBzjfbJKdpIxxrHqiBIBVkxsZGWCJvNAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:3df2a31981e51c9c88516c18d5679c5889b01ad54eb23ba6c8520cc52bdccadc:DbOGXI7fIiQ4FNGOPSW-4farQEd5fotAKnH8pWJNFdN9bAb8gF-xa9CuVavygz6ABOH_qrrV6Iy2FDl1h84OCg==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -33,7 +33,11 @@ CONFIG_SCHEMA = {
             "default": "tool",
             "description": "What the id names",
         },
-        "parameters": {"type": ["object", "string"], "default": {}, "description": "The item's, as an object or as JSON text"},
+        "parameters": {
+            "type": ["object", "string"],
+            "default": {},
+            "description": "The item's parameters or inputs: an object, or one as JSON text",
+        },
         "dry_run": {"type": "boolean", "default": False, "description": "Verify and validate only"},
     },
     "required": ["item_id"],

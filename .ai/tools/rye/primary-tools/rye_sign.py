@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:b7676ebeb29946f726483b8d9679a06949a2d098c471d7dfd9d23a35b5f484c0:ROtij_Nr5DFzRw7dLJz9eCz_BN9eEtfMxcyup8l_uP3tJ9TKnYUITyeu9S63aLcfjDgpN9OycP27O7ofzjkIAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:13:44Z:d1dd0f28822e06354dc9355ce6e5d89e93022839058fa23102c64b69105c9b4a:mkiEBjoTI3X0p7Ejvrh73jwmxM2G969KKlFzC9qWlv6_hv9-x6vGqgFknWlkLnsISufYj1mKA5bLPsJYTV0kBg==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -28,7 +28,12 @@ CONFIG_SCHEMA = {
     "properties": {
         "item_type": {"type": "string", "enum": ["tool", "knowledge", "directive"], "description": "What the id names"},
         "item_id": {"type": "string", "minLength": 1, "maxLength": 255, "description": "An id, or a pattern such as my/*"},
-        "source": {"type": "string", "enum": ["project", "user"], "default": "project", "description": "The item's space"},
+        "source": {
+            "type": "string",
+            "enum": ["project", "user"],
+            "default": "project",
+            "description": "The space that the item is in",
+        },
     },
     "required": ["item_type", "item_id"],
     "additionalProperties": False,

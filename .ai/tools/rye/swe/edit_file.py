@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:ff82b381f2575fac15c308ace93cc04b656a3e46fbcf7c365d5d20ffb41b68a3:_CHPR-NMY1R6JhtlAc7q5aych31JoFliIpWr0OwBiJlfIn-cpKi5y74ZwbQerXtm0yqubcu6zFVWOpt46e0CCA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:a61e89680481438ebe8f6bd605fdd73b5f9562dc7b8d6ef3b39371de183f5acc:Nwa1kua7mS_wyDNo0ZjqPDSIHxZWnqiq5c58GkPthisWJBtC1GsL8EEUL8k3gbvtKrEUaVPzGC5MXvHj71uxAw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -55,8 +55,17 @@ CONFIG_SCHEMA = {
         "new": {"type": "string", "description": "What is there afterwards"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
-        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "For a new syntax error"},
-        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Addresses: lid or true, short, none"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "old", "new"],

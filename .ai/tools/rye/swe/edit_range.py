@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:204b9800e5c4edb198b9db846a322ad4b1b39c9e2ea0a800db89bc715e5f0f37:_GDg1rChsaua_B1vq-RP99Gwvjl7fVMZ0LpumnRtXuzjAcUhtMHQA9wIlWC7seDgb9FuJ3-bA3Z4jgwTg0jOCg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:ebc5ab5c36bc6cf4f6e5691c9d66ba2fe0c7106188880d22da2fc1e2943129b7:eoNpUACNkPOVTAweVF_3pywHjiuCIP8V9ixO877JFOl9zK3Oq5LyUSAKt7xBk3A_Zwk5dVWKrkV8dneH3X4jDw==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -38,13 +38,29 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "start_line": {"type": "integer", "description": "First line to replace, from 1"},
-        "end_line": {"type": "integer", "description": "Last line, inclusive; start_line - 1 inserts before start_line"},
+        "end_line": {
+            "type": "integer",
+            "description": "Last line to replace, inclusive; start_line - 1 inserts before start_line",
+        },
         "new_text": {"type": "string", "description": 'The new lines; "" deletes'},
-        "insert_form": {"type": "boolean", "default": True, "description": "Whether end_line = start_line - 1 inserts"},
+        "insert_form": {
+            "type": "boolean",
+            "default": True,
+            "description": "Let end_line = start_line - 1 insert; else it is refused",
+        },
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
-        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "For a new syntax error"},
-        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Addresses: lid or true, short, none"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "start_line", "end_line", "new_text"],

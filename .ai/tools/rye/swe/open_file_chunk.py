@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:b2372338e95dc3e7c4458cf40f93774c16966adab9a5a2071fc4d8a9e1711b39:WOAr0iNSKZkfoh4AO9d0CLpsHw54jyDFjjCPZRBKpWVK1GQIO3Qbpfk1jHbFmMyv6_u1toBg88MOWYzAcofWCA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:58:52Z:f2a432b4a04217956268c32276474ba269908a9dfb510cb2182721b3bfdc9288:NIM73FzxcnK1_kCUGlCjZ4a9WmmmWD0Ka2reclAD-HXGgdDMbbrNPp3yHaSYkigNpRG2WMmBwTtv3nGFdyO2Dg==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -36,7 +36,11 @@ CONFIG_SCHEMA = {
         "line": {"type": "integer", "minimum": 1, "description": "Show the 100 lines around this one"},
         "start": {"type": "integer", "minimum": 1, "description": "First line to show"},
         "end": {"type": "integer", "minimum": 1, "description": "Last line to show, inclusive; at most 200 lines in all"},
-        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Addresses: lid or true, short, none"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

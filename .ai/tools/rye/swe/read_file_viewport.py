@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:6660b03d2e5592ddda52c4e8814b1a223dc5e20205a7778fa4fd71ed1ae10c8d:kyjGoOSG7xQndUC5kJhzd2XG4m-DeAMeLJ4xrMnrUL4GA1C4uJvwH_fYh4a2Vc17gcPog3LcpAD6udfyS9cYAQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:942c91b79f25d6c62bacb640559ca30d4a15df8379792e3514deca55491bc978:RsbOi6GNBcqrwFq7StVkLs_cb2C2E5YCFvcXyUIis0eed03Pmf7GjU4icE-GQJ34Bmi2KW2btNzVO54h0NfqAA==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -38,7 +38,11 @@ CONFIG_SCHEMA = {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "offset": {"type": "integer", "default": 0, "description": "Lines to skip, from 0"},
         "limit": {"type": "integer", "default": 100, "description": "Most lines to show, clamped to 1..500"},
-        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Addresses: lid or true, short, none"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

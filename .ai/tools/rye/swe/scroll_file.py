@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:61fb37dd009f3449481c0f1c476f6b9525e06b93f0bd143889352a4c54bc93a4:A-7qHrqFV4GNVA_hqTC2LCOW0ZJr-E8eXSTkXcJFej1LqMqTQNyw4Y9uqEMw80QC3ukcQM7cMImYBbaRnyZsCA==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:58:52Z:4f701470bfc44996a9df7dc63d7bf63e40bb3f6f9544eb9584657c03c4e837d6:SfjkJDUA31fjQXvIt5ykrqei4HVIn7XBvzLZT-ioV8c6zd5EHvxmZqUp8-7FiR9lIdfuec9zV20EBJD2qY_IAQ==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -34,7 +34,11 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "direction": {"type": "string", "enum": ["+", "-"], "default": "+", "description": "Down or up"},
-        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Addresses: lid or true, short, none"},
+        "line_ids": {
+            "type": ["string", "boolean"],
+            "default": False,
+            "description": "Name lines, ready for edit_lines: lid or true, short, none",
+        },
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:1d630f4b56faa2ace4f0de63a11b85746d0e12ccc759131400176a3ea1482dc0:MhR7_ZLnWblp-oA3_cqNzn59YsCtDFmhd5y114p2hSPlYnm6AIFF5Ugqa73FfHDzopbYbIg0B8j4WUgi2lmwAw==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:25:11Z:556c0b0a8c530444ccb7d44e984f48b781d9ba38d3524ae279f9a11193a93f30:Wi74mts7cvDNPSGjk2YkeIkuqm0iFke8TyZRFE-0NGLkfZK-oE_V_PgbvcktbHFi-W5vFuugLePTC5P7qw9kBg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -53,10 +53,20 @@ CONFIG_SCHEMA = {
             "default": "markdown",
             "description": "markdown, plain text, or the HTML as it came",
         },
-        "timeout": {"type": "number", "minimum": 1, "maximum": 120, "default": 30, "description": "Seconds for everything"},
+        "timeout": {
+            "type": "number",
+            "minimum": 1,
+            "maximum": 120,
+            "default": 30,
+            "description": "Seconds for everything together",
+        },
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
-        "main_only": {"type": "boolean", "default": True, "description": "Only the page's main part, where it has one"},
+        "main_only": {
+            "type": "boolean",
+            "default": True,
+            "description": "Only the page's main part or its article, where it has one",
+        },
     },
     "required": ["url"],
     "additionalProperties": False,

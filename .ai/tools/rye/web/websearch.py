@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:9c23cffb5ae137b67b3bbeec0fa8ec737b302314d520e63e2c0f06ff2468f160:nG8j7Hkb38WsjpTjFFXfk_KuJLryinNGb7GFPM2o6EQER5tnfhe6WOsCDnt0BeLl-46TnmHWC3bnw5xHQFJ0CQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T07:16:22Z:487c32342f546ae9d5aba139d975212007907884f784fb3e6e359b82aae7f4b0:uWOan0Hh_lf1ow0-cE2JJ6z6Z0rjM-6HRKBzQuCRqsXSdFi_Hw_hkYJFva1FYuP3uSJj2dAmhHj5CpXy4ltODw==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -44,7 +44,12 @@ CONFIG_SCHEMA = {
     "properties": {
         "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "Search query"},
         "num_results": {"type": "integer", "minimum": 1, "maximum": 20, "default": 10, "description": "Number of results"},
-        "provider": {"type": "string", "minLength": 1, "maxLength": 100, "description": "A configured one, not the default"},
+        "provider": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 100,
+            "description": "A configured provider, instead of the default one",
+        },
         "timeout": {"type": "number", "minimum": 1, "maximum": 60, "default": 30, "description": "Seconds for everything"},
     },
     "required": ["query"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:383f0af5ed0c38eb0caca8096e2ea4da1653d60891abc78253384bd7fcf89338:HLgjzyej-m8Tv3LKQgWBcV0ei9GjfKFh2oaeqOr4MngQOR4jmAz-JyxH7Q0mZlGQqibKdIROxsFMR1OAZD6wAQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:ec4f1243e55583a00a7c940aeacc4d66c073662f3bbd2f374cfe4e971df53335:mLz1zsm9QccZvRpvNJEL_4zlhIzuKkjR_4eAmHmztajNe4NRFpqCJtOBrdg2pWIqbPFTvKCpjZ1jqN4mOagSCA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -47,7 +47,10 @@ __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "ope
 CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
-        "docPath": {"type": "string", "description": "The file: project-relative, lower case; the project's name may lead it"},
+        "docPath": {
+            "type": "string",
+            "description": "The file: its project-relative path in lower case, optionally led by the project folder's name",
+        },
         "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:30:37Z:a0966c7c93acc36dda18332fda4cea6fd9d96dc279ad2e36f18d8e64957a7b3f:tK7iWDFj8Y0ej7Ya4x64W7yyh7FDe8d8IfDBpjk161tFtXaIOK2CAlnSuyzBz3wHEja4LCFk73uJt2iFe07nAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T06:20:58Z:89e8a9b54a08411b38132bf999fbcef9b21602a8549ac2ff4f033713184b9784:LgjLfxP8o6VXWVBzCzfVjPvWwCh6HfimmzlOT-pbPjAKwZYimB6O4-Fhw8sjXoQw8CkNw3fUQgNswBGDPfwJAw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -51,9 +51,19 @@ CONFIG_SCHEMA = {
                 "type": "object",
                 "anyOf": [{"required": ["docPath", "originalSha256", "changes"]}, {}],
                 "properties": {
-                    "docPath": {"type": "string", "description": "Required: its project-relative path in lower case"},
-                    "originalSha256": {"type": "string", "description": "Required: its sha256, from workspace_read_file"},
-                    "encoding": {"type": "string", "minLength": 1, "description": "Codec name, where it is not recognised"},
+                    "docPath": {
+                        "type": "string",
+                        "description": "Required: project-relative path in lower case, optionally led by the project folder's name",
+                    },
+                    "originalSha256": {
+                        "type": "string",
+                        "description": "Required: sha256 of the full content planned on, from workspace_read_file",
+                    },
+                    "encoding": {
+                        "type": "string",
+                        "minLength": 1,
+                        "description": "Codec name, only where it is not recognised",
+                    },
                     "fileKey": {"type": "string", "description": "Your short name for the file patch, echoed"},
                     "fileLabel": {"type": "string", "description": "What changes in the file, for people"},
                     "filePatchId": {"type": "string", "description": "Assigned here; ignored in a request"},
@@ -75,8 +85,15 @@ CONFIG_SCHEMA = {
                                 "description": {"type": "string", "description": "Why, in a short sentence; echoed"},
                                 "severity": {"type": "string", "description": "How grave what it mends is; echoed"},
                                 "category": {"type": "string", "description": "Of what kind it is; echoed"},
-                                "tags": {"type": "array", "items": {"type": "string"}, "description": "Search words; echoed"},
-                                "afterLine": {"type": "integer", "description": "insert: behind this line; 0 is the top"},
+                                "tags": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "description": "Words to find it by; echoed",
+                                },
+                                "afterLine": {
+                                    "type": "integer",
+                                    "description": "insert: the line behind which newLines go; 0 is the top of the file",
+                                },
                                 "startLine": {"type": "integer", "description": "replace, delete: first line, from 1"},
                                 "endLine": {"type": "integer", "description": "replace, delete: last line, inclusive"},
                                 "expectedOriginalLines": {
@@ -147,7 +164,12 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
-        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "For a new syntax error"},
+        "guard": {
+            "type": "string",
+            "enum": ["tell", "refuse"],
+            "default": "tell",
+            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
+        },
         "apply": {"type": "boolean", "default": True, "description": "False: verify and store the batch, write no file"},
         "dryRun": {"type": "boolean", "default": False, "description": "Verify and return the diffs, write and store nothing"},
     },
