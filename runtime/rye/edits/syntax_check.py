@@ -24,6 +24,8 @@ _MAX_TOML = 40 << 10
 # These hold JSON with comments.
 _WITH_COMMENTS = ("tsconfig", "jsconfig", ".eslintrc", "devcontainer")
 _WITH_BRACKETS = r"\.(?:c|cc|cpp|cs|s?css|cxx|dart|go|h|hh|hpp|java|jsx?|mjs|[cm]?ts|tsx|kts?|mm?|php|proto|rs|scala|swift|zig)"
+_STRINGS_OF_RUST = re.compile(rb'"(?:\\.|[^"\\\n])*+"|\'(?:\\.|[^\'\\\n])\'')
+_STRINGS = re.compile(rb'"(?:\\.|[^"\\\n])*+"|\'(?:\\.|[^\'\\\n])*+\'')
 
 
 class Broken(NamedTuple):
@@ -76,7 +78,10 @@ def _unpaired(path: str, before: bytes, after: bytes) -> str | None:
     """Return what to say of brackets that paired before a change, counted in the whole file, and do not after it."""
     if len(after) > MAX_BYTES or not re.fullmatch(_WITH_BRACKETS, os.path.splitext(path.lower())[1]):
         return None
-    # Strings and comments may hold single ones: then they did not pair before, or the count stays as it was.
+    # Comments may hold single ones: then they did not pair before, or the count stays as it was. A quote in Rust may begin
+    # a lifetime's name.
+    strings = _STRINGS if not path.lower().endswith(".rs") else _STRINGS_OF_RUST
+    before, after = strings.sub(b"", before), strings.sub(b"", after)
     for left, right in ("{}", "()", "[]"):
         opened, closed = after.count(left.encode()), after.count(right.encode())
         if opened != closed and before.count(left.encode()) == before.count(right.encode()):

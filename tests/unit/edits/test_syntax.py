@@ -28,8 +28,11 @@ def test_what_python_takes_is_not_broken(data, recwarn):
     [
         ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
         ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
+        ("a.c", None, b'int f() { return s[0] == \'(\' || !strcmp(s, "[{\\"("); }\n', None),
+        ("a.ts", b"f(`x`)\n", b"f('(')\n", None),
+        ("a.rs", b"", b"fn f<'a>(x: &'a str, c: char) { c == '(' }\n", None),
         ("a.rs", None, b"fn f( {}\n", "Brackets of a.rs pair no more: 1 ( and 0 )."),
-        # A single one stood in a string before: what counts is not known.
+        # What stands in a string does not count.
         ("a.js", b"x = '('\n", b"x = '(' + ')' + '('\n", None),
         ("a.go", b"func f() {}\n", b"func f() { if x {} }\n", None),
         ("a.txt", b"()\n", b"(\n", None),
