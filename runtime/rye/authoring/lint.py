@@ -31,6 +31,19 @@ _FORBIDDEN: Final = frozenset({"open", "exec", "eval", "compile", "__import__"})
 _POINT_NAMES: Final = ("what it does, first", *(mark.strip() for mark in SECTION_STARTS[:-1]), "Prefer it to …")
 
 
+_PYTHON_NAMES: Final = {
+    "__tool_description__": "description",
+    "CONFIG_SCHEMA": "config_schema",
+    "OUTPUT_SCHEMA": "output_schema",
+}
+_REQUIRED: Final = {
+    "version": "X.Y.Z",
+    "tool_type": '"python" for a Python tool',
+    "category": "the folder's path below tools/",
+    "description": "one line for lists",
+}
+
+
 class Finding(NamedTuple):
     """One thing to correct: `line` counts from 1, `code` is stable, `message` says what to do."""
 
@@ -39,13 +52,31 @@ class Finding(NamedTuple):
     message: str
 
 
-class _Module(NamedTuple):
-    """A tool as it is read: its tree, and name -> (value, line) of the literals that it assigns at its top."""
+class _Tool(NamedTuple):
+    """A tool as it is read.
 
-    tree: ast.Module
-    literals: Mapping[str, tuple[Any, int]]
-    assigned: Mapping[str, int]
+    Attributes:
+        fields: name -> (value, line) of what it says of itself, by the names of a YAML tool; a value that is computed is None.
+        item_id: by its place.
+        tree: of a Python tool; empty for any other.
+        is_python: whether it is one.
+    """
+
+    fields: Mapping[str, tuple[Any, int]]
     item_id: str | None
+    tree: ast.Module = ast.Module([], [])
+    is_python: bool = False
+
+    def get(self, name: str, default: Any = None) -> tuple[Any, int]:
+        """Return a field's value, the default where it is missing or computed, and its line."""
+        value, line = self.fields.get(name, (None, 1))
+        return default if value is None else value, line
+
+    def name(self, field: str) -> str:
+        """Return a field's name as the file writes it."""
+        if not self.is_python:
+            return field
+        return next((name for name, known in _PYTHON_NAMES.items() if known == field), f"__{field}__")
 
 
 def lint(
@@ -60,95 +91,90 @@ def lint(
         mode: the file's permission bits, as `os.stat` gives them; None to leave them out.
         search_path: the spaces in which the runtime of a script is looked for; without any it is not.
     """
-    found = list(_permissions(mode)) + list(_size(raw))
+    found = [*_file(raw, mode)]
     try:
         text = raw.decode()
     except UnicodeDecodeError as err:
         return [*found, Finding(raw.count(b"\n", 0, err.start) + 1, "not_utf8", "Save the file as UTF-8.")]
     found += _hidden(text)
-    if suffix == ".py":
-        found += _python(text, item_id)
-    elif suffix in (".yaml", ".yml"):
-        found += _yaml(text, item_id)
-    elif not signature.is_script_suffix(suffix):
-        found.append(Finding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime."))
+    tool = _python(text, item_id) if suffix == ".py" else _described(text, suffix, item_id)
+    if isinstance(tool, Finding):
+        found.append(tool)
     else:
-        found += _script(text, suffix, item_id)
-        try:
-            scripts.check(item_id or "It", suffix, raw, search_path) if search_path else None
-        except ItemError as err:
-            found.append(Finding(1, err.code, plain(str(err), 900)))
+        for check in _CHECKS if not tool.is_python else (*_CHECKS, *_PYTHON_CHECKS):
+            found += check(tool)
+    try:
+        scripts.check(item_id or "It", suffix, raw, search_path) if search_path else None
+    except ItemError as err:
+        found.append(Finding(1, err.code, plain(str(err), 900)))
     return sorted(found)
 
 
-def _python(text: str, item_id: str | None) -> Iterator[Finding]:
+def _python(text: str, item_id: str | None) -> _Tool | Finding:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-        yield Finding(
-            getattr(err, "lineno", None) or 1,
-            "syntax_error",
-            f"This is not Python: {plain(getattr(err, 'msg', type(err).__name__), 100)}.",
-        )
-        return
-    module = _read(tree, item_id)
-    for check in _CHECKS:
-        yield from check(module)
-
-
-def _read(tree: ast.Module, item_id: str | None) -> _Module:
-    literals: dict[str, tuple[Any, int]] = {}
-    assigned: dict[str, int] = {}
+        why = plain(getattr(err, "msg", type(err).__name__), 100)
+        return Finding(getattr(err, "lineno", None) or 1, "syntax_error", f"This is not Python: {why}.")
+    fields: dict[str, tuple[Any, int]] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
-        if not (isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None):
-            continue
-        assigned[target.id] = node.lineno
-        try:
-            literals[target.id] = (ast.literal_eval(node.value), node.lineno)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return _Module(tree, literals, assigned, item_id)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
+            fields[_PYTHON_NAMES.get(target.id, target.id.strip("_"))] = _literal(node.value), node.lineno
+    return _Tool(fields, item_id, tree, is_python=True)
 
 
-def _metadata(module: _Module) -> Iterator[Finding]:
-    expected = {
-        "__version__": "X.Y.Z",
-        "__tool_type__": '"python"',
-        "__executor_id__": f'"{FUNCTION_RUNTIME}"',
-        "__category__": "the folder's path below tools/",
-        "__tool_description__": "one line for lists",
-    }
-    for name, meaning in expected.items():
-        value, line = module.literals.get(name, (None, module.assigned.get(name, 1)))
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
+
+
+def _described(text: str, suffix: str, item_id: str | None) -> _Tool | Finding:
+    """Read a tool that is described in YAML: by all of the file, or by the header of a script, whose rest is not looked at."""
+    is_yaml = suffix in (".yaml", ".yml")
+    if not is_yaml and not signature.is_script_suffix(suffix):
+        return Finding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime.")
+    try:
+        # Behind the shebang and the signature line, as a reader does.
+        header = text if is_yaml else parse.header(scripts.unsigned(text.encode()), suffix)
+        found = None if header is None else parse.yaml_mapping(header)
+    except ItemError as err:
+        return Finding(1, "bad_yaml", plain(str(err), 300))
+    if found is None:
+        fence = f"`{scripts.marker_of(suffix)} ---`"
+        message = f"Begin with a comment that holds the metadata as YAML between two lines {fence}."
+        return Finding(1, "missing_metadata", message)
+    return _Tool({name: (value, 1) for name, value in found.items()}, item_id)
+
+
+def _metadata(tool: _Tool) -> Iterator[Finding]:
+    required = _REQUIRED if not tool.is_python else {**_REQUIRED, "executor_id": f'"{FUNCTION_RUNTIME}"'}
+    for field, meaning in required.items():
+        value, line = tool.get(field)
         if not isinstance(value, str) or not value:
-            yield Finding(line, "missing_metadata", f"Assign {name}, a text literal: {meaning}.")
-    yield from _texts(module)
-    if module.item_id is not None and "__item_id__" not in module.literals:
-        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{module.item_id}", so that the signature binds its place.')
-    seconds, line = module.literals.get("__timeout__", (1, 1))
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
-
-
-def _texts(module: _Module) -> Iterator[Finding]:
-    """Check the texts of the metadata that are there."""
-    item_id = module.item_id
+            yield Finding(line, "missing_metadata", f"Give {tool.name(field)}, a literal text: {meaning}.")
+    item_id = tool.item_id
     folder = (item_id or "").rpartition("/")[0]
     runtime = f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".'
     checks: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
-        ("__version__", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".'),
-        ("__executor_id__", _may_be_runtime, "unknown_runtime", runtime),
-        ("__category__", lambda it: not item_id or it == folder, "wrong_category", f'The category is its folder, "{folder}".'),
-        ("__tool_type__", lambda it: it == "python", "bad_tool_type", 'A Python tool says "python".'),
-        ("__tool_description__", lambda it: len(it) <= 100 and "\n" not in it, "long_summary", "Say it in one line of 100."),
-        ("__requires_rye__", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".'),
-        ("__item_id__", lambda it: item_id in (None, it), "wrong_item_id", f'Its id here is "{item_id}".'),
+        ("version", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".'),
+        ("executor_id", _may_be_runtime, "unknown_runtime", runtime),
+        ("category", lambda it: not item_id or it == folder, "wrong_category", f'The category is its folder, "{folder}".'),
+        ("requires_rye", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".'),
+        ("item_id", lambda it: item_id in (None, it), "wrong_item_id", f'Its id here is "{item_id}".'),
+        ("tool_type", lambda it: not tool.is_python or it == "python", "bad_tool_type", 'A Python tool says "python".'),
+        ("description", lambda it: not tool.is_python or _is_summary(it), "long_summary", "Say it in one line of 100."),
     )
-    for name, fits, code, message in checks:
-        value, line = module.literals.get(name, (None, 1))
+    for field, fits, code, message in checks:
+        value, line = tool.get(field)
         if isinstance(value, str) and value and not fits(value):
             yield Finding(line, code, message)
+
+
+def _is_summary(text: str) -> bool:
+    return len(text) <= 100 and "\n" not in text
 
 
 def _may_be_runtime(executor_id: str) -> bool:
@@ -159,84 +185,60 @@ def _may_be_runtime(executor_id: str) -> bool:
     return any(spaces.read_file(system, f"tools/{executor_id}{suffix}") is not None for suffix in (".yaml", ".yml"))
 
 
-def _has_function(module: _Module) -> bool:
-    """Tell whether a tool is called by its function; a script is run from its first line to its last."""
-    executor_id = str(module.literals.get("__executor_id__", (FUNCTION_RUNTIME, 1))[0])
-    return executor_id == FUNCTION_RUNTIME or not executor_id.endswith("script_runtime")
+def _runtime(tool: _Tool) -> Iterator[Finding]:
+    found = {name: value for name, (value, _) in tool.fields.items()}
+    if found.get("tool_type") == "runtime" and (why := parse.wrong_claim(tool.item_id or "", found)):
+        yield Finding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
 
 
-def _effects(module: _Module) -> Iterator[Finding]:
-    value, line = module.literals.get("__effects__", (None, module.assigned.get("__effects__", 1)))
-    if not isinstance(value, dict) or set(value) != set(DEFAULT_EFFECTS) or {*map(type, value.values())} != {bool}:
-        named = ", ".join(DEFAULT_EFFECTS)
-        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {named}.")
-    elif value["read_only"] and value["destructive"]:
-        yield Finding(line, "bad_effects", "What is read_only is not destructive.")
-
-
-def _agent_defaults(module: _Module) -> Iterator[Finding]:
-    declared, line = module.literals.get("__agent_defaults__", ({}, module.assigned.get("__agent_defaults__", 1)))
-    config = module.literals.get("CONFIG_SCHEMA", ({}, 1))[0]
-    known = config.get("properties", {}) if isinstance(config, dict) else {}
-    if not isinstance(declared, dict) or not set(declared) <= set(known):
-        yield Finding(line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default.")
-    letters, line = module.literals.get("__letters__", ({}, module.assigned.get("__letters__", 1)))
-    stand = letters.items() if isinstance(letters, dict) else [("", "")]
-    if not all(len(one) == 1 and str(words).partition("=")[0] in ("", *known) for one, words in stand):
-        yield Finding(line, "bad_letters", '__letters__ gives letters to parameters: {"i": "ignore_case", "l": "mode=files"}.')
-
-
-def _permissions_declared(module: _Module) -> Iterator[Finding]:
-    declared, line = module.literals.get("__permissions__", ([], module.assigned.get("__permissions__", 0)))
+def _permissions(tool: _Tool) -> Iterator[Finding]:
+    declared, line = tool.get("permissions", [])
+    name = tool.name("permissions")
     if not isinstance(declared, list | tuple) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
-        yield Finding(line or 1, "bad_permissions", f"__permissions__ is a list of some of {', '.join(parse.PERMISSIONS)}.")
+        yield Finding(line, "bad_permissions", f"{name} is a list of some of {', '.join(parse.PERMISSIONS)}.")
         return
     # The system's own tools are not confined, so they declare nothing.
-    own = module.item_id is not None and module.item_id.startswith(spaces.RESERVED)
-    if _has_path(module.literals.get("CONFIG_SCHEMA")) and not own and not {"read", "write"} & set(declared):
-        yield Finding(line or 1, "missing_permission", 'It takes a path: assign __permissions__ = ["read"], or ["write"].')
-    effects = module.literals.get("__effects__", ({}, 1))[0]
+    own = tool.item_id is not None and tool.item_id.startswith(spaces.RESERVED)
+    takes_path = f"'format': '{schema.WORKSPACE_PATH}'" in repr(tool.get("config_schema")[0])
+    if takes_path and not own and not {"read", "write"} & set(declared):
+        listed = '__permissions__ = ["read"], or ["write"]' if tool.is_python else "permissions: [read], or [write]"
+        yield Finding(line, "missing_permission", f"It takes a path: give {listed}.")
+    if _url(tool) and "network" not in declared:
+        yield Finding(line, "missing_permission", "It sends a request: give permissions: [network].")
+    effects = tool.get("effects", {})[0]
     if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
-        yield Finding(line or 1, "bad_permissions", "What is read_only needs no permission to write.")
+        yield Finding(line, "bad_permissions", "What is read_only needs no permission to write.")
 
 
-def _has_path(config_schema: object) -> bool:
-    return f"'format': '{schema.WORKSPACE_PATH}'" in repr(config_schema)
+def _url(tool: _Tool) -> str:
+    """Return the URL of a request that is described as YAML; "" where there is none."""
+    config = tool.get("config")[0] if not tool.is_python else None
+    url = config.get("url") if isinstance(config, dict) else None
+    return url if isinstance(url, str) else ""
 
 
-def _docstring(module: _Module) -> Iterator[Finding]:
-    text = ast.get_docstring(module.tree) or ""
-    if not text:
-        yield Finding(1, "missing_docstring", f"Begin with a docstring for a model: {'; '.join(_POINT_NAMES)}.")
-        return
-    line = module.tree.body[0].lineno
-    if len(text) > LONGEST_DESCRIPTION:
-        yield Finding(line, "long_docstring", f"It has {len(text):,} characters; cut it to {LONGEST_DESCRIPTION:,}.")
-    has = docstring_sections(text)
-    if not has[0]:
-        yield Finding(line, "missing_point", "Begin the docstring with what the tool does.")
-    for mark, name in zip(SECTION_STARTS, _POINT_NAMES[1:], strict=True):
-        if not any(point.startswith(mark) and len(point) > len(mark) for point in has[1:]):
-            yield Finding(line, "missing_point", f"The docstring has no line that begins with {name!r}.")
-
-
-def _schema(module: _Module) -> Iterator[Finding]:
-    for name in ("CONFIG_SCHEMA", "OUTPUT_SCHEMA"):
-        value, line = module.literals.get(name, (None, module.assigned.get(name, 0)))
-        if not line:
-            if name == "CONFIG_SCHEMA":
+def _schemas(tool: _Tool) -> Iterator[Finding]:
+    for field in ("config_schema", "output_schema"):
+        name = tool.name(field)
+        value, line = tool.get(field)
+        if field not in tool.fields:
+            if field == "config_schema" and tool.is_python:
                 yield Finding(1, "missing_schema", "Assign CONFIG_SCHEMA, an object schema; without parameters, of none.")
             continue
-        if not isinstance(value, dict) or value.get("type") != "object":
+        if not isinstance(value, dict) or value.get("type", "" if tool.is_python else "object") != "object":
             yield Finding(line, "bad_schema", f'{name} is a literal dict with "type": "object".')
             continue
         try:
             schema.Checker(value)
         except (RyeError, TypeError, RecursionError) as err:
-            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 160))
+            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 300))
             continue
-        if name == "CONFIG_SCHEMA":
+        if tool.is_python and field == "config_schema":
             yield from _object(value, name, line)
+    known = tool.get("config_schema", {})[0]
+    for name in re.findall(r"\{([a-z_][a-z0-9_]*)\}", _url(tool)):
+        if isinstance(known, dict) and name not in known.get("properties", {}):
+            yield Finding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")
 
 
 def _object(part: dict[str, Any], where: str, line: int) -> Iterator[Finding]:
@@ -272,18 +274,63 @@ def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]
         yield from _object(items_part, f"{where}[]", line)
 
 
-def _imports(module: _Module) -> Iterator[Finding]:
-    declared, line = module.literals.get("__requires__", ((), 1))
+def _python_fields(tool: _Tool) -> Iterator[Finding]:
+    if tool.item_id is not None and "item_id" not in tool.fields:
+        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{tool.item_id}", so that the signature binds its place.')
+    seconds, line = tool.get("timeout", 1)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
+    value, line = tool.get("effects")
+    if not isinstance(value, dict) or set(value) != set(DEFAULT_EFFECTS) or {*map(type, value.values())} != {bool}:
+        named = ", ".join(DEFAULT_EFFECTS)
+        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {named}.")
+    elif value["read_only"] and value["destructive"]:
+        yield Finding(line, "bad_effects", "What is read_only is not destructive.")
+    config = tool.get("config_schema")[0]
+    known = config.get("properties", {}) if isinstance(config, dict) else {}
+    declared, line = tool.get("agent_defaults", {})
+    if not isinstance(declared, dict) or not set(declared) <= set(known):
+        yield Finding(line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default.")
+    letters, line = tool.get("letters", {})
+    stand = letters.items() if isinstance(letters, dict) else [("", "")]
+    if not all(len(one) == 1 and str(words).partition("=")[0] in ("", *known) for one, words in stand):
+        yield Finding(line, "bad_letters", '__letters__ gives letters to parameters: {"i": "ignore_case", "l": "mode=files"}.')
+
+
+def _has_function(tool: _Tool) -> bool:
+    """Tell whether a tool is called by its function; a script is run from its first line to its last."""
+    executor_id = str(tool.get("executor_id", FUNCTION_RUNTIME)[0])
+    return executor_id == FUNCTION_RUNTIME or not executor_id.endswith("script_runtime")
+
+
+def _docstring(tool: _Tool) -> Iterator[Finding]:
+    text = ast.get_docstring(tool.tree) or ""
+    if not text:
+        yield Finding(1, "missing_docstring", f"Begin with a docstring for a model: {'; '.join(_POINT_NAMES)}.")
+        return
+    line = tool.tree.body[0].lineno
+    if len(text) > LONGEST_DESCRIPTION:
+        yield Finding(line, "long_docstring", f"It has {len(text):,} characters; cut it to {LONGEST_DESCRIPTION:,}.")
+    has = docstring_sections(text)
+    if not has[0]:
+        yield Finding(line, "missing_point", "Begin the docstring with what the tool does.")
+    for mark, name in zip(SECTION_STARTS, _POINT_NAMES[1:], strict=True):
+        if not any(point.startswith(mark) and len(point) > len(mark) for point in has[1:]):
+            yield Finding(line, "missing_point", f"The docstring has no line that begins with {name!r}.")
+
+
+def _imports(tool: _Tool) -> Iterator[Finding]:
+    declared, line = tool.get("requires", ())
     if not isinstance(declared, list | tuple) or not all(
         isinstance(one, str) and _REQUIREMENT.fullmatch(one) for one in declared
     ):
         yield Finding(line, "bad_requirement", '__requires__ is a list such as ["pillow>=11"].')
         declared = ()
     names = {re.split(r"[^\w.-]", one, maxsplit=1)[0].replace("-", "_").lower() for one in declared}
-    for node in ast.walk(module.tree):
+    for node in ast.walk(tool.tree):
         for name, level in _imported(node):
             top = name.split(".")[0]
-            is_system = name == "rye.toolkit" or (name.startswith("rye.") and (module.item_id or "").startswith("rye/"))
+            is_system = name == "rye.toolkit" or (name.startswith("rye.") and (tool.item_id or "").startswith("rye/"))
             if level or not (is_system or top in sys.stdlib_module_names or top.lower() in names):
                 hint = "Import the standard library, rye.toolkit, or what __requires__ names; never another tool."
                 yield Finding(getattr(node, "lineno", 1), "import_not_allowed", f"{plain(name, 80) or '.'}: {hint}")
@@ -297,10 +344,10 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
         yield from ((f"{module}.{alias.name}" if module == "rye" else module, node.level) for alias in node.names)
 
 
-def _calls(module: _Module) -> Iterator[Finding]:
-    if not _has_function(module):
+def _calls(tool: _Tool) -> Iterator[Finding]:
+    if not _has_function(tool):
         return
-    for node in ast.walk(module.tree):
+    for node in ast.walk(tool.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN:
             fault = (
                 "Files are opened through rye.toolkit, which confines them." if node.func.id == "open" else "No tool needs it."
@@ -308,90 +355,28 @@ def _calls(module: _Module) -> Iterator[Finding]:
             yield Finding(node.lineno, "forbidden_call", f"{node.func.id}(): {fault}")
 
 
-def _entry(module: _Module) -> Iterator[Finding]:
-    if not _has_function(module):
+def _entry(tool: _Tool) -> Iterator[Finding]:
+    if not _has_function(tool):
         return
-    found = [
-        one for one in module.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"
-    ]
+    found = [one for one in tool.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"]
     if not found:
         yield Finding(1, "missing_entry_point", "Define execute(params, project_path), which returns a dict.")
     elif [one.arg for one in found[-1].args.args] != ["params", "project_path"]:
         yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
 
 
-_CHECKS: Final = (_metadata, _effects, _agent_defaults, _permissions_declared, _docstring, _schema, _imports, _calls, _entry)
+_CHECKS: Final = (_metadata, _runtime, _permissions, _schemas)
+_PYTHON_CHECKS: Final = (_python_fields, _docstring, _imports, _calls, _entry)
 
 
-def _script(text: str, suffix: str, item_id: str | None) -> Iterator[Finding]:
-    """Check the header of a script; what is below it is not looked at."""
-    try:
-        # As a reader does: behind the shebang and the signature line.
-        header = parse.header(scripts.unsigned(text.encode()), suffix)
-    except ItemError as err:
-        yield Finding(1, "bad_yaml", plain(str(err), 300))
-        return
-    if header is None:
-        fence = f"`{scripts.marker_of(suffix)} ---`"
-        yield Finding(1, "missing_metadata", f"Begin with a comment that holds the metadata as YAML between two lines {fence}.")
-        return
-    yield from _yaml(header, item_id)
-
-
-def _yaml(text: str, item_id: str | None) -> Iterator[Finding]:
-    try:
-        found = parse.yaml_mapping(text)
-    except ItemError as err:
-        yield Finding(1, "bad_yaml", plain(str(err), 300))
-        return
-    for name in ("version", "tool_type", "category", "description"):
-        if not isinstance(found.get(name), str) or not found[name]:
-            yield Finding(1, "missing_metadata", f"Give {name}, a text.")
-    texts = {f"__{name}__": (found.get(name), 1) for name in ("version", "executor_id", "category")}
-    yield from _texts(_Module(ast.Module([], []), texts, {}, item_id))
-    if found.get("tool_type") == "runtime" and (why := parse.wrong_claim(item_id or "", found)):
-        yield Finding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
-    yield from _described_schema(found)
-    declared = found.get("permissions", [])
-    if not isinstance(declared, list) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
-        yield Finding(1, "bad_permissions", f"permissions is a list of some of {', '.join(parse.PERMISSIONS)}.")
-    else:
-        config = found.get("config")
-        if isinstance(config, dict) and isinstance(config.get("url"), str) and "network" not in declared:
-            yield Finding(1, "missing_permission", "It sends a request: give permissions: [network].")
-        if _has_path(found.get("config_schema")) and not {"read", "write"} & set(declared):
-            yield Finding(1, "missing_permission", "It takes a path: give permissions: [read], or [write].")
-
-
-def _described_schema(found: Mapping[str, Any]) -> Iterator[Finding]:
-    """Check the schema of a tool that is described as YAML, and that its URL names parameters of it."""
-    config_schema, config = found.get("config_schema", {}), found.get("config")
-    url = config.get("url") if isinstance(config, dict) else None
-    try:
-        schema.Checker(config_schema)
-    except (RyeError, TypeError, AttributeError, RecursionError) as err:
-        yield Finding(1, "bad_schema", plain(str(err) if isinstance(err, RyeError) else "config_schema is no mapping.", 300))
-        return
-    known = config_schema.get("properties", {})
-    for name in re.findall(r"\{([a-z_][a-z0-9_]*)\}", url) if isinstance(url, str) else ():
-        if name not in known:
-            yield Finding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")
-
-
-def _size(raw: bytes) -> Iterator[Finding]:
+def _file(raw: bytes, mode: int | None) -> Iterator[Finding]:
     lines = raw.count(b"\n")
     if lines > MOST_LINES:
-        yield Finding(
-            MOST_LINES + 1, "long_file", f"It has {lines} lines, over {MOST_LINES}; a tool is a page, logic goes elsewhere."
-        )
-
-
-def _permissions(mode: int | None) -> Iterator[Finding]:
-    if mode is None:
-        return
-    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = f"It has {lines} lines, over {MOST_LINES}; a tool is a page, logic goes elsewhere."
+        yield Finding(MOST_LINES + 1, "long_file", message)
+    if mode is not None and mode & (stat.S_IWGRP | stat.S_IWOTH):
         yield Finding(1, "writable_by_others", "Others may write it; run `chmod go-w` on it.")
-    if mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
+    if mode is not None and mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
         yield Finding(1, "executable_file", "A tool is read, never executed as a program; run `chmod a-x` on it.")
 
 

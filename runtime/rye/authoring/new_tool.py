@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from contextlib import ExitStack
 from pathlib import Path
 from string import Template
 from typing import Final, NamedTuple
 
-from rye.authoring.new_tool_kinds import KINDS, SCRIPT, SCRIPT_TEST, Kind
+from rye.authoring.new_tool_kinds import KINDS, SCRIPT_TEST, Kind, script_of
 from rye.errors import ItemError, UsageError
 from rye.items import parse, scripts, spaces
-from rye.journal import commit, journal
-from rye.workspace import cache
-from rye.workspace.workspace import Workspace
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
 
 _TOOL: Final = "rye/cli/new"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
@@ -52,19 +51,13 @@ def new_tool(item_id: str, project_path: str | Path, kind: str = "python") -> Ma
         "suffix": template.suffix,
         "program": template.program,
     }
-    with Workspace(str(project_path)) as workspace:
-        _refuse_existing(item_id, project_path)
-        files = {tool: template.tool.substitute(facts).encode(), test: template.test.substitute(facts).encode()}
-        with ExitStack() as stack:
-            commit.recover(workspace)
-            places = [stack.enter_context(journal.place_for(workspace, path)) for path in files]
-            for place in places:
-                if place.stat is not None:
-                    message = f"There is a file already: {place.shown}."
-                    raise ItemError("item_exists", message, "Choose another id, or move that file.")
-            stack.enter_context(cache.locked(workspace, *(place.path for place in places)))
-            changes = [commit.Change(place, None, data) for place, data in zip(places, files.values(), strict=True)]
-            commit.write_own(workspace, changes, _TOOL)
+    _refuse_existing(item_id, project_path)
+    root = os.path.realpath(project_path)
+    texts = {os.path.join(root, tool): template.tool, os.path.join(root, test): template.test}
+    if there := next((path for path in texts if os.path.lexists(path)), None):
+        raise ItemError("item_exists", f"There is a file already: {there}.", "Choose another id, or move that file.")
+    files = [OwnFile(path, text.substitute(facts).encode()) for path, text in texts.items()]
+    own_files.write(files, _TOOL, [root], guarded=True, replace=False)
     return Made(item_id, tool, test)
 
 
@@ -79,10 +72,8 @@ def _kind_of(runtime: str, project_path: str | Path) -> Kind:
     mark, first = found.get("comment", "#"), f"{found['after']}\n" if found.get("after") == "<?php" else ""
     prefix = found["config"].get("parameter_env") if isinstance(found.get("config"), dict) else None
     given = f"variables {prefix}name, and as JSON on standard input" if prefix else "JSON on standard input"
-    header, _, body = SCRIPT.template.partition("|\n")
-    text = first + "".join(f"{mark} {line}\n" for line in header.splitlines()) + body
-    text = text.replace("{mark}", mark).replace("{given}", given)
-    return Kind(runtime, str(suffixes[0]), Template(text), SCRIPT_TEST, "hello")
+    template = Template(first + script_of(mark, given).template)
+    return Kind(runtime, str(suffixes[0]), template, SCRIPT_TEST, "hello")
 
 
 def _check(item_id: str) -> None:

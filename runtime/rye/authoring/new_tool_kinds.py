@@ -90,47 +90,52 @@ def test_it_is_well_made():
 ''')
 
 
-_BASH: Final = Template("""\
-# ---
-# version: "1.0.0"
-# tool_type: bash
-# executor_id: $runtime
-# category: $category
-# description: Count the lines and words of a file
-# item_id: $item_id
-# permissions: [read, run]
-# config_schema:
-#   type: object
-#   properties:
-#     file_path: {type: string, format: workspace-path, description: Path to the file}
-#   required: [file_path]
-#   additionalProperties: false
-# ---
+_HEADER: Final = """\
+version: "1.0.0"
+tool_type: {tool_type}
+executor_id: $runtime
+category: $category
+description: {description}
+item_id: $item_id
+permissions: [{permissions}]
+config_schema:
+  type: object
+  properties:
+    {parameter}
+  required: [{name}]
+  additionalProperties: false
+"""
+_COUNTS: Final = {
+    "description": "Count the lines and words of a file",
+    "parameter": "file_path: {type: string, format: workspace-path, description: Path to the file}",
+    "name": "file_path",
+}
+
+
+def script(mark: str, body: str, *, effects: str = "", **texts: str) -> Template:
+    """Return a script: the header, each of its lines behind the comment marker, and what stands below it."""
+    lines = ["---", *_HEADER.format(**texts).splitlines(), *([f"effects: {effects}"] if effects else []), "---"]
+    return Template("".join(f"{mark} {line}\n" for line in lines) + body)
+
+
+_BASH: Final = script(
+    "#",
+    """\
 # It starts in the project's root. Parameters come as variables PARAM_name, and as JSON on standard input.
 set -eu
 lines=$$(wc -l < "$$PARAM_file_path")
 words=$$(wc -w < "$$PARAM_file_path")
 # One JSON object is the result; other text would be its output.
 printf '{"output": "%d lines, %d words", "line_count": %d, "word_count": %d}\\n' "$$lines" "$$words" "$$lines" "$$words"
-""")
+""",
+    tool_type="bash",
+    permissions="read, run",
+    **_COUNTS,
+)
 
-_NODE: Final = Template("""\
-// ---
-// version: "1.0.0"
-// tool_type: node
-// executor_id: $runtime
-// category: $category
-// description: Count the lines and words of a file
-// item_id: $item_id
-// permissions: [read]
-// effects: {read_only: true, destructive: false, idempotent: true, open_world: false}
-// config_schema:
-//   type: object
-//   properties:
-//     file_path: {type: string, format: workspace-path, description: Path to the file}
-//   required: [file_path]
-//   additionalProperties: false
-// ---
+_NODE: Final = script(
+    "//",
+    """\
 // It starts in the project's root. Parameters come as JSON on standard input; one JSON object is the result.
 const fs = require("node:fs");
 
@@ -139,7 +144,12 @@ const text = fs.readFileSync(file_path, "utf8");
 const line_count = text.split("\\n").length - 1;
 const word_count = text.split(/\\s+/).filter(Boolean).length;
 console.log(JSON.stringify({ output: `$${line_count} lines, $${word_count} words`, line_count, word_count }));
-""")
+""",
+    effects="{read_only: true, destructive: false, idempotent: true, open_world: false}",
+    tool_type="node",
+    permissions="read",
+    **_COUNTS,
+)
 
 _SCRIPT_TEST: Final = Template('''\
 """The tool $item_id, as its runtime starts it; signed, it runs as `rye execute $item_id`."""
@@ -182,25 +192,21 @@ def test_it_is_well_made():
 ''')
 
 
-_HTTP: Final = Template("""\
-version: "1.0.0"
-tool_type: http
-executor_id: $runtime
-category: $category
-description: The latest version of a Python package on PyPI
-item_id: $item_id
-permissions: [network]
-config_schema:
-  type: object
-  properties:
-    name: {type: string, description: Name of the package}
-  required: [name]
-  additionalProperties: false
+_HTTP: Final = Template(
+    _HEADER.format(
+        tool_type="http",
+        description="The latest version of a Python package on PyPI",
+        permissions="network",
+        parameter="name: {type: string, description: Name of the package}",
+        name="name",
+    )
+    + """\
 config:
   # A parameter is one part of the path or the query, percent-encoded; the host is fixed.
   url: "https://pypi.org/pypi/{name}/json"
   response: {output: info.version, fields: {summary: info.summary}}
-""")
+"""
+)
 
 _HTTP_TEST: Final = Template('''\
 """The tool $item_id, as it is described; signed, it runs as `rye execute $item_id`."""
@@ -227,27 +233,21 @@ def test_it_is_well_made():
 ''')
 
 
-SCRIPT: Final = Template("""\
----
-version: "1.0.0"
-tool_type: script
-executor_id: $runtime
-category: $category
-description: Say here in one line what it does
-item_id: $item_id
-permissions: [read]
-config_schema:
-  type: object
-  properties:
-    text: {type: string, description: A text}
-  required: [text]
-  additionalProperties: false
----
-|
+def script_of(mark: str, given: str) -> Template:
+    """Return a tool for any other runtime; `given` says how its parameters come."""
+    return script(
+        mark,
+        f"""\
 {mark} It starts in the project's root. Parameters come as {given}.
 {mark} What it prints is the result: one JSON object with "output", or text. Write the program below.
-""")
-"""The header of a tool for any other runtime, before its comment marker is put before each line, and what stands below it."""
+""",
+        tool_type="script",
+        description="Say here in one line what it does",
+        permissions="read",
+        parameter="text: {type: string, description: A text}",
+        name="text",
+    )
+
 
 SCRIPT_TEST: Final = Template('''\
 """The tool $item_id; signed, it runs as `rye execute $item_id`."""

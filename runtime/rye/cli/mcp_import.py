@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -24,11 +23,10 @@ from rye.executor.primitives import mcp_call
 from rye.items import sign_verify
 from rye.items.parse import Tool
 from rye.items.targets import Target
-from rye.journal import commit, journal
+from rye.journal import own_files
+from rye.journal.own_files import OwnFile
 from rye.trust import verify
 from rye.trust.signature import PrivateKey, form_of
-from rye.workspace import cache
-from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
 _TOOL: Final = "rye/cli/mcp-import"
@@ -195,16 +193,6 @@ def write(items: Sequence[dict[str, Any]], root: str, key: PrivateKey) -> list[s
             texts[path] = sign_verify.signed_text(Target(path, Path(root, path), "tool", item_id, ".yaml"), raw, key)
         except RyeError as err:
             refused.append(f"{item_id}: {err.message}")
-    with Workspace(root) as workspace, ExitStack() as stack:
-        commit.recover(workspace)
-        places = [stack.enter_context(journal.place_for(workspace, path)) for path in texts]
-        stack.enter_context(cache.locked(workspace, *(place.path for place in places)))
-        changes = []
-        for place, data in zip(places, texts.values(), strict=True):
-            before = None
-            if place.stat is not None:
-                with workspace.file(place.shown) as file:
-                    before = digest_of(file.read())
-            changes.append(commit.Change(place, before, data))
-        commit.write_own(workspace, changes, _TOOL)
+    files = [OwnFile(os.path.join(os.path.realpath(root), path), data) for path, data in texts.items()]
+    own_files.write(files, _TOOL, [root], guarded=True)
     return refused

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rye.fs import atomic, names
 from rye.journal import commit, journal
 from rye.workspace import cache
-from rye.workspace.atomic_replace import digest_of
+from rye.workspace.atomic_replace import conflict, digest_of
 from rye.workspace.workspace import Workspace
 
 
@@ -38,7 +38,9 @@ def root_of(paths: Sequence[str], roots: Sequence[str]) -> str | None:
     return next((root for root in real if all(path.startswith(os.path.join(root, "")) for path in paths)), None)
 
 
-def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str]:
+def write(
+    files: Sequence[OwnFile], tool: str, roots: Sequence[str], *, guarded: bool = False, replace: bool = True
+) -> list[str]:
     """Write all files, or none, and record them in the journal of the first of some projects that holds them all.
 
     Files that lie in none of these are in no project's record: they are written one by one.
@@ -47,12 +49,15 @@ def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str
         files: of different paths; missing folders are made.
         tool: by which the journal names the change.
         roots: the projects' folders.
+        guarded: refuse what no tool may write: for files that belong to none of these places.
+        replace: whether a file that is there may be replaced, which is for who has looked at it.
 
     Returns:
         Warnings.
 
     Raises:
-        WorkspaceError: as `commit.commit`. OSError: a file outside of all projects cannot be written.
+        WorkspaceError: as `commit.commit`; `conflict`, there is a file that may not be replaced. OSError: a file outside of all
+            projects cannot be written.
     """
     root = root_of([file.path for file in files], roots)
     if root is None:
@@ -62,7 +67,7 @@ def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str
     with Workspace(root) as ws, ExitStack() as stack:
         commit.recover(ws)
         shown = [names.show(os.fsencode(os.path.relpath(file.path, root))) for file in files]
-        places = [stack.enter_context(journal.place_for(ws, path, guarded=False)) for path in shown]
+        places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in shown]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         changes = []
         for file, place in zip(files, places, strict=True):
@@ -70,6 +75,8 @@ def write(files: Sequence[OwnFile], tool: str, roots: Sequence[str]) -> list[str
             if place.stat is not None:
                 with ws.file(place.shown) as opened:
                     old = opened.read()
+            if old is not None and not replace:
+                raise conflict(place)
             if old != file.data:
                 changes.append(commit.Change(place, None if old is None else digest_of(old), file.data, mode=file.mode))
         return commit.write_own(ws, changes, tool)
