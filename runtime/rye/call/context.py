@@ -163,7 +163,7 @@ class CallContext(Record, frozen=False):
         host: makes what runs the primary tools on behalf of a system tool.
         needs: what the running tool declares in `__needs__`.
         depth: how many calls this one is nested in.
-        printed: where text goes that the tool prints; None outside a tool.
+        printed: takes the text that the tool prints in a process of its own; None outside a tool.
         parameters: those that the caller was offered of the running tool; None where that is not known.
         secrets: the user's secrets that this call sends; its answer is to hold none of them.
         confined: whether this is another signer's tool, which has a user space of its own, without the record of changes.

@@ -233,7 +233,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
 
             with call_keys.attempt(workspace, ready.tool, call.options) as attempt:
                 if attempt.answer is not None:
-                    _complete(response, attempt.answer, "")
+                    _complete(response, attempt.answer)
                 else:
                     _run_admitted(call, workspace, prepared, parameters, response)
                     attempt.ended(context.without_secrets(response["data"]))
@@ -258,8 +258,8 @@ def _run_admitted(
 
         signed_with = ready.chain.links[0].tool.permissions
         data = failures.with_permission(data, ready.tool, signed_with, started.isolation, workspace.real)
-    _complete(response, data, printed if started.isolation is None else safe_text.content(printed))
-    response["ran"] = True
+    _complete(response, data)
+    response.update(ran=True, printed={"printed": safe_text.content(printed)} if printed else {})
 
 
 @contextlib.contextmanager
@@ -339,7 +339,7 @@ def _needs(tool: Tool) -> tuple[str, ...]:
     return tuple(declared) if tool.verified.key.role == "system" and isinstance(declared, list | tuple) else ()
 
 
-def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> None:
+def _complete(response: dict[str, Any], data: dict[str, Any]) -> None:
     failed = data.get("success") is not True
     # A crash or the end of its time is no result of the tool's own.
     if failed and response["envelope"] == ENVELOPE and "successful" not in data:
@@ -347,8 +347,6 @@ def _complete(response: dict[str, Any], data: dict[str, Any], printed: str) -> N
     response.update(status="error" if failed else "success", data=data)
     if response["status"] == "error":
         response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
-    if printed:
-        response["printed"] = {"printed": printed}
 
 
 def _shadow_warnings(candidate: Candidate) -> list[str]:
@@ -392,7 +390,7 @@ def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_pa
 def _invoke(
     tool: Tool, run: Callable[[], Any], seconds: float, cancellation: Cancellation | None
 ) -> tuple[dict[str, Any], str]:
-    """Run the tool in another thread until it ends or must; return its result and what it printed."""
+    """Run the tool in another thread until it ends or must; return its result, and what it printed in a process of its own."""
     limit = Deadline(seconds)
     # Made before the tool can use up the memory.
     outcome = [_CRASHED_WITHOUT_MEMORY]
@@ -418,7 +416,6 @@ def _invoke(
 
     if cancellation is not None:
         cancellation.when_cancelled(decide)
-    run_code.route_output()
     offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
     with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
@@ -434,7 +431,7 @@ def _invoke(
             limit.expire()
             raise
         # The flag decides, not the result: `outcome` is filled from the beginning (see above).
-        return outcome[0] if ended else _late(limit), run_code.printed_text(here)
+        return outcome[0] if ended else _late(limit), "".join(here.printed or ())
 
 
 _CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # How often a worker is started whose sandbox cannot be made.
 _TRIES = 5
 _ANSWER_MAX = 16 * 1024 * 1024
-_PRINTED_MAX = 65_536
+_PRINTED_MAX = 10_240
 _ERRORS_MAX = 4_096
 _ERROR_LINES = 5
 _PIPE_BLOCKS = 32
@@ -110,7 +110,7 @@ def call(
     files: Mapping[str, str] | None = None,
     memory: int = 0,
 ) -> Any:
-    """Have the worker run the tool, and return its result; what it prints goes to `sys.stdout`.
+    """Have the worker run the tool, and return its result; what it prints goes to the call's `printed`.
 
     `memory` is how many bytes it may take, 0: as many as there are.
 
@@ -178,6 +178,9 @@ class _Exchange:
         self._item_id = item_id
         self._files: FileService | None = None
         self._frames = bytearray()
+        # The call's own list: of a call that is given up, what came before is told.
+        sink = context.current().printed
+        self._sink: list[str] = [] if sink is None else sink
         self._printed = 0
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
         self._errors = b""
@@ -223,10 +226,11 @@ class _Exchange:
             elif fd == self._worker.errors:
                 # The end, not the beginning: a traceback names the error in its last line.
                 self._errors = (self._errors + data)[-_ERRORS_MAX:]
-            elif self._printed < _PRINTED_MAX:
+            else:
                 # Past the limit it is read and dropped: an unread pipe would stop the tool.
-                self._printed += len(data)
-                sys.stdout.write(self._text.decode(data))
+                text = self._text.decode(data)[: max(0, _PRINTED_MAX - self._printed)]
+                self._printed += len(text)
+                self._sink.append(text)
         return bool(found)
 
     def _reply(self, request: object) -> None:

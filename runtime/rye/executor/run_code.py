@@ -1,4 +1,4 @@
-"""Compile and run a tool's verified text, in a thread of its own, with its printed text separated from its result.
+"""Compile and run a tool's verified text, in a thread of its own.
 
 This is the only module that compiles or executes code. A thread takes the next call's work when its own has returned, because
 starting a thread costs more than a small tool; a thread whose tool outlives its call is not shared. Work carries its own
@@ -11,12 +11,10 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any
 
-from rye.call import context
-from rye.call.context import CallContext
 from rye.errors import ItemError, UsageError
 
 
@@ -116,74 +114,6 @@ class Crashed(Exception):  # noqa: N818 - it says what happened to the tool
         self.trace = trace
 
 
-_PRINTED_MAX = 10_240
-
-_router_lock = threading.Lock()
-
-
-def route_output() -> None:
-    """Replace `sys.stdout` with a router: text printed in a call's context goes to that call, all other text to the host.
-
-    The router stays after the call. A tool that outlives its call is still routed, so its late output reaches nobody; and
-    CPython's `print` crashes when another thread replaces the stream while it writes.
-    """
-    with _router_lock:
-        # The host may have put another stream there since.
-        if not isinstance(sys.stdout, _Router):
-            # A process without standard output, such as a daemon, has None there.
-            sys.stdout = _Router(sys.stdout or open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for good
-
-
-def printed_text(call: CallContext) -> str:
-    """Return what a call's tool printed, at most 10 KiB."""
-    return "".join(call.printed or ())[:_PRINTED_MAX]
-
-
-class _Router:
-    """A text stream that writes to the running call's sink, if there is one."""
-
-    def __init__(self, original: Any) -> None:
-        self.original = original
-
-    def write(self, text: str) -> Any:
-        sink = context.current().printed
-        if sink is None:
-            # Passed on as it is: the streams of some hosts return None.
-            return self.original.write(text)
-        # A tool that prints without end must not fill the memory; the rest is dropped.
-        if len(sink) < 10_000:
-            sink.append(str(text)[:_PRINTED_MAX])
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    @property
-    def buffer(self) -> Any:
-        return self.original.buffer if context.current().printed is None else _Bytes(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "original":
-            # Asked before it is there, by who copies the stream.
-            raise AttributeError(name)
-        return getattr(self.original, name)
-
-
-class _Bytes:
-    """The byte stream below a router, for the running call."""
-
-    def __init__(self, router: _Router) -> None:
-        self._router = router
-
-    def write(self, data: bytes) -> int:
-        self._router.write(bytes(data).decode("utf-8", "replace"))
-        return len(data)
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
-
-
 _MOST_FREE = 8
 
 _free: list[_Worker] = []
@@ -226,10 +156,5 @@ class _Worker:
             _free.append(self)
 
 
-def _forget() -> None:
-    """Reset in a forked child: only the forking thread exists there, and another may have locked the router."""
-    _free.clear()
-    _router_lock._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - as the standard library's modules do
-
-
-os.register_at_fork(after_in_child=_forget)
+# Only the forking thread exists in a forked child.
+os.register_at_fork(after_in_child=_free.clear)

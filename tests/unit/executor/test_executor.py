@@ -7,9 +7,7 @@ import logging
 import os
 import re
 import sys
-import threading
 import time
-from pathlib import Path
 
 import pytest
 
@@ -443,74 +441,6 @@ def test_a_tools_rye_error_is_its_failure_result(project):
     assert response["data"]["success"] is False
     assert response["code"] == "file_not_found"
     assert "Traceback" not in json.dumps(response)
-
-
-# --- what a tool prints ---
-
-PRINTS = """import sys
-print("printed", params["n"])
-sys.stdout.write(f"written {params['n']}\\n")
-sys.stdout.writelines([f"lines {params['n']}\\n"])
-sys.stdout.buffer.write(f"bytes {params['n']}\\n".encode())
-print("flushed", params["n"], flush=True)
-return {"success": True, "output": str(params["n"])}"""
-NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}}
-
-
-def _printed(n):
-    return f"printed {n}\nwritten {n}\nlines {n}\nbytes {n}\nflushed {n}\n"
-
-
-def test_what_a_tool_prints_is_told_apart_from_its_result(project, capfd):
-    put_tool(project, "my/tool", PRINTS, NUMBER)
-    response = call(project, parameters={"n": 7})
-    assert response["data"] == {"success": True, "output": "7"}
-    assert response["metadata"]["printed"] == _printed(7)
-    assert capfd.readouterr().out == ""
-    print("host")
-    assert capfd.readouterr().out == "host\n", "the host's own stream is back"
-
-
-def test_each_of_many_calls_side_by_side_gets_its_own_prints_and_the_host_keeps_its_own(project, capfd):
-    put_tool(project, "my/tool", PRINTS.replace("import sys", "import sys, time\ntime.sleep(0.01)"), NUMBER)
-    responses = {}
-
-    def work(n):
-        responses[n] = call(project, parameters={"n": n})
-
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
-    for thread in threads:
-        thread.start()
-        print("host")
-    for thread in threads:
-        thread.join()
-    for n in range(16):
-        assert responses[n]["data"]["output"] == str(n)
-        assert responses[n]["metadata"]["printed"] == _printed(n)
-    assert capfd.readouterr().out == "host\n" * 16
-
-
-def test_a_flood_of_prints_is_kept_small(project, capfd):
-    put_tool(project, "my/tool", "for _ in range(20_000):\n    print('x' * 1_000)\n" + OK)
-    response = call(project)
-    assert response["status"] == "success"
-    assert len(response["metadata"]["printed"]) <= 10_240
-    assert capfd.readouterr().out == ""
-
-
-def test_what_a_tool_prints_after_its_time_is_up_reaches_nobody(project, capfd, tmp_path):
-    go = tmp_path / "go"
-    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
-    put_tool(project, "my/tool", f'{wait}print("late")\nopen({str(go)!r} + "2", "w").close()', more="__timeout__ = 0.1")
-    assert call(project)["code"] == "deadline_exceeded"
-    go.touch()
-    _wait(lambda: Path(f"{go}2").exists())
-    assert capfd.readouterr().out == ""
-    print("host")
-    assert capfd.readouterr().out == "host\n"
-
-
-# --- crashes ---
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
-import time
-import weakref
 
 import pytest
 
@@ -41,30 +38,6 @@ def test_a_thread_whose_work_has_not_returned_is_never_shared():
     assert len(others) == 1
     hold.set()
     assert until(lambda: len(run_code._free) == 2)
-
-
-def test_no_more_are_kept_than_said():
-    hold, ended = threading.Event(), threading.Semaphore(0)
-    for _ in range(run_code._MOST_FREE + 5):
-        run_code.start(lambda: (hold.wait(PATIENCE), ended.release()))
-    assert run_code._free == []
-    hold.set()
-    assert all(ended.acquire(timeout=PATIENCE) for _ in range(run_code._MOST_FREE + 5))
-    assert until(lambda: len(run_code._free) == run_code._MOST_FREE)
-    time.sleep(0.02)
-    assert len(run_code._free) == run_code._MOST_FREE
-
-
-def test_what_a_call_held_is_let_go():
-    class Held:
-        pass
-
-    held = Held()
-    gone = weakref.ref(held)
-    run(lambda held=held: held)
-    del held
-    gc.collect()
-    assert gone() is None
 
 
 def test_a_forked_process_begins_without_its_parents_threads():
