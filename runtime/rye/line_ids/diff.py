@@ -4,9 +4,8 @@ Three steps, each on flags ("this line is changed") for either version, from whi
 
 1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown
    over the equal lines around them, and again in each gap.
-2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, runs
-   of 4 and 16 lines that occur once serve as anchors, and without those the search is cut where it came
-   furthest.
+2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, the search is
+   cut where it came furthest.
 3. A hunk among equal lines can be at several places. It is slid beside a hunk of the other version, else to the lowest.
 
 Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it

@@ -1,6 +1,6 @@
 """The shortest edit script between two stretches of lines, as far as a budget of steps goes.
 
-Myers' linear-space search from both ends; where it grows too long, runs of lines that occur once serve as anchors.
+Myers' linear-space search from both ends; where it grows too long, it is cut where it came furthest.
 """
 
 from __future__ import annotations
@@ -56,37 +56,16 @@ class Script(Stretches):
     def match(self) -> None:
         """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
         boxes = [(0, len(self.a), 0, len(self.b))]
-        barren = len(self.a) + len(self.b) + 1
         while boxes:
             box = i0, i1, j0, j1 = trim(self.a, self.b, boxes.pop())
-            if not self._open(box, 10):
-                continue
-            i, j, surely = _middle(self.a, self.b, box, self.budget)
-            parts = [(i0, i, j0, j), (i, i1, j, j1)]
-            here = size(box)
-            # The search for rare runs reads the whole box, so after a failure only boxes of half its size are searched.
-            if not surely and here < barren:
-                if anchors := self._rare(box):
-                    parts = between(self.a, self.b, box, anchors)
-                else:
-                    barren = here // 2
-            # The smaller part on top: a budget that runs out then costs one large part, not many small ones.
-            boxes.extend(sorted(parts, key=size, reverse=True))
-
-    def _rare(self, box: Box) -> list[Pair]:
-        """Return anchors from runs of 1, 4, or 16 lines that occur once on both sides of the box."""
-        i0, i1, j0, j1 = box
-        for doublings in (0, 2, 4):
-            if not self.budget.take(size(box)):
-                break
-            a, b = _grams(self.a[i0:i1], self.b[j0:j1], doublings)
-            if anchors := longest_chain(unique_pairs(a, b, (i0, j0), ())):
-                return anchors
-        return []
+            if self._open(box, 10):
+                i, j = _middle(self.a, self.b, box, self.budget)
+                # The smaller part on top: a budget that runs out then costs one large part, not many small ones.
+                boxes.extend(sorted([(i0, i, j0, j), (i, i1, j, j1)], key=size, reverse=True))
 
 
-def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> tuple[int, int, bool]:
-    """Return a point that a shortest path through the box passes, and whether it surely is one.
+def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> Pair:
+    """Return a point that a shortest path through the box passes, as far as the budget goes.
 
     Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the
     furthest `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes
@@ -117,7 +96,7 @@ def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> tup
             down[k + at_down] = i
             # With an odd distance of the corner diagonals the walks meet on the way down, else on the way up (Myers).
             if odd and up_min <= k <= up_max and up[k + at_up] <= i:
-                return i, j, True
+                return i, j
         up_min += -1 if up_min > low else 1
         up_max += 1 if up_max < high else -1
         for k in range(up_max, up_min - 1, -2):
@@ -130,7 +109,7 @@ def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> tup
             steps += start - i + 3
             up[k + at_up] = i
             if not odd and down_min <= k <= down_max and i <= down[k + at_down]:
-                return i, j, True
+                return i, j
         if not budget.take(steps):
             break
     # No meeting point within the limits: the furthest point of either walk is a fair cut.
@@ -138,9 +117,7 @@ def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> tup
     behind, i, j = max((2 * i - k, i, i - k) for i, k in zip(reached_down, range(down_max, down_min - 1, -2), strict=True))
     reached_up = (max(up[k + at_up], i0, j0 + k) for k in range(up_max, up_min - 1, -2))
     ahead, up_i, up_j = min((2 * i - k, i, i - k) for i, k in zip(reached_up, range(up_max, up_min - 1, -2), strict=True))
-    if i1 + j1 - ahead < behind - i0 - j0:
-        return i, j, False
-    return up_i, up_j, False
+    return (i, j) if i1 + j1 - ahead < behind - i0 - j0 else (up_i, up_j)
 
 
 def unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> list[Pair]:
@@ -171,15 +148,6 @@ def longest_chain(pairs: Sequence[Pair]) -> list[Pair]:
         at = before[at]
     longest.reverse()
     return longest
-
-
-def _grams(a: Sequence[int], b: Sequence[int], doublings: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Return for every line the run of `2 ** doublings` lines that begins there, as one id."""
-    for power in range(doublings):
-        ids: dict[Pair, int] = {}
-        reach = 1 << power
-        a, b = ([ids.setdefault(pair, len(ids)) for pair in zip(side, side[reach:], strict=False)] for side in (a, b))
-    return a, b
 
 
 def size(box: Box) -> int:
