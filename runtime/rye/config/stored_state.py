@@ -21,6 +21,8 @@ from rye.config.settings import Settings
 from rye.fs import atomic
 
 _DAY = 86_400
+# A stamp older than this may mean a clock that jumped ahead: it is believed a day later.
+_LEAP = 8 * _DAY
 _STAMP = ".pruned"
 
 
@@ -116,7 +118,13 @@ def remove(key: str) -> None:
 
 
 def prune_when_due() -> None:
-    """Prune once a day; a clock that jumped ahead is believed a day later."""
+    """Prune once a day; after a longer pause nobody worked here, or the clock jumped ahead: a day later it is believed."""
+    stamp, age = folder() / _STAMP, -1.0
     with suppress(OSError):
-        if folder().is_dir() and atomic.is_due(folder() / _STAMP):
+        age = time.time() - os.stat(stamp).st_mtime
+    if 0 <= age < _DAY:
+        return
+    with suppress(OSError):
+        stamp.touch()
+        if _DAY <= age <= _LEAP:
             prune()

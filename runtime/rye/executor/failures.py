@@ -75,7 +75,7 @@ def _kept(tool: Tool, error_id: str, trace: str) -> str:
         path = f"{folder}/{error_id}.txt"
         text = f"{tool.id} {tool.version} ({tool.verified.digest[:16]})\n\n{trace[-_LONGEST:]}"
         atomic.write(path, text.encode("utf-8", "backslashreplace"), 0o600, durably=False)
-        atomic.prune(folder, _MOST_KEPT, _MOST_KEPT * _LONGEST, float("inf"))
+        atomic.prune(folder, _MOST_KEPT, _MOST_KEPT * _LONGEST)
     except OSError:
         return ""
     return path

@@ -1,15 +1,10 @@
-"""Small files of our own: written whole, locked, read without trust in their content, and dropped when there are too many.
-
-The clock of a machine can be wrong for a while (suspend, a virtual machine, no time server yet). So nothing is dropped for its
-age because of one look at the clock: `is_due` compares it with the date of a stamp file.
-"""
+"""Small files of our own: written whole, locked, read without trust in their content, and dropped when there are too many."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
 import json
-import math
 import os
 import stat
 import time
@@ -22,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _DAY = 86_400.0
-# A stamp older than this may mean a clock that jumped ahead: it is believed a day later.
-_LEAP = 8 * _DAY
 _PATIENCE = 60.0
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
@@ -199,54 +192,33 @@ def read_json(path: str | Path) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def is_due(stamp: str | Path) -> bool:
-    """Tell whether a day has gone by since the stamp was set, and set it anew.
-
-    After a longer pause the answer is no: either nobody worked here, or the clock jumped. A day later it is believed.
-    """
-    now = time.time()
-    try:
-        age = now - os.stat(stamp).st_mtime
-    except OSError:
-        age = -1.0
-    if 0 <= age < _DAY:
-        return False
-    with suppress(OSError):
-        os.close(os.open(stamp, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-        os.utime(stamp, (now, now))
-    return _DAY <= age <= _LEAP
-
-
 def disk_size(info: os.stat_result) -> int:
     """Return what a file takes on its disk (bytes): small files take whole blocks."""
     return max(info.st_blocks * 512, info.st_size)
 
 
-def prune(folder: str | Path, most: int, most_bytes: int, max_age: float = math.inf, *, every: int = 1) -> None:
-    """Drop the files of a folder that were written longest ago, beyond a number and bytes, and those past an age (seconds).
+def prune(folder: str | Path, most: int, most_bytes: int, *, every: int = 1) -> None:
+    """Drop the files of a folder that were written longest ago, beyond a number and bytes.
 
-    To look at all files takes longer than to write one: with `every` it is done at about one call of so many, and once a day.
+    To look at all files takes longer than to write one: with `every` it is done at about one call of so many.
     Names that begin with a dot are left, unless they are a day old: they belong to a write under way.
 
     Raises:
         OSError: the folder cannot be read.
     """
-    stamp = os.path.join(folder, ".pruned")
-    aged = is_due(stamp)
-    if not aged and int.from_bytes(os.urandom(4)) % every:
+    if int.from_bytes(os.urandom(4)) % every:
         return
-    oldest = time.time() - max_age if aged else 0.0
     found: list[tuple[float, int, str]] = []
     with os.scandir(folder) as listing:
         for one in listing:
             with suppress(OSError):
                 info = one.stat(follow_symlinks=False)
-                if stat.S_ISREG(info.st_mode) and one.name != ".pruned":
+                if stat.S_ISREG(info.st_mode):
                     found.append((info.st_mtime, disk_size(info), one.path))
     total = 0
     for number, (written, size, path) in enumerate(sorted(found, reverse=True)):
         total += size
         hidden = os.path.basename(path).startswith(".")
-        if (time.time() - written > _DAY) if hidden else (number >= most or total > most_bytes or written < oldest):
+        if (time.time() - written > _DAY) if hidden else (number >= most or total > most_bytes):
             with suppress(OSError):
                 os.unlink(path)

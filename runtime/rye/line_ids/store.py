@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
 from array import array
 from collections.abc import Iterable
 from contextlib import suppress
@@ -35,9 +33,9 @@ from rye.workspace.text import Checkpoints, Text
 from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
-UNUSED_DAYS = 30
+MOST_FILES, MOST_BYTES = 50_000, 1 << 30
+"""Beyond this what was stored longest ago is dropped."""
 _FORMAT = 6
-_DAY = 86_400
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
 
@@ -93,12 +91,10 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
         known = _checked.get((key, path))
         try:
             if known is not None and known[0] == raw:
-                _touch(fd, f"{name}.json")
                 return _detached(known[1])
             record = seals.unsealed(key, _label(name), raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
-            _touch(fd, f"{name}.json", *([f"{name}.{_word(record['dense'])}.lines"] if "dense" in record else []))
             stored = _stored(fd, record, name, dense=dense)
             if stored is not None and stored.points is None:
                 _remember(key, path, raw, stored)
@@ -124,14 +120,6 @@ def _detached(stored: Stored) -> Stored:
     """Return a copy that may be changed without changing the original."""
     old = stored.index
     return changed(stored, index=changed(old, marks=dict(old.marks), versions=list(old.versions), dead=dict(old.dead)))
-
-
-def _touch(fd: int, *files: str) -> None:
-    """Mark an entry as used, at most once a day, so that pruning spares it."""
-    if time.time() - os.stat(files[0], dir_fd=fd).st_mtime > _DAY:
-        for file in files:
-            with suppress(OSError):
-                os.utime(file, dir_fd=fd, follow_symlinks=False)
 
 
 def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Stored | None:
@@ -384,9 +372,9 @@ def _drop_other_dense(fd: int, name: str, digest: str | None) -> None:
 
 
 def prune(fd: int) -> None:
-    """Remove entries unused for 30 days; looks at most once a day."""
+    """Remove what was stored longest ago, beyond the bounds; looks at about one call of 256."""
     with suppress(OSError):
-        atomic.prune(f"/proc/self/fd/{fd}", sys.maxsize, sys.maxsize, UNUSED_DAYS * _DAY, every=sys.maxsize)
+        atomic.prune(f"/proc/self/fd/{fd}", MOST_FILES, MOST_BYTES, every=256)
 
 
 __all__ = [

@@ -58,6 +58,6 @@ def store(root: str, name: str, answer: HttpAnswer) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
         atomic.write(folder / name, json.dumps(facts).encode() + b"\n" + answer.body, 0o600, durably=False)
         # After the write, so that the new answer counts against the limits too.
-        atomic.prune(folder, _MOST, MAX_BYTES, FRESH_SECONDS)
+        atomic.prune(folder, _MOST, MAX_BYTES)
     except OSError:
         return

@@ -16,6 +16,7 @@ import pytest
 
 import rye
 from rye.config import user_dirs
+from rye.line_ids import store
 from rye.workspace import seals
 from rye.workspace.workspace import Workspace
 from support.index_files import LARGE, SMALL, binary, edit, entry, folder, read, rows, settle
@@ -287,7 +288,7 @@ def test_the_cache_ignores_itself_in_git(project, small):
 def test_nothing_temporary_remains(project, large):
     read(project, offset=500, limit=10)
     edit(project, line_id=large[0][0], new_content="x")
-    assert [path.name for path in folder(project).iterdir() if path.name.startswith(".") and path.name != ".pruned"] == []
+    assert [path.name for path in folder(project).iterdir() if path.name.startswith(".")] == []
     assert len(list(folder(project).iterdir())) == 3
 
 
@@ -377,3 +378,14 @@ def test_folders_that_root_makes_are_the_owners(project):
     os.chown(project, 65534, 65534)
     assert rows(read(project))
     assert {path.stat().st_uid for path in (project / ".ai").rglob("*") if path.is_dir()} == {65534}
+
+
+def test_what_was_stored_longest_ago_goes_beyond_the_bounds(project, small, monkeypatch):
+    os.utime(entry(project), (1, 1))
+    monkeypatch.setattr(store, "MOST_FILES", 2)
+    # Each write looks then, not one of 256.
+    monkeypatch.setattr(store.atomic.os, "urandom", bytes)
+    for name in ("g.txt", "h.txt"):
+        (project / name).write_bytes(SMALL)
+        read(project, name)
+    assert {path for path in folder(project).iterdir()} == {entry(project, "g.txt"), entry(project, "h.txt")}

@@ -75,15 +75,6 @@ def test_the_folder_stays_within_its_bound_and_the_oldest_go_first(tmp_path, mon
     assert cache.load(str(tmp_path), cache.key("0")) is None
 
 
-def test_what_is_old_is_removed(tmp_path):
-    cache.store(str(tmp_path), NAME, answer())
-    os.utime(folder(tmp_path) / NAME, (time.time() - 8 * 24 * 3600,) * 2)
-    # It is looked for once a day.
-    os.utime(folder(tmp_path) / ".pruned", (time.time() - 25 * 3600,) * 2)
-    cache.store(str(tmp_path), cache.key("new"), answer())
-    assert cache.load(str(tmp_path), NAME) is None
-
-
 def test_an_answer_stored_while_the_clock_was_ahead_is_asked_for_anew(tmp_path, monkeypatch):
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 200 * 24 * 3600)
