@@ -123,6 +123,8 @@ def test_blame_names_the_change_of_each_line(changed, capsys):
     assert [one["change"] for one in lines] == [None] * 4 + [rows[-1]["id"]] + [None] * 4 + [rows[0]["id"]]
     text = run(capsys, "blame", "a.txt")
     assert "four" in text.splitlines()[4]
+    assert main(["blame", ""]) == 1
+    assert "The path is empty." in capsys.readouterr().err
 
 
 def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):

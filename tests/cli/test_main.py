@@ -266,6 +266,7 @@ OPTIONS = [
     ("--colour never log", 2, "rye has no option --colour. Did you mean --color?"),
     ("--color maybe log", 2, "--color is auto, always or never, not 'maybe'."),
     ("state prun", 2, "ACTION is list, prune or adopt, not 'prun'. Did you mean 'prune'?"),
+    ("trust list x", 2, "list takes no key."),
     ("lock", 2, "usage: rye lock TOOL [--project DIR] [--json]\n`rye lock --help` explains it."),
     ("load tool", 2, "Such as `rye load tool rye/file-system/line-ids`"),
     ("log --help --limit", 0, "usage: rye log [FILE]"),

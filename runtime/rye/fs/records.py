@@ -83,12 +83,13 @@ class Store(Generic[T]):
         if raw is None:
             return self._empty()
         try:
-            record = json.loads(raw)
-            if record["format"] != 1:
-                raise ValueError(record["format"])
+            record = json.loads(raw, object_pairs_hook=_without_twins)
+            # `true` equals 1.
+            if type(record["format"]) is not int or record["format"] != 1:
+                raise ValueError("its format is not 1")
             return self._of_json(record)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as err:
-            raise self._unreadable(type(err).__name__) from None
+            raise self._unreadable(f"{type(err).__name__}: {err}"[:200]) from None
 
     def _unreadable(self, why: str) -> TrustError:
         return TrustError(
@@ -97,3 +98,19 @@ class Store(Generic[T]):
             "Restore the file from a backup, or remove it and decide anew (`rye trust`). "
             "If that folder is not yours, set USER_SPACE to one that is.",
         )
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    # Of a name that stands twice nobody knows which one counts.
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice")
+    return members
+
+
+def listed(record: dict[str, Any], name: str) -> list[Any]:
+    """Return the list in a record under a name. Raises TypeError for anything else: an empty mapping must not pass for none."""
+    found = record[name]
+    if not isinstance(found, list):
+        raise TypeError(f"{name} is no list")
+    return found

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.config import user_dirs
 from rye.errors import TrustError, WorkspaceError
-from rye.fs.records import Store
+from rye.fs.records import Store, listed
 from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
@@ -126,13 +126,16 @@ def load() -> Decisions:
 def _of_json(record: Any) -> Decisions:
     return Decisions(
         tuple(
-            Approval(_key(a["key"]), _root(a), frozenset(map(str, a["ids"])), str(a["time"]), _granted(a))
-            for a in record["approvals"]
+            Approval(_key(a["key"]), _root(a), frozenset(map(str, listed(a, "ids"))), str(a["time"]), _granted(a))
+            for a in listed(record, "approvals")
         ),
-        tuple((str(s["id"]), _root(s), str(s["time"])) for s in record["shadows"]),
-        tuple((_key(r["key"]), str(r["time"])) for r in record["revoked"]),
+        tuple((str(s["id"]), _root(s), str(s["time"])) for s in listed(record, "shadows")),
+        tuple((_key(r["key"]), str(r["time"])) for r in listed(record, "revoked")),
         # Files of an earlier version have none.
-        tuple((str(i["path"]), _root(i), str(i["file"]), str(i["time"])) for i in record.get("interpreters", [])),
+        tuple(
+            (str(i["path"]), _root(i), str(i["file"]), str(i["time"]))
+            for i in listed({"interpreters": []} | record, "interpreters")
+        ),
     )
 
 

@@ -125,10 +125,14 @@ def test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted(projec
         b"[" * 100_000,
         b"{}",
         None,
+        json.dumps(GOOD).encode()[:-1] + b', "revoked": []}',
         *(
             json.dumps(record).encode()
             for record in (
                 GOOD | {"format": 2},
+                GOOD | {"format": True},
+                *(GOOD | {name: empty} for name in ("approvals", "shadows", "revoked", "interpreters") for empty in ({}, "")),
+                GOOD | {"approvals": [approval(ids="abc")]},
                 GOOD | {"approvals": None},
                 GOOD | {"approvals": [1]},
                 GOOD | {"approvals": [approval(key="a")]},
@@ -146,7 +150,7 @@ def test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted(projec
             )
         ),
     ],
-    ids=range(24),
+    ids=range(35),
 )
 def test_a_broken_file_means_that_nothing_is_trusted(project, content):
     put_tool(project, "my/tool")

@@ -197,6 +197,9 @@ def _workspace(folder: str | None) -> Workspace:
 
 def _from_root(ws: Workspace, path: str) -> str:
     """Return a typed path as the journal has it; relative ones are tried from the current folder first."""
+    if not path:
+        # It would be the folder itself; this refuses it.
+        ws.components(path)
     absolute = os.path.join(os.getcwd(), path)
     if os.path.lexists(absolute):
         # The folder's links are followed, the file's own is not: the record is of names.

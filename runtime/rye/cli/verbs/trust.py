@@ -56,6 +56,10 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
 
 
 def _list(args: SimpleNamespace, project: str) -> int:
+    if args.key is not None:
+        raise UsageError(
+            "bad_arguments", "list takes no key.", f"Write `rye trust show {args.key}` for one, or `rye trust list`."
+        )
     store = proposed_keys.store_of(project)
     rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
     nameless = store.revoked - {row["digest"] for row in rows}
