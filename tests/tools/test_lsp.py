@@ -211,7 +211,7 @@ def test_a_server_that_swells_or_idles_is_ended(project, user_space):
 
     def own():
         # Another test's server may still serve this process.
-        return [one for (root, *_), one in [*session._sessions.items()] if root == os.path.realpath(project)]
+        return [one for (_, root, *_), one in [*session._sessions.items()] if root == os.path.realpath(project)]
 
     (pid,) = [one.wire.pid for one in own()]
     assert until(lambda: not own())

@@ -8,12 +8,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import fnmatch
+import functools
 import os
 import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from rye.line_ids import store
 from rye.lsp.connection import LanguageServerConnection, LanguageServerError
 from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import LanguageServer
-from rye.plain_class import Record, field
+from rye.plain_class import Record
 from rye.sandbox.policy import Confined
 from rye.workspace.workspace import IGNORED_DIRECTORIES, Identity, Workspace
 
@@ -60,37 +61,48 @@ class _Opened(Record, frozen=False):
     published_before: int
 
 
-class ServerSession(Record, frozen=False):
+class ServerSession:
     """One server for one root.
 
     Attributes:
-        root: real path of the folder the server works on.
         server: what runs.
-        report: what the sandbox holds.
+        wire: the connection to it.
         lock: locked during a question, so that documents and answers belong together.
         cold: no question was answered yet.
+        used: when it was last asked for.
+        opened: the open documents, by path.
+        published: the diagnostics that it published last, by URI.
         stamps: the file states that were reported to the server, by project.
         sees_all: whether the last look saw all source files, and not only the first `MAX_FILES` in the first `MAX_FOLDERS`.
         stale: open documents whose published diagnostics may be out of date.
     """
 
-    root: str
-    server: LanguageServer
-    wire: LanguageServerConnection
-    report: dict[str, Any]
-    capabilities: dict[str, Any] = field(factory=dict)
-    lock: threading.RLock = field(factory=threading.RLock)
-    cold: bool = True
-    used: float = field(factory=time.monotonic)
-    opened: dict[str, _Opened] = field(factory=dict)
-    published: dict[str, Published] = field(factory=dict)
-    stamps: dict[str, dict[str, Stamp]] = field(factory=dict)
-    sees_all: bool = True
-    stale: set[str] = field(factory=set)
+    def __init__(self, root: str, server: LanguageServer, started: Confined) -> None:
+        """Start the server for a root, the real path of the folder that it works on, and make it ready.
 
-    def initialize(self) -> None:
-        """Make the server ready. Errors as `LanguageServerConnection.request`."""
-        reply = self.wire.request("initialize", _introduction(self.root, self.server), START_SECONDS)
+        Raises:
+            LanguageServerError: as `LanguageServerConnection`, and as its `request`.
+        """
+        self.server, self.lock = server, threading.RLock()
+        self.cold, self.sees_all, self.used = True, True, time.monotonic()
+        self.opened: dict[str, _Opened] = {}
+        self.published: dict[str, Published] = {}
+        self.stamps: dict[str, dict[str, Stamp]] = {}
+        self.stale: set[str] = set()
+        try:
+            argv, env, fds = started.argv, started.env, started.fds
+            self.wire = LanguageServerConnection(server.name, argv, env, root, self.on_notification, fds)
+            self.wire.on_close = started.finish
+        except BaseException:
+            started.finish()
+            raise
+        finally:
+            started.close()
+        try:
+            reply = self.wire.request("initialize", _introduction(root, server), START_SECONDS)
+        except BaseException:
+            self.wire.close()
+            raise
         self.capabilities = reply.get("capabilities", {}) if isinstance(reply, dict) else {}
         self.wire.notify("initialized", {})
         # Some servers wait for their settings before they answer anything.
@@ -207,9 +219,7 @@ class ServerSession(Record, frozen=False):
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
 
-        def current() -> bool:
-            return self._current(path)
-
+        current = functools.partial(self._current, path)
         # The text is the same, so a server may publish nothing: take its silence for "unchanged".
         if again:
             self.wire.pause(min(seconds, _AGAIN_SECONDS), current)
@@ -231,10 +241,6 @@ class ServerSession(Record, frozen=False):
         # Servers that send no version: only diagnostics that came after our change can be about it.
         return found.version == document.version if found.version is not None else found.times > document.published_before
 
-    def ask(self, method: str, params: dict[str, Any], seconds: float = ANSWER_SECONDS) -> Any:
-        """Ask the server something. Errors as `LanguageServerConnection.request`."""
-        return self.wire.request(method, params, seconds)
-
 
 def source_stamps(ws: Workspace, server: LanguageServer) -> tuple[dict[str, Stamp], bool]:
     """Return the state of a server's source files below a project's root, by absolute path, and whether these are all.
@@ -245,27 +251,23 @@ def source_stamps(ws: Workspace, server: LanguageServer) -> tuple[dict[str, Stam
     Raises:
         DeadlineError: the call's time is up.
     """
-    limit, now, root = deadline(), time.time_ns(), os.fsencode(ws.root.rstrip("/"))
+    limit, now = deadline(), time.time_ns()
     found: dict[str, Stamp] = {}
-    pending, folders = deque[beneath.Parts]([()]), 0
+    pending, folders = deque[tuple[str, ...]]([()]), 0
     while pending and len(found) < MAX_FILES and folders < MAX_FOLDERS:
         # A large project takes seconds, and the call may be over before the walk is.
         limit.check()
         parts, folders = pending.popleft(), folders + 1
-        try:
-            fd, physical = beneath.open_beneath(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            continue
-        try:
-            # A link on the way leads elsewhere; linked folders are not walked, since links may form circles.
-            files, names = _sources_in(fd, server, now) if physical == parts else ([], [])
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
-        prefix = os.fsdecode(b"/".join((root, *parts, b"")))
-        found |= {prefix + name: stamp for name, stamp in files}
-        pending += [(*parts, os.fsencode(name)) for name in names]
+        with contextlib.suppress(OSError):
+            # Linked folders are not walked, since links may form circles.
+            fd = beneath.open_unlinked(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                files, names = _sources_in(fd, server, now)
+            finally:
+                os.close(fd)
+            prefix = "/".join((ws.root.rstrip("/"), *parts, ""))
+            found |= {prefix + name: stamp for name, stamp in files}
+            pending += [(*parts, name) for name in names]
     return found, not pending
 
 
@@ -338,8 +340,12 @@ def _introduction(root: str, server: LanguageServer) -> dict[str, Any]:
     }
 
 
-_sessions: dict[tuple[str, str, Identity | None], ServerSession] = {}
+# By process, too: a fork has the sessions of its parent, whose servers are not its own, and must not close their descriptors.
+_Key = tuple[int, str, str, Identity | None]
+_sessions: dict[_Key, ServerSession] = {}
 _guard = threading.Lock()
+# Another thread of the parent may have held the lock at the fork; nobody in the child would release it.
+os.register_at_fork(after_in_child=_guard._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def session(root: str, server: LanguageServer, start: Callable[[], Confined], project: Identity | None = None) -> ServerSession:
@@ -354,7 +360,7 @@ def session(root: str, server: LanguageServer, start: Callable[[], Confined], pr
     Raises:
         LanguageServerError: as `LanguageServerConnection`.
     """
-    key = (root, server.name, project)
+    key = (os.getpid(), root, server.name, project)
     with _guard:
         known = _sessions.get(key)
         if (
@@ -370,7 +376,7 @@ def session(root: str, server: LanguageServer, start: Callable[[], Confined], pr
     if known is not None:
         known.wire.close()
     # Outside the lock: a start takes seconds, and servers of other roots must stay usable.
-    fresh = _start(root, server, start())
+    fresh = ServerSession(root, server, start())
     # Another thread may have started one for the same root meanwhile: the first wins.
     with _guard:
         raced = _sessions.get(key)
@@ -380,35 +386,6 @@ def session(root: str, server: LanguageServer, start: Callable[[], Confined], pr
             return fresh
     fresh.wire.close()
     return raced
-
-
-def _start(root: str, server: LanguageServer, started: Confined) -> ServerSession:
-    waiting: list[tuple[str, Any]] = []
-    made: list[ServerSession] = []
-
-    def on_notification(method: str, params: Any) -> None:
-        # Notifications may arrive before the session exists.
-        if made:
-            made[0].on_notification(method, params)
-        else:
-            waiting.append((method, params))
-
-    try:
-        wire = LanguageServerConnection(server.name, started.argv, started.env, root, on_notification, started.fds)
-        wire.on_close = started.finish
-    except BaseException:
-        started.finish()
-        raise
-    finally:
-        started.close()
-    fresh = ServerSession(root, server, wire, started.report)
-    made.append(fresh)
-    try:
-        fresh.initialize()
-    except BaseException:
-        wire.close()
-        raise
-    return fresh
 
 
 def _memory(pid: int) -> int:
@@ -430,9 +407,10 @@ _watching: list[threading.Thread] = []
 
 
 def _watch() -> None:
-    if not _watching:
+    # In a fork the parent's thread is not alive.
+    if not any(thread.is_alive() for thread in _watching):
         thread = threading.Thread(target=_close_idle, name="lsp-idle", daemon=True)
-        _watching.append(thread)
+        _watching[:] = [thread]
         thread.start()
         atexit.register(close_all)
 
@@ -440,38 +418,18 @@ def _watch() -> None:
 def _close_idle() -> None:
     while True:
         time.sleep(_CLOSE_IDLE_SECONDS)
-        now = time.monotonic()
-        with _guard:
-            idle = [key for key, one in _sessions.items() if now - one.used > one.server.idle_seconds or not one.wire.alive]
-            # Removed under the lock, closed outside it: closing waits for the process.
-            idle_sessions = [_sessions.pop(key) for key in idle]
-        _close(idle_sessions)
+        _close(lambda one: time.monotonic() - one.used > one.server.idle_seconds or not one.wire.alive)
 
 
 def close_all() -> None:
     """End every server of this process."""
+    _close(lambda _: True)
+
+
+def _close(is_over: Callable[[ServerSession], bool]) -> None:
     with _guard:
-        all_sessions = list(_sessions.values())
-        _sessions.clear()
-    _close(all_sessions)
-
-
-def _close(sessions: Iterable[ServerSession]) -> None:
+        over = [key for key, one in _sessions.items() if key[0] == os.getpid() and is_over(one)]
+        # Removed under the lock, closed outside it: closing waits for the process.
+        sessions = [_sessions.pop(key) for key in over]
     for one in sessions:
         one.wire.close()
-
-
-_others: list[ServerSession] = []
-
-
-def _forget() -> None:
-    """Forget all sessions in a forked process: the servers belong to its parent."""
-    # Held, not dropped: a collected session would close descriptors and poll a process that is not its child.
-    _others.extend(_sessions.values())
-    _sessions.clear()
-    _watching.clear()
-    # Another thread of the parent may have held the lock at the fork; nobody here would release it.
-    _guard._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_forget)

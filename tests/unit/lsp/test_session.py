@@ -143,7 +143,7 @@ def test_a_document_whose_own_change_alone_is_news_is_shown_once(begin, tmp_path
     session.refresh(str(tmp_path), {path: (3,)}, texts.get)
     assert messages_of(session, path) == ["bad 0"]
     # What was asked last is logged last.
-    session.ask("textDocument/hover", {}, 20)
+    session.wire.request("textDocument/hover", {}, 20)
     assert len(told(log, "textDocument/didChange")) == 1
     assert len(told(log, "workspace/didChangeWatchedFiles")) == 1
 
@@ -153,17 +153,28 @@ def test_the_same_session_serves_until_it_dies(begin):
     again, _ = begin(hover="die")
     assert again is first
     with pytest.raises(RyeError):
-        first.ask("textDocument/hover", {}, 20)
+        first.wire.request("textDocument/hover", {}, 20)
     fresh, _ = begin(hover="die")
     assert fresh is not first
     assert fresh.wire.alive
+
+
+def test_a_fork_ends_no_server_of_its_parent(begin):
+    parent, _ = begin()
+    child = os.fork()
+    if not child:
+        lsp_session.close_all()
+        os._exit(len(lsp_session._sessions) != 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert parent.wire.request("textDocument/hover", {}, 20)
+    assert begin()[0] is parent
 
 
 def test_a_session_that_hangs_is_replaced(begin):
     first, _ = begin(hover="hang")
     for _ in range(2):
         with pytest.raises(RyeError):
-            first.ask("textDocument/hover", {}, 0.2)
+            first.wire.request("textDocument/hover", {}, 0.2)
     fresh, _ = begin(hover="hang")
     assert fresh is not first
     assert not os.path.exists(f"/proc/{first.wire.pid}/cwd")

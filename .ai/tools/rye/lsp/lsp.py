@@ -183,7 +183,7 @@ class _Question:
             raise LanguageServerError(
                 "not_offered", message, f"Use grep, or configure another server in {user_dirs.settings_file('lsp.yaml')}."
             )
-        return session.ask(method, params, self.params["timeout"])
+        return session.wire.request(method, params, self.params["timeout"])
 
 
 def _diagnostics(question: _Question) -> dict[str, Any]:
