@@ -16,21 +16,20 @@ a URL.
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, results
 from rye.call.context import output_budget
 from rye.call.results import cut_notice, ok
 from rye.call.safe_text import quoted
-from rye.plain_class import Record
 from rye.web import cache
 from rye.web import page as web_page
 from rye.web.addresses import Allowed
 from rye.web.client import FetchError, FetchRequest, HttpAnswer, fetch, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rye.web.page import WebPage
 
 __version__ = "1.0.0"
@@ -93,8 +92,43 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
     answer, age = _answer(project_path, url, params["timeout"], allowed)
     page = web_page.read(answer, params["format"], main_only=params["main_only"])
-    call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
-    return _window(_ShownPage(url, answer, age, page, params["format"], call), params["offset"], params["limit"])
+    total, begin = page.text.count("\n"), params["offset"] - 1
+    results.start_index(params["offset"], total, "lines")
+    # The URL is shown twice and may be long. Lines are taken without splitting all of the text.
+    shown = results.Page(output_budget() - _NOTICES - 2 * len(answer.url))
+    count = 0
+    for line in islice(re.finditer(r"(.*)\n", page.text), begin, begin + params["limit"]):
+        if not shown.add([line[1]]):
+            break
+        count += 1
+    following = begin + count + 1 if begin + count < total else None
+    title = [f"Title: {page.title}"] if page.title and begin == 0 else []
+    content, mark = quoted([*title, *shown.lines])
+    output = [f"{answer.url} ({', '.join(_facts(answer, age, page))})", *content]
+    if following is not None:
+        call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
+        output.append(cut_notice(count, total, "lines", call(following), total - begin - count))
+    return ok(
+        "\n".join(output),
+        url=answer.url,
+        requested_url=url,
+        redirects=list(answer.hops),
+        title=page.title,
+        format=params["format"],
+        content_type=page.content_type,
+        charset=page.charset,
+        bytes=len(answer.body),
+        main_only=page.main,
+        untrusted=True,
+        boundary=mark,
+        total_lines=total,
+        line_count=count,
+        offset=params["offset"],
+        truncated=following is not None or answer.cut,
+        next_offset=following,
+        source_cut=answer.cut,
+        cached_seconds=None if age is None else round(age),
+    )
 
 
 def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[HttpAnswer, float | None]:
@@ -118,77 +152,14 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Http
     return answer, None
 
 
-class _ShownPage(Record):
-    """A page and how it was asked for."""
-
-    url: str
-    answer: HttpAnswer
-    age: float | None
-    page: WebPage
-    form: str
-    call: Callable[[int], str]
-
-
-def _window(shown: _ShownPage, offset: int, limit: int) -> dict[str, Any]:
-    total = shown.page.text.count("\n")
-    begin = results.start_index(offset, total, "lines")
-    # The URL is shown twice and may be long.
-    page = results.Page(output_budget() - _NOTICES - 2 * len(shown.answer.url))
-    count = 0
-    for line in _lines(shown.page.text, begin, limit):
-        if not page.add([line]):
-            break
-        count += 1
-    following = begin + count + 1 if begin + count < total else None
-    title = [f"Title: {shown.page.title}"] if shown.page.title and begin == 0 else []
-    content, mark = quoted([*title, *page.lines])
-    output = [f"{shown.answer.url} ({', '.join(_facts(shown))})", *content]
-    if following is not None:
-        output.append(cut_notice(count, total, "lines", shown.call(following), total - begin - count))
-    return ok(
-        "\n".join(output),
-        url=shown.answer.url,
-        requested_url=shown.url,
-        redirects=list(shown.answer.hops),
-        title=shown.page.title,
-        format=shown.form,
-        content_type=shown.page.content_type,
-        charset=shown.page.charset,
-        bytes=len(shown.answer.body),
-        main_only=shown.page.main,
-        untrusted=True,
-        boundary=mark,
-        total_lines=total,
-        line_count=count,
-        offset=offset,
-        truncated=following is not None or shown.answer.cut,
-        next_offset=following,
-        source_cut=shown.answer.cut,
-        cached_seconds=None if shown.age is None else round(shown.age),
-    )
-
-
-def _lines(text: str, begin: int, most: int) -> Iterator[str]:
-    """Yield lines of a text without splitting all of it."""
-    at = 0
-    for _ in range(begin):
-        at = text.index("\n", at) + 1
-    for _ in range(most):
-        if at >= len(text):
-            return
-        end = text.index("\n", at)
-        yield text[at:end]
-        at = end + 1
-
-
-def _facts(shown: _ShownPage) -> list[str]:
-    facts = [shown.page.content_type, f"{len(shown.answer.body):,} bytes"]
-    if shown.answer.cut:
+def _facts(answer: HttpAnswer, age: float | None, page: WebPage) -> list[str]:
+    facts = [page.content_type, f"{len(answer.body):,} bytes"]
+    if answer.cut:
         facts.append("the page is longer: its first 5 MB")
-    if shown.page.main:
+    if page.main:
         facts.append("main part only: main_only=false shows the whole page")
-    if shown.answer.hops:
-        facts.append(f"redirected {len(shown.answer.hops)} times" if len(shown.answer.hops) > 1 else "redirected once")
-    if shown.age is not None:
-        facts.append(f"stored {shown.age:.0f} s ago")
-    return facts + list(shown.page.notes)
+    if answer.hops:
+        facts.append(f"redirected {len(answer.hops)} times" if len(answer.hops) > 1 else "redirected once")
+    if age is not None:
+        facts.append(f"stored {age:.0f} s ago")
+    return facts + list(page.notes)
