@@ -26,12 +26,6 @@ def test_the_end_of_the_file_is_taken_as_it_was_pasted(project, end):
     assert (project / "f.txt").read_bytes() == b"one\ntwo\n"
 
 
-def test_control_another_id_is_refused(project):
-    (project / "f.txt").write_bytes(b"one\n")
-    ids(project)
-    refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": "zzzzzz", "new_content": ""}])
-
-
 def test_values_of_another_type_are_explained(project):
     (project / "f.txt").write_bytes(b"one\n")
     error = refused("invalid_parameters", "edit_lines", project, file_path=["f.txt"], changes=[])

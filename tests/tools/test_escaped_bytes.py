@@ -13,8 +13,9 @@ LATIN = b"/* M\xfcller */\nint x;\n"
 
 def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
     (project / "a.c").write_bytes(LATIN)
-    output = done("read", project, file_path="a.c")["output"]
-    assert "M\\xfcller" in output
+    data = done("read", project, file_path="a.c")
+    output = data["output"]
+    assert ("M\\xfcller" in output, data["encoding"]) == (True, "utf-8?")
     assert output.endswith('read again with encoding="latin-1", or with the encoding that the file has]')
     assert "shown as" not in done("read", project, file_path="a.c", offset=2)["output"], "no such byte in this window"
     assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]

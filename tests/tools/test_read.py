@@ -76,15 +76,6 @@ def test_windows(project, put, offset, limit, first, last):
     assert data.get("next_offset") == (last + 1 if last < 10 else None)
 
 
-def test_a_window_has_the_ids_of_its_own_lines(project, put):
-    """Defect 1: a cached window began with the IDs of lines 1 and 2, so that an edit changed another line."""
-    path = put("a\nb\nc\nd\n")
-    ids(project)
-    names = [name for name, _ in rows(done("read", project, file_path="f.txt", offset=3))]
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[0], "new_content": "C"}])
-    assert path.read_bytes() == b"a\nb\nC\nd\n"
-
-
 @pytest.mark.parametrize(
     "parameters",
     [{"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"offset": "1"}, {"line_ids": "some"}, {"nope": 1}],
@@ -176,23 +167,6 @@ def test_whitespace_is_shown_on_demand(project, put):
     assert [text for _, text in rows(data)] == ["a→\tb··␍", "c<U+00A0>d␍", " e"]
 
 
-def test_an_encoding_can_be_given(project, put):
-    put("café\n".encode("latin-1"))
-    assert rows(done("read", project, file_path="f.txt"))[0][1] == "caf\\xe9"
-    data = done("read", project, file_path="f.txt", encoding="latin-1")
-    assert (rows(data)[0][1], data["encoding"]) == ("café", "iso8859-1")
-    # From then on it is known.
-    assert rows(done("read", project, file_path="f.txt"))[0][1] == "café"
-
-
-def test_undecodable_bytes_are_shown(project, put):
-    """Defect 9: the codec's message came instead."""
-    put(b"ok\ncaf\xe9 \xff\n")
-    data = done("read", project, file_path="f.txt")
-    assert rows(data)[1][1] == "caf\\xe9 \\xff"
-    assert data["encoding"] == "utf-8?"
-
-
 def test_broken_cache_files_heal(project, put):
     """Defect 9: a malformed index broke every later read."""
     put("a\n")
@@ -245,11 +219,6 @@ def test_an_absolute_path_inside_is_the_same_file(project, put):
     path = put("a\n")
     assert done("read", project, file_path=str(path))["file_path"] == "f.txt"
     assert rows(done("read", project, file_path=str(path))) == rows(done("read", project, file_path="f.txt"))
-
-
-def test_a_close_name_is_suggested(project, put):
-    put("a\n", "src/app.py")
-    assert "src/app.py" in refused("file_not_found", "read", project, file_path="src/ap.py")
 
 
 def test_changes_since_shows_only_what_is_new(project, put):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 
 import pytest
 
@@ -178,22 +177,6 @@ def test_a_large_edit_is_shown_as_far_as_it_fits(project):
     data = edit(project, 1, 1, "".join(f"{n} {'x' * 200}\n" for n in range(1_000)), show_diff=True)
     assert (len(data["output"].encode()) <= 51_200, data["truncated"]) == (True, True)
     assert lines(data)[-1].startswith("[tool_result: ")
-
-
-def test_random_edits_are_what_a_list_of_lines_says(project, monkeypatch):
-    # Each round writes the file anew, which would be a change of lines that were shown.
-    monkeypatch.setenv("RAGIX_VIEW_STATE", "off")
-    dice = random.Random(20)
-    for _ in range(60):
-        ending = dice.choice(["\n", "\r\n"])
-        texts = [dice.choice(["", "a", "b", "ä\x0c"]) for _ in range(dice.randrange(1, 9))]
-        path = put(project, "".join(line + ending for line in texts))
-        start = dice.randrange(1, len(texts) + 2)
-        end = start - 1 if start > len(texts) else dice.randrange(start - 1, len(texts) + 1)
-        new = [f"new{at}" for at in range(dice.randrange(end < start, 4))]
-        edit(project, start, end, "".join(f"{line}\n" for line in new))
-        texts[start - 1 : end] = new
-        assert path.read_bytes() == "".join(line + ending for line in texts).encode()
 
 
 @pytest.mark.parametrize("source", ["environment", "user", "project"])
