@@ -84,69 +84,46 @@ def test_an_undone_change_is_not_undone_twice(project, file):
     assert by in refused("already_undone", "undo", project, entry_id=entry)
 
 
-def test_an_earlier_change_is_taken_back_beneath_later_ones(project, file):
-    names = ids(project)
-    first = replace(project, names[1], "B")
-    edit(project, {"before_line_id": "start", "new_content": "top"}, {"line_id": names[4], "new_content": "E"})
-    done("undo", project, entry_id=first)
-    assert file.read_bytes() == b"top\na\nb\nc\nd\nE\n"
-    assert ids(project)[2] == names[1]
+ABCDE = b"a\nb\nc\nd\ne\n"
 
 
-def test_a_change_is_taken_back_beside_those_of_other_programs(project, file):
-    entry = replace(project, ids(project)[1], "B")
-    file.write_bytes(b"new\na\nB\nc\nd\ne\n")
-    done("undo", project, entry_id=entry)
-    assert file.read_bytes() == b"new\na\nb\nc\nd\ne\n"
-
-
-@pytest.mark.parametrize("content", [b"a\nXX\nc\nd\ne\n", b"a\nc\nd\ne\n", b"a\n  B\nc\nd\ne\n", b""])
-def test_a_change_there_since_refuses(project, file, content):
-    entry = replace(project, ids(project)[1], "B")
-    file.write_bytes(content)
-    error = refused("changed_since", "undo", project, entry_id=entry)
-    assert "Nothing was written" in error
-    assert file.read_bytes() == content
-
-
-def test_a_deleted_file_refuses(project, file):
-    replace(project, ids(project)[1], "B")
-    file.unlink()
-    refused("changed_since", "undo", project)
-    assert not file.exists()
-
-
-def test_a_deletion_is_taken_back_between_its_neighbours_only(project, file):
-    entry = replace(project, ids(project)[2], "")
-    file.write_bytes(b"a\nb\nnew\nd\ne\n")
-    refused("changed_since", "undo", project, entry_id=entry)
-
-
-def test_an_open_end_is_not_put_back_into_the_middle(project, file):
-    """It once was, and glued the line to the one that had come behind it."""
-    file.write_bytes(b"a\nb")
-    ids(project)
-    entry = edit(project, {"after_line_id": "end", "new_content": "c"})
-    edit(project, {"after_line_id": "end", "new_content": "d"})
-    refused("changed_since", "undo", project, entry_id=entry)
-    assert file.read_bytes() == b"a\nb\nc\nd"
-
-
-def test_a_line_is_not_put_back_behind_an_open_end(project, file):
-    file.write_bytes(b"a\nb\n")
-    entry = replace(project, ids(project)[1], "")
-    file.write_bytes(b"a")
-    refused("changed_since", "undo", project, entry_id=entry)
-    assert file.read_bytes() == b"a"
-
-
-def test_lines_that_changed_their_order_refuse(project, file):
-    """It once crashed: the places of two changes had swapped."""
-    names = ids(project)
-    entry = edit(project, {"line_id": names[0], "new_content": "A"}, {"line_id": names[4], "new_content": "E"})
-    file.write_bytes(b"E\nb\nc\nd\nA\n")
-    refused("changed_since", "undo", project, entry_id=entry)
-    assert file.read_bytes() == b"E\nb\nc\nd\nA\n"
+@pytest.mark.parametrize(
+    ("before", "changes", "since", "after"),
+    [
+        # What came since: a call's changes, or the bytes that another program wrote. The bytes after; none: it is refused.
+        (ABCDE, ["2|B"], ["+start|top", "5|E"], b"top\na\nb\nc\nd\nE\n"),
+        (ABCDE, ["2|B"], b"new\na\nB\nc\nd\ne\n", b"new\na\nb\nc\nd\ne\n"),
+        (ABCDE, ["2|B"], b"a\nXX\nc\nd\ne\n", None),
+        (ABCDE, ["2|B"], b"a\nc\nd\ne\n", None),
+        (ABCDE, ["2|B"], b"a\n  B\nc\nd\ne\n", None),
+        (ABCDE, ["2|B"], b"", None),
+        (ABCDE, ["2|B"], None, None),
+        (ABCDE, ["3 delete"], b"a\nb\nnew\nd\ne\n", None),
+        # An open end is not put back into the middle, nor a line behind one. Once two lines were glued together.
+        (b"a\nb", ["end+|c"], ["end+|d"], None),
+        (b"a\nb\n", ["2 delete"], b"a", None),
+        # The places of two changes swapped: it once crashed.
+        (ABCDE, ["1|A", "5|E"], b"E\nb\nc\nd\nA\n", None),
+    ],
+)
+def test_a_change_is_taken_back_beside_what_came_since_or_not_at_all(project, file, before, changes, since, after):
+    file.write_bytes(before)
+    names = [name for name, _ in rows(done("read", project, file_path="f.txt"))]
+    done("read", project, file_path="f.txt", line_ids="short")
+    entry = edit(project, *changes)
+    if isinstance(since, list):
+        edit(project, *since)
+    elif since is not None:
+        file.write_bytes(since)
+    else:
+        file.unlink()
+    stands = file.read_bytes() if file.exists() else None
+    if after is None:
+        assert "Nothing was written" in refused("changed_since", "undo", project, entry_id=entry)
+    else:
+        done("undo", project, entry_id=entry)
+        assert ids(project)[2] == names[1]
+    assert (file.read_bytes() if file.exists() else None) == (stands if after is None else after)
 
 
 def test_a_creation_is_undone_by_deleting(project):
@@ -261,9 +238,11 @@ def test_a_dry_run_writes_nothing(project, file):
     assert done("undo", project, list=True)["total"] == 1
 
 
-@pytest.mark.parametrize("entry", ["nope", "../../x", "0" * 200])
-def test_unknown_entries(project, entry):
-    refused("unknown_entry", "undo", project, entry_id=entry)
+def test_what_is_no_change_and_no_batch(project, batch):
+    for entry in ("nope", "../../x", "0" * 200):
+        refused("unknown_entry", "undo", project, entry_id=entry)
+    refused("unknown_batch", "undo", project, batchId="nope")
+    refused("entry_or_batch", "undo", project, batchId=batch, entry_id="x")
 
 
 def test_what_others_changed_is_not_taken_for_the_callers(project, file):
@@ -383,11 +362,6 @@ def test_a_dry_run_of_a_batch_writes_nothing(project, batch):
     data = done("undo", project, batchId=batch, dry_run=True)
     assert "+++ /dev/null" in data["output"]
     assert contents(project) == AFTER
-
-
-def test_batches_that_are_none(project, batch):
-    refused("unknown_batch", "undo", project, batchId="nope")
-    refused("entry_or_batch", "undo", project, batchId=batch, entry_id="x")
 
 
 class Reads:
@@ -536,28 +510,22 @@ def test_undo_of_one_file_takes_it_out_of_its_batch_also_where_it_is_gone(projec
 # --- what undo gives back ---
 
 
-def test_an_id_that_undo_gave_back_is_editable_at_once(project, file):
+@pytest.mark.parametrize(
+    ("tool", "parameters", "first", "last"),
+    [
+        ("edit_lines", {"changes": ["2|B"]}, 1, 1),
+        ("edit_lines", {"changes": ["2-4 delete"]}, 1, 3),
+        ("write", {"content": "a\nb\nother\nd\ne\n"}, 0, 2),
+    ],
+)
+def test_lines_that_undo_gave_back_are_editable_at_once(project, file, tool, parameters, first, last):
     names = ids(project)
-    replace(project, names[1], "B")
+    done("read", project, file_path="f.txt", line_ids="short")
+    done(tool, project, file_path="f.txt", **parameters)
     done("undo", project)
-    replace(project, names[1], "again")
-    assert file.read_bytes() == b"a\nagain\nc\nd\ne\n"
-
-
-def test_lines_that_undo_gave_back_are_editable_as_a_range(project, file):
-    names = ids(project)
-    edit(project, {"start_line_id": names[1], "end_line_id": names[3], "new_content": ""})
-    done("undo", project)
-    edit(project, {"start_line_id": names[1], "end_line_id": names[3], "new_content": "all"})
-    assert file.read_bytes() == b"a\nall\ne\n"
-
-
-def test_ids_that_the_undo_of_a_write_gave_back_are_editable_at_once(project, file):
-    names = ids(project)
-    done("write", project, file_path="f.txt", content="a\nb\nother\nd\ne\n")
-    done("undo", project)
-    edit(project, {"start_line_id": names[0], "end_line_id": names[2], "new_content": "abc"})
-    assert file.read_bytes() == b"abc\nd\ne\n"
+    edit(project, {"start_line_id": names[first], "end_line_id": names[last], "new_content": "again"})
+    lines = ABCDE.splitlines(keepends=True)
+    assert file.read_bytes() == b"".join([*lines[:first], b"again\n", *lines[last + 1 :]])
 
 
 def test_the_undo_of_a_write_shows_what_changed_and_not_the_whole_file_twice(project, file):

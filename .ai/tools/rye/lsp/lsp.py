@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:42:48Z:056877a68368dcfa13bb2e520e18805cf141bd5d3606d3e5b1901a4a37c6084f:jz9XZTqN6Kv4gdCGrpxAaCUmnWf992rYiQW-yDCPO-cIf5lYqrUhCqcS_x7AeRJ77uL_e93z6fa7CD-Lk3f-Cg==:b63173adc9f5699f
+# rye:signed:2026-11-24T10:52:39Z:f36bd370f9275048758ba422e64e153e7b94a0ed25e24348a4d9c9e080c1e484:m908DjvO9CObbBGcxmpXyMzKjiVeZOfBcpII85Ebxq2ZqVtudnCu6NZ0Fgh9vHztAgrAV5AKU6DK9iqAFPXpCQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;

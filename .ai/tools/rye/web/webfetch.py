@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:25:11Z:556c0b0a8c530444ccb7d44e984f48b781d9ba38d3524ae279f9a11193a93f30:Wi74mts7cvDNPSGjk2YkeIkuqm0iFke8TyZRFE-0NGLkfZK-oE_V_PgbvcktbHFi-W5vFuugLePTC5P7qw9kBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T10:52:39Z:d25b7cf08f2aaf23d1986291f65022ac657d15132b25a3c5f7ba4a22c95ea7fa:Gj3u4cktLhfXGNPTMVDuLG9C7YwAx0RJoGfNgDPXCGY3EmBDC3Lzy26QMyJnpMUd0eo9DBxlNTqYOJE_U_CaBg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
