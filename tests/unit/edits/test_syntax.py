@@ -58,7 +58,7 @@ def test_what_python_refuses_is_told_with_its_line(data, line):
     assert found.line == line
 
 
-@pytest.mark.parametrize("data", ["-" * 5_000 + "1", "+".join(["1"] * 50_000), "a" + ".b" * 50_000])
+@pytest.mark.parametrize("data", ["-" * 50_000 + "1", "+".join(["1"] * 50_000), "a" + ".b" * 50_000])
 def test_what_is_nested_too_deeply_is_not_checked_and_ends_no_process(data):
     assert "nested too deeply" in str(first_error("a.py", data.encode()))
 
