@@ -92,39 +92,55 @@ def project_key(root: str | int) -> str:
     Raises:
         OSError: there is no such folder.
     """
-    if isinstance(root, int):
-        return _key_of(root)
-    fd = os.open(root, beneath.DIRECTORY)
-    try:
-        return _key_of(fd)
-    finally:
-        os.close(fd)
+    return _key_of(root, _held(root))
 
 
-# Descriptors of open project roots, with the key once it was asked for: while one is open, its identity cannot change.
-_open_roots: dict[int, str] = {}
-_open_noted: dict[int, str] = {}
+class _HeldRoot:
+    """A project root that is held open: while it is, no other folder gets its inode.
+
+    Attributes:
+        identity: its device and inode.
+        key, noted: its key and the path of its state folder, once they were asked for.
+    """
+
+    def __init__(self, fd: int) -> None:
+        info = os.fstat(fd)
+        self.identity = info.st_dev, info.st_ino
+        self.key = self.noted = ""
+
+
+_open_roots: dict[int, _HeldRoot] = {}
 
 
 def hold_root(fd: int) -> None:
     """Note that a descriptor is that of a project root which stays open until `release_root`."""
-    _open_roots[fd] = ""
+    _open_roots[fd] = _HeldRoot(fd)
 
 
 def release_root(fd: int) -> None:
     """Forget a descriptor before it is closed: the next file may get its number."""
     _open_roots.pop(fd, None)
-    _open_noted.pop(fd, None)
 
 
-def _key_of(fd: int) -> str:
-    known = _open_roots.get(fd)
-    if known:
-        return known
-    key = _identity_key(fd)
-    # Only for descriptors registered as open: any other number can be reused for another folder.
-    if known is not None:
-        _open_roots[fd] = key
+def _held(root: str | int) -> _HeldRoot | None:
+    info = os.stat(root)
+    # As a list: other calls hold and release roots meanwhile.
+    return next((one for one in list(_open_roots.values()) if one.identity == (info.st_dev, info.st_ino)), None)
+
+
+def _key_of(root: str | int, held: _HeldRoot | None) -> str:
+    if held is not None and held.key:
+        return held.key
+    fd = root if isinstance(root, int) else os.open(root, beneath.DIRECTORY)
+    try:
+        key = _identity_key(fd)
+        info = os.fstat(fd)
+    finally:
+        if fd != root:
+            os.close(fd)
+    # Another folder may have taken the path.
+    if held is not None and held.identity == (info.st_dev, info.st_ino):
+        held.key = key
     return key
 
 
@@ -147,9 +163,10 @@ def state_dir(root: str | int) -> str:
     Raises:
         OSError: there is no such project, or the user's space cannot be written; callers decide what that means for them.
     """
-    path = f"{user_ai()}/state/{project_key(root)}"
+    held = _held(root)
+    path = f"{user_ai()}/state/{_key_of(root, held)}"
     # While a call holds the root open, the path that it was noted under is looked up once.
-    if isinstance(root, int) and _open_noted.get(root) == path and os.path.isdir(path):
+    if held is not None and held.noted == path and os.path.isdir(path):
         return path
     real = _real_path(root)
     # Checked at each use: the user may have removed the folder while this process runs.
@@ -159,8 +176,8 @@ def state_dir(root: str | int) -> str:
         if len(_noted) > _MANY:
             _noted.clear()
         _noted[path] = real
-    if root in _open_roots:
-        _open_noted[int(root)] = path
+    if held is not None:
+        held.noted = path
     return path
 
 
