@@ -279,7 +279,7 @@ class Look:
         settings = context.settings()
         skipped = snapshots_tree.SKIPPED | {*settings.texts("record.skip")}
         folders: Folders = {} if self.known is None else self.known.folders
-        room = settings.number("record.max_bytes") // (2 if self.known is None else 1) - self.contents.disk_size()
+        room = settings.number("record.max_bytes") // (2 if self.known is None else 1)
         self._watch = watch.of_project(self._ws.fd, frozenset(skipped))
         scope = Scope(
             settings.number("record.max_file_bytes"),

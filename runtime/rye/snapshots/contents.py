@@ -77,17 +77,25 @@ class Contents:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Open the store in a folder, which is made (0700) if missing. A store that is damaged is set aside."""
+        """Name the store of a folder, which is made (0700) if missing. A store that is damaged is set aside when it is opened."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
         # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
         self._waiting: dict[str, list[tuple[bytes, int, bool, bytes]]] = {_MORE: [], _CONTENT: []}
         self._waiting_bytes = self._unsaved = 0
         self._added: set[bytes] = set()
-        self._db = self._opened()
-        self._is_filled = bool(self._rows("SELECT 1 FROM content LIMIT 1"))
+        self._connection: sqlite3.Connection | None = None
+        self._is_filled = True
 
+    @property
     @_alone
+    def _db(self) -> sqlite3.Connection:
+        # At first use: most looks find nothing to store.
+        if self._connection is None:
+            self._connection = self._opened()
+            self._is_filled = bool(self._rows("SELECT 1 FROM content LIMIT 1"))
+        return self._connection
+
     def _opened(self) -> sqlite3.Connection:
         # Imported here: a call that runs no command needs no database.
         import sqlite3
@@ -140,7 +148,8 @@ class Contents:
 
     @_alone
     def __exit__(self, *_: object) -> None:
-        self._db.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def add(self, fd: int, most: int, room: int | None = None) -> tuple[bytes, int, int] | None:
         """Store the content of an open file, read in blocks. One that is stored already takes no room.

@@ -180,7 +180,9 @@ class Walk:
         self.is_whole, self.passed, self.gone = True, list[str](), list[str]()
         self.begun, self.ended = set[str](), set[str]()
         self._known, self._contents = known, contents
-        self._max_file, self._room, self._skipped, self._made = scope
+        self._max_file, self._most, self._skipped, self._made = scope
+        # Asked for with the first file that is read: mostly nothing has changed.
+        self._room: int | None = None
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._watch, self._quick, self._beside, self._wary, self._visited = watch, quick, beside, wary, set[str]()
         # Folders of which the watch must be told; None: all.
@@ -460,6 +462,8 @@ class Walk:
 
     def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
         stored: tuple[bytes, int, int] | None = None
+        if self._room is None:
+            self._room = self._most - self._contents.disk_size()
         # Before it is read: what is written while it is read must bear a later time.
         now = repositories.clock()
         if info.st_size > self._max_file:
