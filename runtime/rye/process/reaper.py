@@ -122,7 +122,8 @@ def _become(argv: list[bytes], env: Variables, streams: tuple[int, int, int]) ->
     # Copy all before moving one: a stream's number may be the target of another.
     for target, fd in enumerate([os.dup(fd) for fd in streams]):
         os.dup2(fd, target)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    # No core files, which would lie in the project.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for limits in _OPEN_FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     # Python ignores SIGPIPE and a caller may block signals; both survive execve and would break shells and pipes.

@@ -23,6 +23,8 @@ from rye.workspace import running_commands
 from rye.workspace.workspace import project_changed
 
 _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap")
+# Nothing is hidden there.
+_INSTALLED: Final = ("/bin/", "/usr/bin/")
 _NAMESPACES: Final = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _LIFE: Final = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _USERS: Final = ("--unshare-user",)
@@ -128,8 +130,10 @@ def _binds_descriptors(program: str) -> bool:
     return b"--ro-bind-fd" in result.stdout + result.stderr
 
 
-def confine(argv: list[str], policy: Policy) -> Confined:
+def confine(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
     """Return the command that runs `argv` in namespaces of its own; `ability` must have said that it can.
+
+    Its processes are limited here, unless they are counted by a control group that it joins.
 
     Raises:
         RyeError: `sandbox_failed`, when other programs change what it covers each time that it is listed.
@@ -137,13 +141,13 @@ def confine(argv: list[str], policy: Policy) -> Confined:
     for _ in range(_TRIES):
         # A name that was listed may be gone when it is opened: git and editors replace files at any time, and a job can.
         with suppress(FileNotFoundError, NotADirectoryError):
-            return _confined(argv, policy)
+            return _confined(argv, policy, is_counted=is_counted)
     if not os.path.isdir(policy.root):
         raise project_changed(policy.root)
     raise not_made("other programs change what it covers, such as .git or .vscode")
 
 
-def _confined(argv: list[str], policy: Policy) -> Confined:
+def _confined(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
     write = policy.write_project and policy.read_project
     # The shield first: the layout mounts over names that it makes.
     began = ""
@@ -156,7 +160,7 @@ def _confined(argv: list[str], policy: Policy) -> Confined:
         # For what became of the sandbox; what is inherited later is mounted or read.
         fds.append(held_open(b""))
         view = _view(policy)
-        start = _command(argv, policy, _layout(policy, view, shield, fds), fds)
+        start = _command(argv, policy, _layout(policy, view, shield, fds), fds, is_counted=is_counted)
     except BaseException:
         for fd in fds:
             os.close(fd)
@@ -191,7 +195,7 @@ def _shield(policy: Policy, token: str) -> project_mounts.Shield:
     return project_mounts.shield(policy.root, token, when_present=safe, cover_absent=policy.cover_absent or not safe)
 
 
-def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int]) -> list[str]:
+def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int], *, is_counted: bool) -> list[str]:
     """Return the command line; `fds` gains the descriptors it reads from."""
     options = [
         "--json-status-fd",
@@ -205,7 +209,9 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int])
     for name, value in added.items():
         options += ["--setenv", name, value]
     owner = _owner(policy)
-    inner = _limited(argv)
+    # Of a program that is not there bubblewrap says the same as of one that failed; a shell tells the two apart.
+    is_there = argv[0].startswith(_INSTALLED) and os.path.isfile(argv[0])
+    inner = argv if is_counted and is_there else _limited(argv)
     if seccomp.supported():
         fds.append(held_open(seccomp.program(_sockets(policy))))
         options += ["--seccomp", str(fds[-1])]
@@ -240,7 +246,7 @@ def _added(policy: Policy) -> dict[str, str]:
 
 
 def _limited(argv: list[str]) -> list[str]:
-    """Return a command in which a shell, where there is one, first sets limits: no core dumps, and a stop to fork bombs."""
+    """Return a command in which a shell, where there is one, first sets limits: no core files, and a stop to fork bombs."""
     if not os.access("/bin/sh", os.X_OK):
         return argv
     # The two names that shells have for the number of processes.

@@ -166,16 +166,25 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     limits = resource_limits.configured() if limited else None
     # In order of strength; only the first layer that works is used.
     why_not = layers()
-    if not why_not["bubblewrap"]:
-        confined = bubblewrap.confine(argv, policy)
-        confined = _limited(confined, limits) if limits else confined
-    elif not why_not["landlock"]:
-        confined = landlock.confine(argv, policy)
-        confined.report["instead_of"] = {"bubblewrap": why_not["bubblewrap"], "advice": bubblewrap.advice()}
-        confined = _limited(confined, limits, "Landlock does not limit the temporary folder") if limits else confined
+    if all(why_not.values()):
+        confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "; ".join(why_not.values())))
     else:
-        reason = "; ".join(why_not.values())
-        confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), reason))
+        groups, lacking = resource_limits.make(limits) if limits else ((), "")
+        try:
+            if not why_not["bubblewrap"]:
+                confined = bubblewrap.confine(argv, policy, is_counted=bool(groups))
+            else:
+                confined = landlock.confine(argv, policy)
+                confined.report["instead_of"] = {"bubblewrap": why_not["bubblewrap"], "advice": bubblewrap.advice()}
+                lacking = "; ".join(filter(None, (lacking, "Landlock does not limit the temporary folder")))
+        except BaseException:
+            resource_limits.release(groups)
+            raise
+        if limits and lacking:
+            confined.report["missing"][resource_limits.NAME] = lacking
+        elif limits:
+            confined.report["holds"].append(resource_limits.NAME)
+        confined = changed(confined, groups=groups)
     try:
         if mode == "require":
             insist(confined.report, policy.required or properties_of(policy))
@@ -196,16 +205,6 @@ def _hold_to_root(policy: Policy) -> None:
         found = None
     if policy.identity is not None and (found is None or (found.st_dev, found.st_ino) != policy.identity):
         raise project_changed(policy.root)
-
-
-def _limited(confined: Confined, limits: resource_limits.Limits, lacking: str = "") -> Confined:
-    """Return the command with its limits on memory and processes, and say in its report whether all limits hold."""
-    groups, why = resource_limits.make(limits)
-    if why or lacking:
-        confined.report["missing"][resource_limits.NAME] = "; ".join(filter(None, (why, lacking)))
-    else:
-        confined.report["holds"].append(resource_limits.NAME)
-    return changed(confined, groups=groups)
 
 
 def _check(argv: list[str], policy: Policy) -> None:
