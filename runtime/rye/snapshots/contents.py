@@ -77,7 +77,7 @@ class Contents:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Name the store of a folder, which is made (0700) if missing. A store that is damaged is set aside when it is opened."""
+        """Name the store of a folder, which is made (0700) if missing; one that is damaged is set aside when it is opened."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
         # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
