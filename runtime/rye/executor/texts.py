@@ -226,9 +226,8 @@ def _refuse_lower(candidate: Candidate, version: str, space: Space | None, searc
     from rye.items import versions
     from rye.trust import pins
 
-    coming = versions.Coming(candidate.item_type, candidate.item_id, candidate.suffix, version)
     remedy = f"rye load {candidate.item_type} {candidate.item_id} … --overwrite --allow-downgrade"
-    versions.refuse_lower(coming, pins.load(), space, search_path, remedy)
+    versions.refuse_lower(candidate, version, pins.load(), space, search_path, remedy)
 
 
 def _copy(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from rye.errors import RyeError, TrustError
 from rye.items import bundles, lockfiles, spaces
-from rye.items.spaces import Space
+from rye.items.spaces import Candidate, Space
+from rye.plain_class import changed
 from rye.trust.pins import Marks
 
 
@@ -29,45 +29,39 @@ def version_key(version: str) -> tuple[int, ...]:
 _VERSION = re.compile(r"(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})")
 
 
-class Coming(NamedTuple):
-    """An item that is to be installed: its type, id, extension, and the version that its signed text gives."""
-
-    item_type: str
-    item_id: str
-    suffix: str
-    version: str
-
-    @property
-    def name(self) -> str:
-        """Return the name under which `marks` remembers the item."""
-        return f"{self.item_type} {self.item_id}"
+def name_of(candidate: Candidate) -> str:
+    """Return the name under which `pins.Marks` remember an item."""
+    return f"{candidate.item_type} {candidate.item_id}"
 
 
-def refuse_lower(coming: Coming, known: Marks, space: Space | None, search_path: Sequence[Space], remedy: str) -> None:
+def refuse_lower(
+    coming: Candidate, version: str, known: Marks, space: Space | None, search_path: Sequence[Space], remedy: str
+) -> None:
     """Raise `downgrade` when a higher version was seen, is installed, or is locked in the destination space.
 
     Args:
-        coming: the item. One whose version cannot be compared is lower than any that can.
+        coming: the item that is to be installed.
+        version: that its signed text gives. One that cannot be compared is lower than any that can.
         known: the highest versions that the user's space remembers.
         space: the destination; None for none.
         search_path: the spaces whose keys count.
         remedy: the command by which a person takes it all the same.
     """
-    highest = known.seen.get(coming.name)
+    highest = known.seen.get(name_of(coming))
     floors = {"seen before": [highest.version] if highest else []}
     if space is not None:
         floors["locked"] = lockfiles.versions(space, coming.item_id) if coming.item_type == "tool" else []
         floors["installed"] = _installed(coming, space, search_path)
     # A text that is no version gives (), which is lower than every version.
-    key = _key(coming.version)
+    key = _key(version)
     for how, versions in floors.items():
         for floor in versions:
             if key < _key(floor):
                 raise TrustError(
                     "downgrade",
-                    f"{coming.item_id}:{coming.version or '(no version)'} is lower than {floor}, which was {how}.",
+                    f"{coming.item_id}:{version or '(no version)'} is lower than {floor}, which was {how}.",
                     f"An old version may bring an old fault back. If it is wanted: `{remedy}`.",
-                    version=coming.version,
+                    version=version,
                     floor=floor,
                 )
 
@@ -76,7 +70,7 @@ def _key(version: str) -> tuple[int, ...]:
     return version_key(version) if is_version(version) else ()
 
 
-def _installed(coming: Coming, space: Space, search_path: Sequence[Space]) -> list[str]:
+def _installed(coming: Candidate, space: Space, search_path: Sequence[Space]) -> list[str]:
     """Return the version of the file at the destination, if its author is trusted to say."""
     if coming.item_type == "bundle":
         return []
@@ -85,6 +79,5 @@ def _installed(coming: Coming, space: Space, search_path: Sequence[Space]) -> li
     with contextlib.suppress(RyeError):
         raw = spaces.read_file(space, f"{folder}/{coming.item_id}{coming.suffix}")
         if raw is not None:
-            candidate = spaces.Candidate(coming.item_type, coming.item_id, coming.suffix, space.name, "", raw)
-            return [bundles.admit(candidate, spaces.trust_store(search_path))[1]]
+            return [bundles.admit(changed(coming, space=space.name, raw=raw), spaces.trust_store(search_path))[1]]
     return []

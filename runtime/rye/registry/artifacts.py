@@ -7,6 +7,7 @@ that were asked for.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from rye.call.safe_text import plain
 from rye.errors import ItemError, RegistryError, TrustError
 from rye.items import bundles, parse, spaces, tool_files
-from rye.items.spaces import Space
+from rye.items.spaces import MAX_ITEM_BYTES, Candidate, Space
 from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
 from rye.registry.oci import manifest as oci_manifest
@@ -28,7 +29,6 @@ from rye.trust.signature import Form, check, form_of, split
 from rye.trust.verify import TrustedKey, TrustStore, Verified
 
 _KEY_LIMIT = 16 * 1024
-_BUNDLE_SUFFIX = ".yaml"
 
 
 class Repository(Record, frozen=False):
@@ -55,27 +55,6 @@ class Repository(Record, frozen=False):
         return tag_of(item_type, item_id, version, yanked=True) in self.tags
 
 
-class File(NamedTuple):
-    """An item's file as it came: its type and id, its extension, its bytes."""
-
-    item_type: str
-    item_id: str
-    suffix: str
-    raw: bytes
-
-    @property
-    def form(self) -> Form:
-        """How its signature stands in it."""
-        return form_of("tool" if self.item_type == "bundle" else self.item_type, self.suffix)
-
-    @property
-    def path(self) -> str:
-        """Where it is installed, below `.ai`."""
-        if self.item_type == "bundle":
-            return f"bundles/{self.item_id}/manifest.yaml"
-        return f"{spaces.type_folder(self.item_type)[0]}/{self.item_id}{self.suffix}"
-
-
 class Fetched(Record):
     """What a registry gave, checked against its digests and nothing else.
 
@@ -83,21 +62,22 @@ class Fetched(Record):
         reference: what was asked for, with the version where the registry had to choose.
         repository: where it came from.
         manifest: as it claims.
-        files: the item's one file; of a bundle the signed manifest (type `bundle`), then its items.
+        files: the item's one file; of a bundle the signed manifest (type `bundle`), then its items. Each has as its path that
+            below `.ai` where it is installed.
         key: the key document that came with it, if it can be read.
     """
 
     reference: Reference
     repository: Repository
     manifest: ItemManifest
-    files: tuple[File, ...]
+    files: tuple[Candidate, ...]
     key: TrustedKey | None
 
 
 class VerifiedFile(NamedTuple):
     """A file that was verified, the version that its signed text gives, and of a tool the other files that it names."""
 
-    file: File
+    file: Candidate
     verified: Verified
     version: str
     files: Mapping[str, bytes] = MappingProxyType({})
@@ -121,12 +101,8 @@ def fetch(repository: Repository, reference: Reference) -> Fetched:
     # A digest wins over a version: it names exact bytes, a tag can be moved.
     name = chosen.digest or tag_of(chosen.item_type, chosen.item_id, chosen.version or "")
     manifest = oci_manifest.parse(repository.store.manifest(repository.name, name))
-    files = (
-        _bundle_files(repository, chosen, manifest)
-        if chosen.item_type == "bundle"
-        else (_item_file(repository, chosen, manifest),)
-    )
-    return Fetched(chosen, repository, manifest, files, _key(repository, manifest))
+    files = _bundle_files if chosen.item_type == "bundle" else _item_file
+    return Fetched(chosen, repository, manifest, files(repository, chosen, manifest), _key(repository, manifest))
 
 
 def _choose(repository: Repository, reference: Reference) -> Reference:
@@ -150,7 +126,7 @@ def _choose(repository: Repository, reference: Reference) -> Reference:
     return changed(reference, version=current[0])
 
 
-def _item_file(repository: Repository, reference: Reference, manifest: ItemManifest) -> File:
+def _item_file(repository: Repository, reference: Reference, manifest: ItemManifest) -> tuple[Candidate, ...]:
     layers = _items(manifest)
     if len(layers) != 1:
         raise RegistryError(
@@ -158,8 +134,9 @@ def _item_file(repository: Repository, reference: Reference, manifest: ItemManif
             f"{reference} has {len(layers)} files where an item is one.",
             "It is not what `rye registry push` makes.",
         )
-    layer = layers[0]
-    return _file(repository, layer, reference.item_type, reference.item_id, f"{reference.item_id.rpartition('/')[2]}")
+    folder = "/".join((spaces.type_folder(reference.item_type)[0], *reference.item_id.split("/")[:-1]))
+    place = (reference.item_type, reference.item_id)
+    return (_file(repository, layers[0], f"{folder}/{layers[0].title}", place),)
 
 
 def _items(manifest: ItemManifest) -> list[Layer]:
@@ -167,17 +144,21 @@ def _items(manifest: ItemManifest) -> list[Layer]:
     return [layer for layer in manifest.files if not layer.title.startswith(_FILES)]
 
 
-def _file(repository: Repository, layer: Layer, item_type: str, item_id: str, stem: str) -> File:
-    """Fetch one file; its title may be nothing but the stem and an extension of the type."""
-    suffix = layer.title.removeprefix(stem)
-    # A title is a file name from outside: compared with the one possible name, never joined to a path.
-    if not layer.title.startswith(stem) or not spaces.may_end_in(suffix, item_type):
-        raise RegistryError(
-            "bad_title",
-            f"The file of {item_id} is called {plain(layer.title, 100)!r}, which no {item_type} {stem} can be.",
-            "A file's name never decides where it lands; nothing was installed.",
-        )
-    return File(item_type, item_id, suffix, _blob(repository, layer, spaces.MAX_ITEM_BYTES))
+def _file(repository: Repository, layer: Layer, path: str, only: tuple[str, str] | None = None) -> Candidate:
+    """Fetch the file of an item, which must have a path below `.ai` that an item can have; `only` is the one it may be."""
+    stem, suffix = os.path.splitext(path)
+    for item_type, (folder, _) in spaces.TYPES.items():
+        item_id = stem.removeprefix(f"{folder}/")
+        # A title is a file name from outside: it is compared, and never joined to a path.
+        if item_id != stem and spaces.may_end_in(suffix, item_type) and only in (None, (item_type, item_id)):
+            with contextlib.suppress(ItemError):
+                spaces.check_id(item_id)
+                return Candidate(item_type, item_id, suffix, "registry", path, _blob(repository, layer, MAX_ITEM_BYTES))
+    raise RegistryError(
+        "bad_title",
+        f"A file is called {plain(layer.title, 100)!r}, which no {' '.join(only or ('item',))} can be.",
+        "A file's name never decides where it lands; nothing was installed.",
+    )
 
 
 def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
@@ -191,39 +172,18 @@ def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
     return repository.store.blob(repository.name, layer)
 
 
-def _bundle_files(repository: Repository, reference: Reference, manifest: ItemManifest) -> tuple[File, ...]:
+def _bundle_files(repository: Repository, reference: Reference, manifest: ItemManifest) -> tuple[Candidate, ...]:
     """Fetch a bundle's signed manifest and the items: each title must be that of a place below `.ai`."""
     title = f"bundles/{reference.item_id}/manifest.yaml"
     head = next((layer for layer in manifest.files if layer.title == title), None)
     if head is None:
         raise RegistryError("no_layer", f"{reference} has no {title}.", "It is not what `rye registry push` makes.")
-    files = [File("bundle", reference.item_id, _BUNDLE_SUFFIX, _blob(repository, head, spaces.MAX_ITEM_BYTES))]
-    for layer in _items(manifest):
-        if layer is not head:
-            item_type, item_id = _titled(layer.title)
-            stem = f"{spaces.type_folder(item_type)[0]}/{item_id}"
-            files.append(_file(repository, layer, item_type, item_id, stem))
+    signed = Candidate("bundle", reference.item_id, ".yaml", "registry", title, _blob(repository, head, MAX_ITEM_BYTES))
+    rest = [_file(repository, layer, layer.title) for layer in _items(manifest) if layer is not head]
     # `a.yaml` and `a.yml` are one id: the second would replace the first after its check.
-    if len({file[:2] for file in files}) != len(files):
+    if len({(file.item_type, file.item_id) for file in rest}) != len(rest):
         raise RegistryError("bad_title", f"{reference} holds two files for one id.", "Nothing was installed.")
-    return tuple(files)
-
-
-def _titled(title: str) -> tuple[str, str]:
-    for item_type, (folder, _) in spaces.TYPES.items():
-        stem, suffix = os.path.splitext(title)
-        if title.startswith(f"{folder}/") and spaces.may_end_in(suffix, item_type):
-            item_id = stem.removeprefix(f"{folder}/")
-            try:
-                spaces.check_id(item_id)
-            except ItemError:
-                break
-            return item_type, item_id
-    raise RegistryError(
-        "bad_title",
-        f"The bundle holds a file called {plain(title, 100)!r}, which is no item's place.",
-        "Nothing was installed.",
-    )
+    return (signed, *rest)
 
 
 def _key(repository: Repository, manifest: ItemManifest) -> TrustedKey | None:
@@ -245,9 +205,7 @@ def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: st
     """
     store = spaces.trust_store(search_path)
     try:
-        if fetched.reference.item_type == "bundle":
-            return _verify_bundle(fetched, store)
-        return [_verify_item(fetched, store, destination)]
+        return _verified(fetched, store, destination)
     except TrustError as err:
         # Every other verdict is final; only for an unknown key is there something that the user can do.
         if err.code != "untrusted_key" or "fingerprint" not in err.details:
@@ -255,9 +213,14 @@ def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: st
         raise _stranger(fetched, err) from None
 
 
-def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> VerifiedFile:
-    file, reference = fetched.files[0], fetched.reference
-    verified, version = bundles.admit(_candidate(file), store)
+def _verified(fetched: Fetched, store: TrustStore, destination: str) -> list[VerifiedFile]:
+    reference, (head, *rest) = fetched.reference, fetched.files
+    manifest = None
+    if reference.item_type == "bundle":
+        manifest = bundles.read(head.raw, reference.item_id, store)
+        verified, version = manifest.verified, str(manifest.bundle.get("version", ""))
+    else:
+        verified, version = bundles.admit(head, store)
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
         raise TrustError(
@@ -266,10 +229,17 @@ def _verify_item(fetched: Fetched, store: TrustStore, destination: str) -> Verif
             "Pull it into the project, or run `rye trust add` with the key's document.",
         )
     _refuse_other_version(reference, version)
-    return VerifiedFile(file, verified, version, _files_of(fetched, file, verified))
+    # Without this a registry could hold back single files of a signed bundle.
+    listed = {(kind, one) for kind, ids in manifest.items.items() for one in ids} if manifest else set()
+    for kind, one in sorted(listed - {(file.item_type, file.item_id) for file in rest}):
+        raise TrustError(
+            "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
+        )
+    admitted = [(head, verified, version), *((file, *bundles.admit(file, store, manifest)) for file in rest)]
+    return [VerifiedFile(file, signed, stated, _files_of(fetched, file, signed)) for file, signed, stated in admitted]
 
 
-def _files_of(fetched: Fetched, file: File, verified: Verified) -> dict[str, bytes]:
+def _files_of(fetched: Fetched, file: Candidate, verified: Verified) -> dict[str, bytes]:
     """Fetch the other files that a verified tool names; only bytes with the digests of its signed text count.
 
     Raises:
@@ -297,28 +267,9 @@ def _refuse_other_version(reference: Reference, version: str) -> None:
         )
 
 
-def _verify_bundle(fetched: Fetched, store: TrustStore) -> list[VerifiedFile]:
-    reference, (head, *rest) = fetched.reference, fetched.files
-    manifest = bundles.read(head.raw, reference.item_id, store)
-    version = str(manifest.bundle.get("version", ""))
-    _refuse_other_version(reference, version)
-    # Without this a registry could hold back single files of a signed bundle.
-    missing = {(kind, one) for kind, ids in manifest.items.items() for one in ids} - {file[:2] for file in rest}
-    if missing:
-        kind, one = min(missing)
-        raise TrustError(
-            "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
-        )
-    return [VerifiedFile(head, manifest.verified, version), *(_verify_listed(fetched, file, store, manifest) for file in rest)]
-
-
-def _verify_listed(fetched: Fetched, file: File, store: TrustStore, manifest: bundles.Manifest) -> VerifiedFile:
-    verified, version = bundles.admit(_candidate(file), store, manifest)
-    return VerifiedFile(file, verified, version, _files_of(fetched, file, verified))
-
-
-def _candidate(file: File) -> spaces.Candidate:
-    return spaces.Candidate(file.item_type, file.item_id, file.suffix, "registry", file.item_id, file.raw)
+def form_in_registry(file: Candidate) -> Form:
+    """Return how the signature of a file stands in it; a bundle's manifest is signed like a tool."""
+    return form_of("tool" if file.item_type == "bundle" else file.item_type, file.suffix)
 
 
 def signed_by(fetched: Fetched) -> TrustedKey | None:
@@ -327,7 +278,7 @@ def signed_by(fetched: Fetched) -> TrustedKey | None:
     try:
         if fetched.key is not None:
             # The document is only a claim until its key verifies this very signature.
-            check(fetched.key.public, split(head.raw, head.form))
+            check(fetched.key.public, split(head.raw, form_in_registry(head)))
             return fetched.key
     except TrustError:
         pass

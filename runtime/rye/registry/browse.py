@@ -15,7 +15,7 @@ from rye.errors import RegistryError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.items import parse, spaces
 from rye.items.versions import is_version, version_key
-from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, signed_by, verify_files
+from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, signed_by, verify_files
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
@@ -174,7 +174,7 @@ def _claims(fetched: Fetched) -> dict[str, Any]:
     signer = None
     with contextlib.suppress(RyeError):
         # From the signature line itself, which names a key even if no document came.
-        signer = split(head.raw, head.form).signature.fingerprint
+        signer = split(head.raw, form_in_registry(head)).signature.fingerprint
     version = reference.version or plain(annotations.get(VERSION, ""), 40)
     return {
         "item_type": reference.item_type,

@@ -20,9 +20,9 @@ from rye.items import lockfiles, spaces, tool_files, versions
 from rye.items import parse as items_parse
 from rye.items.install import Copy, install
 from rye.items.spaces import Space
-from rye.items.versions import Coming, is_version, version_key
+from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, field
-from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, verify_files
+from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, verify_files
 from rye.registry.oci.reference import Reference, parse, read_tag
 from rye.registry.oci.store import RegistryTarget, Store, at_once
 from rye.registry.push import yank_reason
@@ -87,19 +87,34 @@ def pull(target: RegistryTarget, item_type: str, texts: Sequence[str], options: 
     """
     if options.destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
-    project, search_path = target.project, spaces.spaces(target.project)
+    search_path = spaces.spaces(target.project)
     stores: dict[str | None, Store] = {}
 
     def store_of(reference: Reference) -> Store:
         # One store for each registry, so that its connections and tokens serve all references.
         return stores.setdefault(reference.registry, target.store(reference))
 
+    def with_tags(reference: Reference) -> Repository:
+        found = Repository(store_of(reference), reference.namespace)
+        # Asked for before the threads start: once for all items of a namespace.
+        _ = found.tags
+        return found
+
     references = [one for text in texts for one in _references(text, item_type, store_of)]
-    pulls = _gathered(references, store_of, search_path, options)
+    # The last reference of a namespace stands for all.
+    asked = {(one.registry, one.namespace): one for one in references}
+    repositories = {place: _unless_refused(with_tags, one) for place, one in asked.items()}
+    most = max((one.store.parallel for one in repositories.values() if isinstance(one, Repository)), default=1)
+
+    def gathered(reference: Reference) -> Pull | RyeError:
+        repository = repositories[reference.registry, reference.namespace]
+        return _unless_refused(verified_pull, repository, reference, search_path, options)
+
+    pulls = at_once(most, gathered, references)
     # All are judged under one lock before the first is installed: two pulls cannot pass each other's checks.
     with pins.changing() as known:
         admitted = [_unless_refused(_admit, one, known, search_path, options) for one in pulls]
-    rows = [_unless_refused(_install, one, project, search_path, options) for one in admitted]
+    rows = [_unless_refused(_install, one, target.project, search_path, options) for one in admitted]
     pairs = zip(references, rows, strict=True)
     return [_refused(reference, row) if isinstance(row, RyeError) else row for reference, row in pairs]
 
@@ -146,30 +161,6 @@ def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
     }
 
 
-def _gathered(
-    references: Sequence[Reference], store_of: Callable[[Reference], Store], search_path: Sequence[Space], options: PullOptions
-) -> list[Pull | RyeError]:
-    """Fetch and verify each, several at once where the storage gains by it, in the order asked for."""
-    repositories: dict[tuple[str | None, str], Repository | RyeError] = {}
-    for one in references:
-        # Before the threads start: the tags are asked for once, and the dictionary is only read then.
-        if (one.registry, one.namespace) not in repositories:
-            repositories[one.registry, one.namespace] = _unless_refused(_repository, one, store_of)
-
-    def gathered(reference: Reference) -> Pull | RyeError:
-        repository = repositories[reference.registry, reference.namespace]
-        return _unless_refused(verified_pull, repository, reference, search_path, options)
-
-    most = max((one.store.parallel for one in repositories.values() if isinstance(one, Repository)), default=1)
-    return at_once(most, gathered, references)
-
-
-def _repository(reference: Reference, store_of: Callable[[Reference], Store]) -> Repository:
-    found = Repository(store_of(reference), reference.namespace)
-    _ = found.tags
-    return found
-
-
 def verified_pull(
     repository: Repository, reference: Reference, search_path: Sequence[Space], options: PullOptions = _DEFAULT
 ) -> Pull:
@@ -177,7 +168,7 @@ def verified_pull(
     fetched = fetch(repository, reference)
     pull = Pull(fetched, verify_files(fetched, search_path, options.destination))
     head = pull.checked[0]
-    reason = yank_reason(pull.fetched.repository, head.file.item_type, head.file.item_id, head.version)
+    reason = yank_reason(repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:
         reason_text = f": {reason}" if reason else ""
         pull.warnings.append(
@@ -237,41 +228,33 @@ def check_install(checked: VerifiedFile, known: Marks, search_path: Sequence[Spa
             pinned=pinned,
             key_digest=key.digest,
         )
-    if is_version(checked.version):
-        _refuse_rollback(checked, known, space, search_path, options)
+    if is_version(checked.version) and not options.allow_downgrade:
+        _refuse_rollback(checked, known, space, search_path)
 
 
-def _refuse_rollback(
-    checked: VerifiedFile, known: Marks, space: Space | None, search_path: Sequence[Space], options: PullOptions
-) -> None:
-    if options.allow_downgrade:
-        return
-    coming = _coming(checked)
-    versions.refuse_lower(coming, known, space, search_path, "rye registry pull … --allow-downgrade")
-    seen = known.seen.get(coming.name)
+def _refuse_rollback(checked: VerifiedFile, known: Marks, space: Space | None, search_path: Sequence[Space]) -> None:
+    file, version = checked.file, checked.version
+    versions.refuse_lower(file, version, known, space, search_path, "rye registry pull … --allow-downgrade")
+    seen = known.seen.get(versions.name_of(file))
     # Same version, other bytes: a registry or a stolen key replaced what was published.
-    if seen is not None and seen.version == coming.version and seen.digest != checked.verified.digest:
+    if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
         raise TrustError(
             "version_changed",
-            f"{coming.item_id}:{coming.version} has other content than when it was seen before.",
+            f"{file.item_id}:{version} has other content than when it was seen before.",
             "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`.",
             expected=seen.digest,
             actual=checked.verified.digest,
         )
 
 
-def _coming(checked: VerifiedFile) -> Coming:
-    file = checked.file
-    return Coming(file.item_type, file.item_id, file.suffix, checked.version)
-
-
 def remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
     """Note the highest version seen, and the namespace's key where the user says so."""
     if is_version(checked.version):
-        seen = known.seen.get(_coming(checked).name)
+        name = versions.name_of(checked.file)
+        seen = known.seen.get(name)
         # `>=`, so that an allowed replacement of the same version is what is remembered.
         if seen is None or version_key(checked.version) >= version_key(seen.version):
-            known.seen[_coming(checked).name] = Seen(checked.version, checked.verified.digest)
+            known.seen[name] = Seen(checked.version, checked.verified.digest)
     if pin:
         # Never replaced here: a pin changes only by `unpin`.
         known.pins.setdefault(checked.file.item_id.partition("/")[0], checked.verified.key.public.digest)
@@ -291,7 +274,7 @@ def _install(pull: Pull, project: str, search_path: Sequence[Space], options: Pu
             return options.overwrite or (path, sha256(old).hexdigest()) in known
         new = current[path]
         try:
-            before = trust_verify.verify(old, new.file.form, trusted)
+            before = trust_verify.verify(old, form_in_registry(new.file), trusted)
         except TrustError:
             return options.overwrite
         return options.overwrite or before.key.public == new.verified.key.public
