@@ -100,7 +100,7 @@ def swaps(folder: Path) -> dict:
                     verified = verify.verify(raw, signature.form_of("tool", target.suffix), store)
                     found["signature"] += 1
                     with contextlib.suppress(RyeError):
-                        parse.check_place(verified, "tool", item_id, target.suffix)
+                        parse.read(verified, "tool", item_id, target.suffix)
                         found["placed"].append(f"{source} as {target}")
                     found["run"] += [f"{source} as {target}"] if _ran(item_id) else []
                 target.unlink()

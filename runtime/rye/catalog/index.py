@@ -119,27 +119,24 @@ def _entry_of(candidate: Candidate, admission: Admission) -> Entry:
 
 def _described(candidate: Candidate, verified: Verified) -> Entry:
     item_type, item_id = candidate.item_type, candidate.item_id
-    if item_type == "tool":
-        tool = parse.read_tool(verified, item_id, candidate.suffix)
-        metadata: dict[str, Any] = {"version": tool.version, "tool_type": tool.tool_type, "executor_id": tool.executor_id}
-        title, description, tags = "", tool.description, ""
-        body = "\n".join([tool.docstring, *_parameters(tool.schema).values()])
-        whole = "\n".join([tool.docstring, *_as_offered(tool)])
-    elif item_type == "knowledge":
-        entry = parse.read_knowledge(verified, item_id, candidate.suffix)
-        metadata, body = entry.header, entry.body
-        whole = body
-        given = entry.header.get("tags")
-        tags = " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
-        title, description = str(entry.header.get("title", "")), str(entry.header.get("description", ""))
+    item = parse.read(verified, item_type, item_id, candidate.suffix)
+    metadata: dict[str, Any]
+    title = tags = ""
+    if isinstance(item, parse.Tool):
+        metadata = {"version": item.version, "tool_type": item.tool_type, "executor_id": item.executor_id}
+        body = "\n".join([item.docstring, *_parameters(item.schema).values()])
+        whole = "\n".join([item.docstring, *_as_offered(item)])
+    elif isinstance(item, parse.Knowledge):
+        metadata, body, whole = item.header, item.body, item.body
+        given = item.header.get("tags")
+        title, tags = str(metadata.get("title", "")), " ".join(map(str, given)) if isinstance(given, list) else str(given or "")
     else:
-        text = parse.read_directive(verified, item_id).text
+        text = item.text
         metadata = {**text.metadata, "version": text.version, "inputs": [one["name"] for one in text.inputs]}
         about = [f"{one['name']}: {one['description']}" for one in text.inputs]
-        title, description, tags, body = "", text.metadata["description"], "", "\n".join([text.instructions, *about])
-        whole = body
+        body = whole = "\n".join([text.instructions, *about])
     category, _, name = item_id.rpartition("/")
-    listed = texts.listable(verified, {"title": title, "description": description, "tags": tags}, 300)
+    listed = texts.listable(verified, {"title": title, "description": item.description, "tags": tags}, 300)
     return Entry(
         item_type,
         item_id,

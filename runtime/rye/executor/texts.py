@@ -208,16 +208,14 @@ def _metadata(verified: Verified, candidate: Candidate) -> dict[str, Any]:
     """Return what is known of an item beside its text; an item that is not where it belongs is refused."""
     name = candidate.item_id.rpartition("/")[2]
     found: dict[str, Any] = {"name": name, "extension": candidate.suffix}
-    version = parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
-    if candidate.item_type == "tool":
-        tool = parse.read_tool(verified, candidate.item_id, candidate.suffix)
-        found |= {"tool_type": tool.tool_type, "executor_id": tool.executor_id, "description": tool.description}
-    elif candidate.item_type == "knowledge":
-        header = parse.read_knowledge(verified, candidate.item_id, candidate.suffix).header
-        found |= {key: header[key] for key in ("title", "entry_type", "description", "tags") if key in header}
+    item = parse.read(verified, candidate.item_type, candidate.item_id, candidate.suffix)
+    if isinstance(item, parse.Knowledge):
+        found |= {key: item.header[key] for key in ("title", "entry_type", "description", "tags") if key in item.header}
     else:
-        found["description"] = parse.read_directive(verified, candidate.item_id).text.metadata["description"]
-    listed: dict[str, Any] = listable(verified, {**found, "version": version})
+        found["description"] = item.description
+    if isinstance(item, parse.Tool):
+        found |= {"tool_type": item.tool_type, "executor_id": item.executor_id}
+    listed: dict[str, Any] = listable(verified, {**found, "version": item.version})
     return listed
 
 

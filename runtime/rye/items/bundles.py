@@ -117,7 +117,7 @@ def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = N
     if manifest is not None:
         check(manifest, candidate)
     verified = signed(candidate, store)
-    return verified, parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
+    return verified, parse.read(verified, candidate.item_type, candidate.item_id, candidate.suffix).version
 
 
 def signed(candidate: Candidate, store: TrustStore, known: Container[str] = ()) -> Verified:

@@ -140,6 +140,16 @@ class Knowledge(Record):
     header: dict[str, Any]
     body: str
 
+    @property
+    def version(self) -> str:
+        """The header's, if it has one."""
+        return str(self.header.get("version", ""))
+
+    @property
+    def description(self) -> str:
+        """The header's, if it has one."""
+        return str(self.header.get("description", ""))
+
 
 class Directive(Record):
     """A verified directive: what its element says, nothing from around it."""
@@ -147,6 +157,23 @@ class Directive(Record):
     id: str
     verified: Verified
     text: directives.Text
+
+    @property
+    def version(self) -> str:
+        """The element's."""
+        return self.text.version
+
+    @property
+    def description(self) -> str:
+        """That of its metadata."""
+        return self.text.metadata["description"]
+
+
+def read(verified: Verified, item_type: str, item_id: str, suffix: str) -> Tool | Knowledge | Directive:
+    """Return the item that verified bytes are, at the place that its signed text names. Errors as `read_tool`."""
+    if item_type == "tool":
+        return read_tool(verified, item_id, suffix)
+    return read_knowledge(verified, item_id, suffix) if item_type == "knowledge" else read_directive(verified, item_id)
 
 
 def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadata | None = None) -> Tool:
@@ -294,18 +321,6 @@ def text_of(body: bytes) -> str:
         return body.decode()
     except UnicodeDecodeError:
         raise ItemError("malformed_item", "The item is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
-
-
-def check_place(verified: Verified, item_type: str, item_id: str, suffix: str) -> str:
-    """Read an item only to check that its place is the one its signed text names; return its version, if it has one."""
-    try:
-        if item_type == "tool":
-            return read_tool(verified, item_id, suffix).version
-        if item_type == "knowledge":
-            return str(read_knowledge(verified, item_id, suffix).header.get("version", ""))
-        return read_directive(verified, item_id).text.version
-    except UnicodeDecodeError:
-        raise ItemError("malformed_item", f"{item_id} is not UTF-8.", "Save it as UTF-8 and sign it again.") from None
 
 
 def _place(item_id: str, category: object, bound_id: object) -> None:

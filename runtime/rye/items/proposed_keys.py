@@ -72,10 +72,9 @@ def fingerprint(key: TrustedKey, root: Root, rows: list[Admitted]) -> str:
 
 def _row(verified: Verified, item_type: str, item_id: str, suffix: str) -> Admitted:
     """Return what the sandbox will let the tool do, and its docstring's sentence on side effects, the signer's claim."""
-    parse.check_place(verified, item_type, item_id, suffix)
-    if item_type != "tool":
+    tool = parse.read(verified, item_type, item_id, suffix)
+    if not isinstance(tool, parse.Tool):
         return Admitted(item_id, item_type)
-    tool = parse.read_tool(verified, item_id, suffix)
     if tool.tool_type in ("runtime", "primitive"):
         # What it lists is the most that it leaves to a tool; it has nothing itself.
         sent = f", and gives it {', '.join(tool.secrets)}" if tool.secrets else ""

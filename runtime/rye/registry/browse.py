@@ -234,7 +234,7 @@ def _compared(head: VerifiedFile, search_path: Sequence[spaces.Space]) -> dict[s
     version = None
     with contextlib.suppress(RyeError):
         verified = Admission(search_path).admit(current)
-        version = parse.check_place(verified, file.item_type, file.item_id, current.suffix)
+        version = parse.read(verified, file.item_type, file.item_id, current.suffix).version
     # Replaced, not refused: the diff is for reading and the bytes were checked already.
     old, new = (raw.decode("utf-8", "replace").splitlines() for raw in (current.raw, file.raw))
     lines = list(

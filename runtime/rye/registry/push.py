@@ -74,37 +74,29 @@ def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> 
         for item_id in ids:
             candidate = spaces.find(item_type, item_id, [space])
             verified, _ = bundles.admit(candidate, trusted, manifest)
+            item = items_parse.read(verified, item_type, item_id, candidate.suffix)
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
             files[title] = (oci_manifest.media_type(candidate.suffix), candidate.raw)
-            files |= _files_of(candidate, verified, space)
+            files |= _files_of(item, space)
     facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
     described = str(manifest.bundle.get("description", ""))
     return _push([_composed(facts, files, manifest.verified, described)], target.store())
 
 
 def _item(candidate: Candidate, verified: Verified, space: Space) -> tuple[str, dict[str, Any], Pushed]:
-    version = items_parse.check_place(verified, candidate.item_type, candidate.item_id, candidate.suffix)
-    name = candidate.item_id.rpartition("/")[2] + candidate.suffix
-    facts = {"item_type": candidate.item_type, "item_id": candidate.item_id, "version": version, "suffix": candidate.suffix}
-    files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw), **_files_of(candidate, verified, space)}
-    return _composed(facts, files, verified, _description(candidate, verified))
+    item = items_parse.read(verified, candidate.item_type, candidate.item_id, candidate.suffix)
+    facts = {"item_type": candidate.item_type, "item_id": item.id, "version": item.version, "suffix": candidate.suffix}
+    title = str(item.header.get("title", "")) if isinstance(item, items_parse.Knowledge) else ""
+    name = item.id.rpartition("/")[2] + candidate.suffix
+    files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw), **_files_of(item, space)}
+    return _composed(facts, files, verified, item.description or title)
 
 
-def _files_of(candidate: Candidate, verified: Verified, space: Space) -> dict[str, tuple[str, bytes]]:
+def _files_of(item: object, space: Space) -> dict[str, tuple[str, bytes]]:
     """Return the other files of a tool, which its signature covers, by the title that they get."""
-    if candidate.item_type != "tool":
+    if not isinstance(item, items_parse.Tool):
         return {}
-    found = tool_files.read(items_parse.read_tool(verified, candidate.item_id, candidate.suffix), space)
-    return {file_title(candidate.item_id, path): (_FILE, content) for path, content in found.items()}
-
-
-def _description(candidate: Candidate, verified: Verified) -> str:
-    if candidate.item_type == "tool":
-        return items_parse.read_tool(verified, candidate.item_id, candidate.suffix).description
-    if candidate.item_type == "knowledge":
-        header = items_parse.read_knowledge(verified, candidate.item_id, candidate.suffix).header
-        return str(header.get("description", header.get("title", "")))
-    return str(items_parse.read_directive(verified, candidate.item_id).text.metadata["description"])
+    return {file_title(item.id, path): (_FILE, content) for path, content in tool_files.read(item, space).items()}
 
 
 def _composed(
