@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,8 +67,8 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
 def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
     if target.problem is not None:
         raise target.problem
-    raw = _read(target)
-    row["type"] = item_type = target.type_for(raw)
+    with _opened(target, links=True) as (_, raw):
+        row["type"] = item_type = target.type_for(raw)
     verified = trust_verify.verify(raw, signature.form_of(item_type, target.suffix), store)
     row.update(
         signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
@@ -122,7 +122,7 @@ def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> I
         sentences on permissions that a tool seems to lack, where there are any.
     """
     store = _store(key)
-    recorder = _Recorder(root, len(found) > 1)
+    batch = os.urandom(16).hex() if len(found) > 1 else None
     for target in found:
         row: dict[str, Any] = {
             "target": target.text,
@@ -137,7 +137,14 @@ def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> I
             "hint": None,
         }
         try:
-            _sign(target, key, store, row, recorder)
+            if target.problem is not None:
+                raise target.problem
+            _refuse_installed(target.path)
+            with _opened(target, links=False) as (place, raw):
+                signed = _signed(target, raw, key, store, row)
+                if signed is not raw and (warnings := _replace(target, place, raw, signed, root, batch)):
+                    row["warnings"] = warnings
+                row["status"] = "unchanged" if signed is raw else "signed"
         except RyeError as err:
             row.update(error=err.message, code=err.code, hint=err.hint or None)
         yield row
@@ -152,19 +159,6 @@ def _store(key: PrivateKey) -> TrustStore:
 def signed_text(target: Target, raw: bytes, key: PrivateKey) -> bytes:
     """Return the text of an item that is not written yet, signed for its place. Raises RyeError where readers refuse it."""
     return _signed(target, raw, key, _store(key), {})
-
-
-def _sign(target: Target, key: PrivateKey, store: TrustStore, row: dict[str, Any], recorder: _Recorder) -> None:
-    if target.problem is not None:
-        raise target.problem
-    _refuse_installed(target.path)
-    with _place(target) as (place, raw):
-        signed = _signed(target, raw, key, store, row)
-        if signed is not raw:
-            warnings = recorder.replace(target, place, raw, signed)
-            if warnings:
-                row["warnings"] = [*row.get("warnings", ()), *warnings]
-        row["status"] = "unchanged" if signed is raw else "signed"
 
 
 def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row: dict[str, Any]) -> bytes:
@@ -189,32 +183,30 @@ def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row:
     return signed
 
 
-class _Recorder:
-    """Replaces files, each with an entry in the journal of its project."""
+def _replace(
+    target: Target, place: workspace.Place, raw: bytes, signed: bytes, own_root: str | None, batch: str | None
+) -> list[str]:
+    """Put the signed text in place of the one that was read, recorded in its project; return warnings.
 
-    def __init__(self, root: str | None, are_several: bool) -> None:
-        self._root = None if root is None else os.path.realpath(root)
-        self._batch = os.urandom(16).hex() if are_several else None
+    Errors as `journal.apply_own`.
+    """
+    from rye.journal import journal
 
-    def replace(self, target: Target, place: workspace.Place, raw: bytes, signed: bytes) -> list[str]:
-        """Put the signed text in place of the one that was read; return warnings. Errors as `journal.apply_change`."""
-        from rye.journal import journal
-
-        folder = beneath.real_path(place.dir_fd, os.fspath(target.path.parent))
-        anchors = [self._root] if self._root is not None else []
-        if target.item_id is not None:
-            anchors.append(os.path.dirname(os.path.realpath(os.fsdecode(_anchor(target)[0]))))
-        root = next((one for one in anchors if folder == one or folder.startswith(os.path.join(one, ""))), None)
-        if root is None:
-            # With the digest of what was read: a change that another program made meanwhile is not overwritten.
-            atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
-            return []
-        with workspace.Workspace(root) as ws:
-            parts = os.fsencode(os.path.relpath(folder, root)).split(b"/") if folder != root else []
-            place = changed(place, parts=(*parts, place.name))
-            with cache.locked(ws, place.path):
-                entry = changed(journal.whole_entry(ws, _TOOL, place, raw, signed), batch=self._batch)
-                return journal.apply_own(ws, place, signed, entry)
+    folder = beneath.real_path(place.dir_fd, os.fspath(target.path.parent))
+    anchors = [os.path.realpath(own_root)] if own_root is not None else []
+    if target.item_id is not None:
+        anchors.append(os.path.dirname(os.path.realpath(os.fsdecode(_anchor(target)[0]))))
+    root = next((one for one in anchors if folder == one or folder.startswith(os.path.join(one, ""))), None)
+    if root is None:
+        # With the digest of what was read: a change that another program made meanwhile is not overwritten.
+        atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
+        return []
+    with workspace.Workspace(root) as ws:
+        parts = os.fsencode(os.path.relpath(folder, root)).split(b"/") if folder != root else []
+        place = changed(place, parts=(*parts, place.name))
+        with cache.locked(ws, place.path):
+            entry = changed(journal.whole_entry(ws, _TOOL, place, raw, signed), batch=batch)
+            return journal.apply_own(ws, place, signed, entry)
 
 
 def _with_bindings(target: Target, item_type: str, raw: bytes) -> bytes:
@@ -253,45 +245,27 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read(target: Target) -> bytes:
-    folder, parts = _anchor(target)
-    try:
-        root = os.open(folder, beneath.DIRECTORY)
-        try:
-            fd, _ = beneath.open_beneath(root, parts, _READ)
-        finally:
-            os.close(root)
-        try:
-            return _content(fd, target.text)
-        finally:
-            os.close(fd)
-    except OSError as err:
-        raise _unreadable(err, target.text) from None
-
-
 @contextmanager
-def _place(target: Target) -> Iterator[tuple[workspace.Place, bytes]]:
-    """Hold the folder of a file open and read the file, which must not be a link: the link would be replaced."""
+def _opened(target: Target, *, links: bool) -> Iterator[tuple[workspace.Place, bytes]]:
+    """Hold the folder of a file open, and read the file; one that is to be replaced must not be a link."""
     folder, parts = _anchor(target)
-    parent = -1
     try:
-        root = os.open(folder, beneath.DIRECTORY)
-        try:
+        with ExitStack() as stack:
+            root = os.open(folder, beneath.DIRECTORY)
+            stack.callback(os.close, root)
             parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
-        finally:
-            os.close(root)
-        # In the folder held open: the path could lead elsewhere when the file is replaced.
-        fd = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
-        try:
-            raw, info = _content(fd, target.text), os.fstat(fd)
-        finally:
-            os.close(fd)
-        yield workspace.Place(parent, parts[-1:], info), raw
+            stack.callback(os.close, parent)
+            # In the folder held open: the path could lead elsewhere when the file is replaced.
+            fd = (
+                beneath.open_beneath(root, parts, _READ)[0]
+                if links
+                else os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
+            )
+            stack.callback(os.close, fd)
+            raw = _content(fd, target.text)
+            yield workspace.Place(parent, parts[-1:], os.fstat(fd)), raw
     except OSError as err:
         raise _unreadable(err, target.text) from None
-    finally:
-        if parent >= 0:
-            os.close(parent)
 
 
 def _anchor(target: Target) -> tuple[bytes, beneath.Parts]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import rye
 from rye.call.safe_text import nearest
@@ -46,6 +46,7 @@ takes it is judged where it is run.
 
 RESERVED = "rye/"
 MAX_ITEM_BYTES = 1 << 20
+_T = TypeVar("_T")
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _PACKAGE = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _DEEPEST = 32
@@ -196,8 +197,8 @@ def serves(space: Space, item_id: str) -> bool:
     return not item_id.startswith(RESERVED) or space.name == "system" or item_id in space.shadows
 
 
-def _lazily(more: Callable[[], Sequence[Space]]) -> Iterator[Space]:
-    """Ask for further spaces only when the first ones had nothing: it means reading what is installed."""
+def _lazily(more: Callable[[], Iterable[_T]]) -> Iterator[_T]:
+    """Ask for more only when the first ones had nothing: it means reading what is installed, or a folder."""
     yield from more()
 
 
@@ -275,33 +276,25 @@ def read_file(space: Space, path: str) -> bytes | None:
 
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
-    parts = os.fsencode(stem).split(b"/")
+    *above, name = os.fsencode(stem).split(b"/")
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
+        try:
+            # Opened once for all suffixes: a folder that is exchanged in between cannot give a mixture.
+            parent, _ = beneath.open_beneath(root, above, beneath.DIRECTORY)
+        finally:
+            os.close(root)
     except OSError as err:
         _refuse_failing(err)
         return None
     try:
-        try:
-            # Opened once for all suffixes: a folder that is exchanged in between cannot give a mixture.
-            parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
-        except OSError as err:
-            _refuse_failing(err)
-            return None
-        try:
-            for suffix in suffixes:
-                raw = _read(parent, (parts[-1] + suffix.encode(),))
-                if raw is not None:
-                    return suffix, raw
-            if suffixes is TYPES["tool"][1]:
-                for suffix in scripts_named(parent, os.fsdecode(parts[-1])):
-                    raw = _read(parent, (parts[-1] + suffix.encode(),))
-                    if raw is not None:
-                        return suffix, raw
-        finally:
-            os.close(parent)
+        named = _lazily(lambda: scripts_named(parent, os.fsdecode(name)) if suffixes is TYPES["tool"][1] else ())
+        for suffix in chain(suffixes, named):
+            raw = _read(parent, (name + suffix.encode(),))
+            if raw is not None:
+                return suffix, raw
     finally:
-        os.close(root)
+        os.close(parent)
     return None
 
 
