@@ -46,20 +46,13 @@ _PRUNE_EVERY: Final = 200
 
 
 class Attempt:
-    """One attempt of a named call; the caller of `attempt` runs the tool only where `answer` is None.
+    """One attempt of a named call: the caller runs the tool only where `answer` is None, and puts the result there.
 
     Attributes:
-        answer: the result of an earlier attempt, as the tool's result.
+        answer: the result of an earlier attempt, as the tool's result; then that of this one.
     """
 
-    def __init__(self, answer: dict[str, Any] | None = None, note: Path | None = None) -> None:
-        self.answer = answer
-        self._note = note
-
-    def ended(self, data: dict[str, Any]) -> None:
-        """Note a command's result, for later attempts."""
-        if self._note is not None:
-            _write(self._note, {"data": _bounded(data)})
+    answer: dict[str, Any] | None = None
 
 
 @contextmanager
@@ -73,34 +66,25 @@ def attempt(ws: Workspace, tool: Tool, options: CallOptions) -> Iterator[Attempt
     """
     if len(options.key) > MAX_KEY or not options.key.isprintable():
         raise UsageError("bad_key", "The call's key is too long or does not print.", f"Give at most {MAX_KEY} characters.")
+    found = Attempt()
     if _only_reads(tool):
-        yield Attempt()
+        yield found
         return
-    note = _folder(ws) / sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    with ExitStack() as stack:
-        stack.enter_context(_locked(note))
-        answer = _earlier(note, options, tool)
-        if answer is not None or _is_edit(tool):
-            yield Attempt(answer or _applied(ws, options.key))
+    with _locked(ws, sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]) as note:
+        found.answer = _earlier(note, options, tool) or (_applied(ws, options.key) if _is_edit(tool) else None)
+        if found.answer is not None or _is_edit(tool):
+            yield found
         else:
             _write(note, {"tool": tool.id, "began": time.time()})
             try:
-                yield Attempt(note=note)
+                yield found
             except RyeError:
                 # Refused before it ran.
                 note.unlink(missing_ok=True)
                 raise
+            _write(note, {"data": _bounded(found.answer or {})})
     with suppress(OSError):
         atomic.prune(note.parent, _MOST_CALLS, _MOST_BYTES, every=_PRUNE_EVERY)
-
-
-def _folder(ws: Workspace) -> Path:
-    try:
-        where = Path(user_dirs.state_dir(ws.fd), "calls")
-        where.mkdir(mode=0o700, exist_ok=True)
-    except OSError as err:
-        raise _unwritable(err) from None
-    return where
 
 
 def _unwritable(err: OSError) -> WorkspaceError:
@@ -113,18 +97,20 @@ def _unwritable(err: OSError) -> WorkspaceError:
 
 
 @contextmanager
-def _locked(note: Path) -> Iterator[None]:
-    """Hold the lock of a call, whose hidden file goes a day after it was last held."""
-    lock = note.with_name(f".{note.name}")
+def _locked(ws: Workspace, name: str) -> Iterator[Path]:
+    """Hold the lock of a call, whose hidden file goes a day after it was last held; give the path of its note."""
     with ExitStack() as stack:
         try:
+            note = Path(user_dirs.state_dir(ws.fd), "calls", name)
+            note.parent.mkdir(mode=0o700, exist_ok=True)
+            lock = note.with_name(f".{name}")
             stack.enter_context(atomic.locked(lock, patience=_PATIENCE, meanwhile=context.check_deadline, strict=True))
             os.utime(lock)
         except TimeoutError:
             raise _under_way() from None
         except OSError as err:
             raise _unwritable(err) from None
-        yield
+        yield note
 
 
 def _under_way() -> WorkspaceError:

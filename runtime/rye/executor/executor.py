@@ -236,7 +236,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
                     _complete(response, attempt.answer)
                 else:
                     _run_admitted(call, workspace, prepared, parameters, response)
-                    attempt.ended(context.without_secrets(response["data"]))
+                    attempt.answer = context.without_secrets(response["data"])
     del response["envelope"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -13,11 +12,10 @@ from rye.errors import RyeError, TrustError
 from rye.executor import executor
 from rye.executor.admission import Admission
 from rye.items import bundles, parse, spaces
-from rye.trust import decisions, verify
-from rye.trust.decisions import Root
+from rye.trust import verify
 from rye.trust.signature import PrivateKey, form_of
 from rye.trust.verify import TrustStore, render_key_document
-from support.signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -40,14 +38,6 @@ def refused(project, item_id="my/tool", **options):
 
 def unsigned_run(project, item_id="my/tool"):
     return executor.run(executor.Call("tool", item_id, {}, str(project), allow_unsigned=True))
-
-
-def test_a_tool_that_is_ready_is_verified_placed_and_compiled(project):
-    put_tool(project, "my/tool")
-    ready = ground(project).tool(candidate(project))
-    assert (ready.tool.id, ready.tool.verified.key.role) == ("my/tool", "user")
-    assert ready.plan.code.co_filename == "<my/tool>"
-    assert ground(project).admit(candidate(project)).digest == ready.tool.verified.digest
 
 
 def test_the_gates_stand_in_order(project):
@@ -90,16 +80,6 @@ def test_what_is_ready_is_compiled_once_and_known_by_its_bytes_place_and_trust(p
     (key,) = (Path(rye.config.user_dirs.user_ai()) / "trusted_keys").iterdir()
     key.unlink()
     assert refused(project) == "untrusted_key"
-
-
-def test_the_runtime_is_the_systems_even_where_its_id_may_be_shadowed(project):
-    put_tool(project, "my/tool")
-    text = f"version: 9.9.9\ntool_type: runtime\nexecutor_id: null\ncategory: {RUNTIME.rpartition('/')[0]}\ndescription: Mine\n"
-    put(project, f"tools/{RUNTIME}.yaml", signed(text.encode(), suffix=".yaml"))
-    decisions.approve_shadow(RUNTIME, Root.of(project))
-    assert candidate(project, RUNTIME).space == "project"
-    response = rye.execute("my/tool", project_path=project)
-    assert (response["status"], response["chain"][1]["space"]) == ("success", "system")
 
 
 def test_only_python_runs_and_a_refusal_names_the_runtime_that_is_missing(project):
@@ -235,8 +215,3 @@ def test_nobodys_key_never_counts():
     with pytest.raises(TrustError) as caught:
         verify.verify(raw, form_of("tool", ".py"), TrustStore(keys=(nobody,)))
     assert caught.value.code == "untrusted_key"
-
-
-def test_the_whole_response_is_json(project):
-    put(project, "tools/my/tool.py", tool_text("my/tool", OK))
-    json.dumps(unsigned_run(project), allow_nan=False)

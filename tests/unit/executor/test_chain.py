@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
 import rye
 from rye.executor import executor
-from support.signed_tools import FUNCTION_RUNTIME, MINE, OK, STRANGER, put, signed, tool_text, trust_key
+from support.signed_tools import FUNCTION_RUNTIME, MINE, OK, put, signed, tool_text, trust_key
 
 FUNCTION = "rye/core/primitives/function"
 
@@ -91,84 +90,10 @@ def test_a_runtime_narrows_permissions_and_never_widens_them(project, declared, 
     assert call(project)["isolation"]["permissions"] == list(left)
 
 
-def test_a_chain_that_does_not_hold_is_refused_with_what_to_do(project):
-    runtime(project, "my/runtimes/a", "my/runtimes/b")
-    runtime(project, "my/runtimes/b", "my/runtimes/a")
-    tool(project, "my/loop", "my/runtimes/a")
-    runtime(project, "my/runtimes/self", "my/runtimes/self")
-    tool(project, "my/self", "my/runtimes/self")
-    runtime(project, "my/runtimes/lost", "my/runtimes/gone")
-    tool(project, "my/lost", "my/runtimes/lost")
-    tool(project, "my/by_tool", "my/lost")
-    runtime(project, "my/runtimes/forged", None, tool_type="primitive", primitive="function")
-    tool(project, "my/forged", "my/runtimes/forged")
-    runtime(project, "my/runtimes/end", None)
-    tool(project, "my/end", "my/runtimes/end")
-    for number in range(12):
-        runtime(project, f"my/long/r{number}", f"my/long/r{number + 1}")
-    tool(project, "my/long/tool", "my/long/r0")
-    expected = {
-        "my/loop": "chain_loop",
-        "my/self": "chain_loop",
-        "my/lost": "runtime_missing",
-        "my/by_tool": "runtime_missing",
-        "my/forged": "no_primitive",
-        "my/end": "no_primitive",
-        "my/long/tool": "chain_too_long",
-    }
-    for item_id, code in expected.items():
-        answer = call(project, item_id)
-        assert (answer["code"], item_id) == (code, item_id)
-        assert "sign it again" in answer["error"]
-        assert answer["metadata"]["ran"] is False
-    # Control: with a link that ends it, the same chain runs.
-    runtime(project, "my/runtimes/gone", FUNCTION_RUNTIME)
-    assert call(project, "my/lost")["status"] == "success"
-    assert call(project, "my/by_tool")["code"] == "wrong_link"
-
-
-def test_each_link_needs_a_signature_that_counts(project):
-    tool(project, "my/tool", "my/runtimes/main")
-    for key, code in ((STRANGER, "untrusted_key"), (MINE, None)):
-        path = runtime(project, "my/runtimes/main", FUNCTION_RUNTIME, key)
-        assert call(project).get("code") == code
-    raw = path.read_bytes()
-    path.write_bytes(raw.partition(b"\n")[2])
-    assert call(project)["code"] == "unsigned"
-    # A link is no tool under construction: --allow-unsigned is for the tool alone.
-    answer = executor.run(executor.Call("tool", "my/tool", {}, str(project), allow_unsigned=True))
-    assert answer["code"] == "unsigned"
-    path.write_bytes(raw)
-    assert call(project)["status"] == "success"
-
-
-def test_an_item_names_only_what_its_own_space_or_one_behind_it_serves(project, user_space):
-    """A project brings no runtime for the user's tools."""
-    runtime(project, "my/runtimes/main", FUNCTION_RUNTIME)
-    tool(user_space, "my/tool", "my/runtimes/main")
-    assert call(project)["code"] == "runtime_missing"
-    runtime(user_space, "my/runtimes/main", FUNCTION_RUNTIME)
-    assert [link["space"] for link in call(project)["chain"]] == ["user", "user", "system", "system"]
-
-
 def test_a_runtime_is_no_tool(project):
     for item_id in (FUNCTION_RUNTIME, FUNCTION):
         answer = call(project, item_id)
         assert (answer["code"], answer["metadata"]["ran"]) == ("not_executable", False)
-
-
-def test_no_runtime_is_named_in_the_executor():
-    from pathlib import Path
-
-    from rye.executor import chain
-    from rye.items import spaces
-
-    names = {item_id for item_id, _ in spaces.items_in(spaces.Space("system", spaces.system_folder()), "tool")}
-    runtimes = {one.rpartition("/")[2] for one in names if "/runtimes/" in one}
-    assert runtimes
-    for path in Path(os.path.dirname(chain.__file__)).glob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        assert not [one for one in runtimes if one in text], path.name
 
 
 @pytest.mark.parametrize(

@@ -390,11 +390,6 @@ def test_a_dry_run_does_everything_but_run(project, tmp_path):
     assert canary.exists()
 
 
-def test_an_async_tool_is_awaited(project):
-    put_tool(project, "my/tool", "import asyncio\nawait asyncio.sleep(0)\n" + OK, is_async=True)
-    assert call(project)["data"]["output"] == "done"
-
-
 def test_an_async_tool_can_be_called_where_a_loop_already_runs(project):
     import asyncio
 
@@ -404,22 +399,6 @@ def test_an_async_tool_can_be_called_where_a_loop_already_runs(project):
         return call(project)
 
     assert asyncio.run(host())["status"] == "success"
-
-
-def test_dataclasses_with_postponed_annotations_work(project):
-    put_tool(
-        project,
-        "my/tool",
-        'return {"success": True, "output": Point(1).name, "same": sys.modules[__name__].Point is Point}',
-        head="from __future__ import annotations\nimport sys\nfrom dataclasses import KW_ONLY, dataclass\nimport typing",
-        more="@dataclass\nclass Point:\n    x: int\n    _: KW_ONLY\n    k: typing.ClassVar[int] = 1\n    name: str = 'origin'",
-    )
-    assert call(project)["data"] == {"success": True, "output": "origin", "same": True}
-
-
-def test_calls_share_no_module_state(project):
-    put_tool(project, "my/tool", 'seen.append(1)\nreturn {"success": True, "count": len(seen)}', more="seen = []")
-    assert [call(project)["data"]["count"] for _ in range(3)] == [1, 1, 1]
 
 
 def test_a_failure_result_is_an_error_with_the_tools_own_code(project):

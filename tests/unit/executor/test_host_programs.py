@@ -42,80 +42,8 @@ def program(project, body, timeout=60):
     return done.stdout
 
 
-STREAMS = {
-    "write returns nothing": """
-class Stream:
-    def __init__(self, to): self.to = to
-    def write(self, text): self.to.write(text)
-    def flush(self): self.to.flush()
-sys.stdout = Stream(sys.stdout)
-""",
-    "a notebook's, without descriptor": """
-class Stream(io.TextIOBase):
-    def __init__(self, to): self.to = to
-    encoding = "UTF-8"
-    def write(self, text): return self.to.write(text)
-    def flush(self): self.to.flush()
-    def fileno(self): raise io.UnsupportedOperation("IOStream has no fileno.")
-sys.stdout, sys.stderr = Stream(sys.stdout), Stream(sys.stderr)
-""",
-    "as it was": "",
-}
-
-
-@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-@pytest.mark.parametrize("tool", ["rye/file-system/read", "my/prints"])
-def test_the_host_prints_before_and_after_a_call_to_any_stream(project, stream, tool):
-    put_tool(project, "my/prints", 'print("the tool says")\nreturn {"success": True, "output": "done"}')
-    parameters = ', file_path="a.txt"' if tool.endswith("read") else ""
-    body = f"""{stream}
-print("before")
-answer = rye.execute({tool!r}, dict({parameters.strip(", ")}), project_path=project)
-assert answer["status"] == "success", answer
-print("after", flush=True)
-sys.stdout.write("last\\n")
-"""
-    assert program(project, body) == "before\nafter\nlast\n"
-
-
 def test_a_host_without_standard_output(project):
     program(project, "sys.stdout = None\ncall()\nprint('to nobody', flush=True)\ncall()\n")
-
-
-def test_a_host_that_replaces_the_stream_between_calls(project):
-    body = """
-call()
-with contextlib.redirect_stdout(io.StringIO()) as kept:
-    print("kept")
-    call()
-    print("kept too")
-print("out")
-call()
-outer = sys.stdout
-class Tee:
-    def write(self, text): outer.write(text.upper()); return len(text)
-    def flush(self): outer.flush()
-sys.stdout = Tee()
-call()
-print("tee")
-sys.stdout = outer
-print("end", json.dumps(kept.getvalue()))
-import copy; copy.copy(sys.stdout)
-"""
-    assert program(project, body) == 'out\nTEE\nend "kept\\nkept too\\n"\n'
-
-
-def test_calls_in_threads_beside_a_host_that_prints(project):
-    body = """
-def work(number):
-    for at in range(10):
-        call()
-        sys.stdout.write(f"{number}:{at}\\n")
-threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-"""
-    assert sorted(program(project, body).split()) == sorted(f"{number}:{at}" for number in range(6) for at in range(10))
 
 
 def test_calls_in_an_event_loop(project):
