@@ -175,21 +175,10 @@ def check(text: Text, inputs: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: `invalid_parameters`; its details have `declared_inputs`.
     """
-    declared = [{key: plain(value) if isinstance(value, str) else value for key, value in one.items()} for one in text.inputs]
-    known = {one["name"] for one in declared}
-    unknown = sorted(set(inputs) - known) if isinstance(inputs, dict) else []
-    missing = [name for name in schema_of(text)["required"] if isinstance(inputs, dict) and name not in inputs]
-    problems = [
-        f"{mistake}: {', '.join(map(str, which))}."
-        for mistake, which in (("Unknown parameters", unknown), ("Missing required inputs", missing))
-        if which
-    ]
-    if problems:
-        expected = ", ".join(f"{one['name']} ({one['type']})" for one in declared) or "none"
-        raise UsageError("invalid_parameters", " ".join(problems), f"Declared inputs: {expected}.", declared_inputs=declared)
     try:
         return schema.Checker(schema_of(text)).check(inputs)
     except UsageError as err:
+        declared = [{key: plain(one) if isinstance(one, str) else one for key, one in each.items()} for each in text.inputs]
         raise UsageError(err.code, err.message, err.hint, **{**err.details, "declared_inputs": declared}) from None
 
 

@@ -47,7 +47,8 @@ def test_a_directive_is_instructions_with_its_inputs(here):
 def test_wrong_inputs_name_what_is_declared(here):
     answer = rye.execute("team/ops/release", {"tug": "v1"}, item_type="directive", project_path=here)
     assert answer["code"] == "invalid_parameters"
-    assert "Unknown parameters: tug. Missing required inputs: tag." in answer["error"]
+    assert "unknown parameter 'tug'" in answer["error"]
+    assert '"tag" is a required property' in answer["error"]
     assert answer["details"]["declared_inputs"][0]["name"] == "tag"
 
 

@@ -68,8 +68,8 @@ def test_wrong_inputs_are_all_named():
     found = directives.parse(TEXT)
     with pytest.raises(UsageError) as caught:
         directives.check(found, {"tug": "x"})
-    assert "Unknown parameters: tug." in str(caught.value)
-    assert "Missing required inputs: tag." in str(caught.value)
+    assert "unknown parameter 'tug', did you mean 'tag'" in str(caught.value)
+    assert '"tag" is a required property' in str(caught.value)
     assert [one["name"] for one in caught.value.details["declared_inputs"]] == ["tag", "count", "notes", "dry"]
     with pytest.raises(UsageError) as caught:
         directives.check(found, {"tag": 5})
