@@ -135,22 +135,16 @@ FORMATS: Final = tuple(_FORMATS)
 
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return coerced_arguments(resolved_schema(schema), arguments)
+    return coerced_arguments(inline_refs(schema, keep_paths=True), arguments)
 
 
 def coerced_arguments(schema: Mapping[str, Any], arguments: Any) -> Any:
-    """Return a model's arguments as a schema that `resolved_schema` gave wants them, names that are nearly right understood."""
-    named = with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments
-    return coerced(schema, named)
-
-
-def resolved_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool's own schema as `coerced` takes it: without references."""
-    return inline_refs(schema, keep_paths=True)
+    """Return what `arguments_for_tool` does, by a schema without references (`inline_refs`)."""
+    return coerced(schema, with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments)
 
 
 def coerced(schema: Any, value: Any) -> Any:
-    """Return a value as a schema that `resolved_schema` gave wants it; see `arguments_for_tool`."""
+    """Return a value as a part of a schema without references wants it; see `arguments_for_tool`."""
     if not isinstance(schema, dict):
         return value
     # Models and forms write nested values and numbers as JSON text now and then, also where the schema does not ask for it.

@@ -94,7 +94,7 @@ def run(
         KeyboardInterrupt: what runs was ended, what came before is in `out`.
     """
     jobs = job_file.of_values(workspaces, calls, repeat=repeat, on_error=on_error)
-    results = fleet_results.to_file(os.fspath(out), jobs, resume=resume) if out is not None else fleet_results.unstored()
+    results = fleet_results.to_file(os.fspath(out), jobs, resume=resume) if out is not None else FleetResults()
     records: list[dict[str, Any]] = []
     try:
         run_jobs(jobs, results, workers=workers, scheduler=scheduler, each=records.append, progress=progress)

@@ -56,21 +56,11 @@ def read(path: str) -> list[Job]:
         UsageError: `bad_jobs`, naming the lines; `jobs_unreadable`.
     """
     base = os.path.dirname(os.path.abspath(path))
-    jobs: list[Job] = []
-    problems: list[str] = []
     try:
         with open(path, "rb") as file:
-            for number, line in _lines(file):
-                try:
-                    if line.strip():
-                        jobs.append(_job(number, _parsed(line), base))
-                except _ProblemError as err:
-                    problems.append(f"{path}:{number}: {err}")
-                    if len(problems) > _MOST_TOLD:
-                        break
+            jobs = _jobs(((number, f"{path}:{number}", line) for number, line in _lines(file) if line.strip()), base)
     except OSError as err:
         raise UsageError("jobs_unreadable", f"{path} cannot be read: {err.strerror}.", "Name a file of JSON lines.") from None
-    _refuse(problems)
     if not jobs:
         raise UsageError("bad_jobs", f"{path} has no job.", "Give one JSON object a line; `rye fleet --help` shows one.")
     return jobs
@@ -82,34 +72,34 @@ def of_values(workspaces: Iterable[Any], calls: Sequence[Any], *, repeat: bool, 
     Raises:
         UsageError: `bad_jobs`.
     """
+    shared = {"calls": list(calls), "repeat": repeat, "on_error": on_error}
+    named = (os.fspath(one) if isinstance(one, os.PathLike) else one for one in workspaces)
+    given = ((number, f"workspace {number}", {"workspace": one, **shared}) for number, one in enumerate(named, 1))
+    return _jobs(given, os.getcwd())
+
+
+def _jobs(given: Iterable[tuple[int, str, Any]], base: str) -> list[Job]:
+    """Return the jobs of (number, place, JSON line or fields); what is wrong with the first of them is named all at once."""
     jobs: list[Job] = []
     problems: list[str] = []
-    for number, workspace in enumerate(workspaces, 1):
-        named = os.fspath(workspace) if isinstance(workspace, os.PathLike) else workspace
-        fields = {"workspace": named, "calls": list(calls), "repeat": repeat, "on_error": on_error}
+    for number, place, fields in given:
         try:
-            jobs.append(_job(number, fields, os.getcwd()))
+            jobs.append(_job(number, _parsed(fields) if isinstance(fields, bytes) else fields, base))
         except _ProblemError as err:
-            problems.append(f"workspace {number}: {err}")
+            problems.append(f"{place}: {err}")
             if len(problems) > _MOST_TOLD:
                 break
-    _refuse(problems)
+    if problems:
+        message = "\n".join(problems[:_MOST_TOLD]) + ("\n…" if len(problems) > _MOST_TOLD else "")
+        raise UsageError("bad_jobs", f"{message}\n", "Correct them; nothing was run.", problems=problems[:_MOST_TOLD])
     return jobs
 
 
 def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := file.readline(MAX_LINE + 1):
-        number += 1
+    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
         if len(line) > MAX_LINE:
             raise UsageError("bad_jobs", f"{file.name}:{number}: the line is longer than {MAX_LINE:,} bytes.", "Shorten it.")
         yield number, line
-
-
-def _refuse(problems: Sequence[str]) -> None:
-    if problems:
-        message = "\n".join(problems[:_MOST_TOLD]) + ("\n…" if len(problems) > _MOST_TOLD else "")
-        raise UsageError("bad_jobs", f"{message}\n", "Correct them; nothing was run.", problems=list(problems[:_MOST_TOLD]))
 
 
 def _parsed(line: bytes) -> Any:

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 from rye.errors import UsageError
 from rye.fleet.job_file import Job
@@ -33,9 +33,10 @@ class FleetResults:
         reasons: of the first three that are not done, which job it is and why.
     """
 
-    def __init__(self, fd: int | None, run: str, stream: TextIO | None = None) -> None:
-        self._fd, self._stream = fd, stream
-        self.run = run
+    def __init__(self, stream: BinaryIO | None = None, run: str = "") -> None:
+        """Write to a stream, or only count; the run has a new name, unless it is resumed."""
+        self._stream = stream
+        self.run = run or os.urandom(8).hex()
         self.finished: set[int] = set()
         self.counts: dict[str, int] = {}
         self.reasons: list[str] = []
@@ -44,7 +45,7 @@ class FleetResults:
         """Write one job's result; return its record. Raises OSError."""
         named = {"job": job.number, "id": job.id, "workspace": job.workspace, "digest": job.digest}
         record = named | result
-        self._write(record)
+        self.write(record)
         self.counts[result["status"]] = self.counts.get(result["status"], 0) + 1
         if result["status"] != "done" and len(self.reasons) < _REASONS:
             bad: dict[str, Any] = next((one for one in result["calls"] if one["status"] in ("error", "unknown")), {})
@@ -52,32 +53,18 @@ class FleetResults:
             self.reasons.append(f"job {job.number} in {job.workspace}: {result['status']}: {' '.join(str(why).split())[:300]}")
         return record
 
-    def _write(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record) + "\n"
-        if self._fd is not None:
-            view = memoryview(line.encode("ascii"))
-            while view:
-                view = view[os.write(self._fd, view) :]
-        elif self._stream is not None:
-            self._stream.write(line)
+    def write(self, record: dict[str, Any]) -> None:
+        """Write a line, whole."""
+        if self._stream is not None:
+            self._stream.write(json.dumps(record).encode("ascii") + b"\n")
             self._stream.flush()
 
     def close(self) -> None:
-        """Make the results durable."""
-        if self._fd is not None:
-            os.fsync(self._fd)
-            os.close(self._fd)
-            self._fd = None
-
-
-def to_stdout() -> FleetResults:
-    """Return where results are printed on standard output; such a run cannot be resumed."""
-    return FleetResults(None, os.urandom(8).hex(), sys.stdout)
-
-
-def unstored() -> FleetResults:
-    """Return where results are only counted."""
-    return FleetResults(None, os.urandom(8).hex())
+        """Make the results durable, where they are in a file."""
+        if self._stream is not None and self._stream is not sys.stdout.buffer:
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            self._stream = None
 
 
 def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> FleetResults:
@@ -87,17 +74,13 @@ def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> FleetResults:
         UsageError: `results_exist`, `not_results`, `jobs_changed`, `results_in_use`, `results_unwritable`. Nothing was changed.
     """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        file = open(path, "a+b")  # noqa: SIM115 - for the whole run
     except OSError as err:
         raise UsageError("results_unwritable", f"{path} cannot be written: {err.strerror}.", "Name another file.") from None
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(fd)
-        raise UsageError("results_in_use", f"Another run writes to {path}.", "Wait for it, or name another file.") from None
-    try:
-        with open(fd, "rb", closefd=False) as file:
-            data = file.read()
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file.seek(0)
+        data = file.read()
         if data and not resume:
             raise UsageError("results_exist", f"{path} is not empty.", "Give --resume to go on with its run, or another file.")
         complete_lines = data[: data.rfind(b"\n") + 1]
@@ -105,24 +88,27 @@ def to_file(path: str, jobs: Sequence[Job], *, resume: bool) -> FleetResults:
         # Only a line of ours that was cut short is removed.
         if not torn.startswith(begin[: len(torn)]):
             raise _no_results(path)
-        results = _resumed(fd, path, complete_lines, jobs) if complete_lines else FleetResults(fd, os.urandom(8).hex())
+        results = _resumed(file, path, complete_lines, jobs) if complete_lines else FleetResults(file)
         # What follows the last line's end was being written when the run was cut off.
-        os.ftruncate(fd, len(complete_lines))
+        file.truncate(len(complete_lines))
         if not complete_lines:
-            results._write({"fleet": _FORMAT, "run": results.run})  # noqa: SLF001 - of the same module
+            results.write({"fleet": _FORMAT, "run": results.run})
         return results
+    except BlockingIOError:
+        file.close()
+        raise UsageError("results_in_use", f"Another run writes to {path}.", "Wait for it, or name another file.") from None
     except BaseException:
-        os.close(fd)
+        file.close()
         raise
 
 
-def _resumed(fd: int, path: str, data: bytes, jobs: Sequence[Job]) -> FleetResults:
+def _resumed(file: BinaryIO, path: str, data: bytes, jobs: Sequence[Job]) -> FleetResults:
     head, *lines = data.splitlines()
     try:
         header = json.loads(head)
         if header["fleet"] != _FORMAT:
             raise ValueError(header["fleet"])
-        results = FleetResults(fd, str(header["run"]))
+        results = FleetResults(file, str(header["run"]))
         records = [json.loads(line) for line in lines]
         known = {job.number: job for job in jobs}
         for record in records:

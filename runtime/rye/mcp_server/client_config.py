@@ -34,13 +34,12 @@ class Client(Record):
     starts itself (no shell between), `{url}` for one that listens, whose token is in RYE_MCP_TOKEN of the client's environment.
 
     Attributes:
+        user: its settings for all projects: a variable that may name their folder, that folder in the home, a path in it.
+        local: the entry for a server that it starts.
         section: the member of its settings that holds the servers.
-        user: its settings for all projects: a variable that may name their folder, that folder in the home, a path in it; None
-            where it has none.
         project: its settings for one project, below the project's folder; "" where it has none.
         folder: "" where the server is started in the project's folder; a variable that the client replaces by it; None where
             the server does not learn it.
-        local: the entry for a server that it starts.
         remote: the entry for a server that listens; None where it reaches none.
         command: its own commands that add a server which it starts, and one that listens; None where it has none.
         inputs: other members that a server that listens needs.
@@ -48,11 +47,11 @@ class Client(Record):
         syntax: of its settings.
     """
 
-    section: str
-    user: tuple[str, str, str] | None
-    project: str
-    folder: str | None
+    user: tuple[str, str, str]
     local: dict[str, Any]
+    section: str = "mcpServers"
+    project: str = ""
+    folder: str | None = ""
     remote: dict[str, Any] | None = None
     command: tuple[str, str] | None = None
     inputs: dict[str, Any] | None = None
@@ -98,12 +97,9 @@ def scope_for(name: str, wanted: str | None) -> Scope:
         UsageError: `unknown_client`; `no_scope`, for one that the client does not have.
     """
     one = client(name)
-    scope: Scope = "project" if wanted == "project" or (wanted is None and not one.user) else "user"
-    if not (one.user if scope == "user" else one.project):
-        other = "project" if scope == "user" else "user"
-        raise UsageError(
-            "no_scope", f"{name} has no settings for the scope {scope}.", f"Give --scope {other}, or leave it out."
-        )
+    scope: Scope = "project" if wanted == "project" else "user"
+    if scope == "project" and not one.project:
+        raise UsageError("no_scope", f"{name} has no settings for the scope project.", "Give --scope user, or leave it out.")
     return scope
 
 
@@ -172,13 +168,12 @@ def write(made: ClientSetup, scope: Scope, project: str) -> settings_file.Writte
         raise UsageError(
             "not_by_file", "This client asks for the token itself, by another entry.", "Leave --write out and put both there."
         )
-    _refuse_foreign(made.path, scope, project)
     keys, syntax = (made.client.section, NAME), made.client.syntax
     entry, present = made.entry, settings_file.member(made.path, syntax, keys)
     # What the user added to the entry stays, unless it is for another way to reach the server.
     if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
         entry = {**present, **entry}
-    return settings_file.put(made.path, syntax, keys, entry, project if scope == "project" else None)
+    return _put(made.path, syntax, keys, entry, scope, project)
 
 
 def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
@@ -188,9 +183,7 @@ def remove(name: str, scope: Scope, project: str) -> settings_file.Written:
         UsageError: `unknown_client`; `foreign_link`; as `settings_file.put`.
     """
     one = client(name)
-    path = _path(one, scope, project)
-    _refuse_foreign(path, scope, project)
-    return settings_file.put(path, one.syntax, (one.section, NAME), None, project if scope == "project" else None)
+    return _put(_path(one, scope, project), one.syntax, (one.section, NAME), None, scope, project)
 
 
 def gate_path(scope: Scope, project: str) -> str:
@@ -218,7 +211,6 @@ def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool
         UsageError: `foreign_link`; `broken_settings`; as `settings_file.put`.
     """
     path = gate_path(scope, project)
-    _refuse_foreign(path, scope, project)
     hooks = settings_file.member(path, "json", ("hooks",))
     hooks = dict(hooks) if isinstance(hooks, dict) else {}
     command = shlex.join([*program, *gate.COMMAND.split()])
@@ -229,18 +221,21 @@ def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool
         hooks |= {event: others} if others else {}
     if not wanted and not gates(path):
         return settings_file.Written(path, changed=False, kept=None)
-    return settings_file.put(path, "json", ("hooks",), hooks, project if scope == "project" else None)
+    return _put(path, "json", ("hooks",), hooks, scope, project)
 
 
 def _is_gate(hooks: Any) -> bool:
     return any(gate.COMMAND in json.dumps(one) for one in hooks) if isinstance(hooks, list) else False
 
 
-def _refuse_foreign(path: str, scope: Scope, project: str) -> None:
+def _put(
+    path: str, syntax: settings_file.Syntax, keys: tuple[str, ...], value: dict[str, Any] | None, scope: Scope, project: str
+) -> settings_file.Written:
     real = os.path.realpath(path)
     # A clone could bring a link under this name, so that another file of the user would be changed.
     if scope == "project" and not real.startswith(os.path.realpath(project) + os.sep):
         raise UsageError("foreign_link", f"{path} leads out of the project, to {real}.", "Remove the link, then try again.")
+    return settings_file.put(path, syntax, keys, value, project if scope == "project" else None)
 
 
 def _is_remote(entry: dict[str, Any]) -> bool:
@@ -270,12 +265,12 @@ def places(project: str) -> list[tuple[str, Scope, str]]:
         (name, scope, _path(one, scope, project))
         for name, one in CLIENTS.items()
         for scope in scopes
-        if (one.user if scope == "user" else one.project)
+        if scope == "user" or one.project
     ]
 
 
 def _path(one: Client, scope: Scope, project: str) -> str:
-    if scope == "project" or one.user is None:
+    if scope == "project":
         return os.path.join(project, one.project)
     variable, folder, path = one.user
     return os.path.join(os.environ.get(variable) or os.path.join(os.path.expanduser("~"), folder), path)
@@ -298,10 +293,8 @@ _VSCODE_TOKEN: Final = {"type": "promptString", "id": "rye-token", "description"
 
 CLIENTS: Final[dict[str, Client]] = {
     "claude-code": Client(
-        section="mcpServers",
         user=("CLAUDE_CONFIG_DIR", "", ".claude.json"),
         project=".mcp.json",
-        folder="",
         local=_BY_STDIO,
         remote={"type": "http", "url": "{url}", **_bearer()},
         command=(
@@ -309,11 +302,8 @@ CLIENTS: Final[dict[str, Client]] = {
             f"claude mcp add --scope {{scope}} --transport http {NAME} {{server}} {_HEADER}",
         ),
     ),
-    "claude-desktop": Client(
-        section="mcpServers", user=(*_CONFIG, "Claude/claude_desktop_config.json"), project="", folder=None, local=_STARTED
-    ),
+    "claude-desktop": Client(user=(*_CONFIG, "Claude/claude_desktop_config.json"), folder=None, local=_STARTED),
     "cursor": Client(
-        section="mcpServers",
         user=("", ".cursor", "mcp.json"),
         project=".cursor/mcp.json",
         folder="${workspaceFolder}",
@@ -333,7 +323,6 @@ CLIENTS: Final[dict[str, Client]] = {
         section="mcp_servers",
         user=("CODEX_HOME", ".codex", "config.toml"),
         project=".codex/config.toml",
-        folder="",
         # Its own limits are 10 s for the start, which a busy machine passes, and a minute or so for a call.
         local={**_STARTED, "startup_timeout_sec": 60, "tool_timeout_sec": 660},
         remote={"url": "{url}", "bearer_token_env_var": TOKEN_VARIABLE},
@@ -345,10 +334,8 @@ CLIENTS: Final[dict[str, Client]] = {
         note="For `codex exec` add `required = true`: its first turn does not wait for a server that is still starting.",
     ),
     "gemini": Client(
-        section="mcpServers",
         user=("", ".gemini", "settings.json"),
         project=".gemini/settings.json",
-        folder="",
         local=_STARTED,
         remote={"httpUrl": "{url}", **_bearer()},
     ),
@@ -356,23 +343,18 @@ CLIENTS: Final[dict[str, Client]] = {
         section="mcp",
         user=(*_CONFIG, "opencode/opencode.json"),
         project="opencode.json",
-        folder="",
         local={"type": "local", "command": ["{program}", "{words}"], "enabled": True, "timeout": 60_000},
         remote={"type": "remote", "url": "{url}", **_bearer(f"{{env:{TOKEN_VARIABLE}}}"), "enabled": True},
     ),
     "copilot-cli": Client(
-        section="mcpServers",
         user=("COPILOT_HOME", ".copilot", "mcp-config.json"),
         project=".mcp.json",
-        folder="",
         local={"type": "local", **_STARTED, "tools": ["*"]},
         remote={"type": "http", "url": "{url}", **_bearer(), "tools": ["*"]},
     ),
     "goose": Client(
         section="extensions",
         user=(*_CONFIG, "goose/config.yaml"),
-        project="",
-        folder="",
         local={
             "name": NAME,
             "type": "stdio",
@@ -388,23 +370,18 @@ CLIENTS: Final[dict[str, Client]] = {
         section="context_servers",
         user=(*_CONFIG, "zed/settings.json"),
         project=".zed/settings.json",
-        folder="",
         local={"source": "custom", **_STARTED, "env": {}},
     ),
     "windsurf": Client(
-        section="mcpServers",
         user=("", ".codeium/windsurf", "mcp_config.json"),
-        project="",
         folder=None,
         local=_STARTED,
         remote={"serverUrl": "{url}", **_OF_EDITORS},
     ),
     "cline": Client(
-        section="mcpServers",
         user=(*_CONFIG, "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
-        project="",
         folder=None,
         local={**_STARTED, "disabled": False, "timeout": 660},
     ),
-    "lm-studio": Client(section="mcpServers", user=("", ".lmstudio", "mcp.json"), project="", folder=None, local=_STARTED),
+    "lm-studio": Client(user=("", ".lmstudio", "mcp.json"), folder=None, local=_STARTED),
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final
 
 from rye.agents.argument_names import tool_name
 from rye.agents.discovery import listing, names_of
+from rye.agents.model_schema import inline_refs
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import coerced_arguments, render, resolved_schema
+from rye.agents.provider_schemas import coerced_arguments, render
 from rye.call.safe_text import nearest
 from rye.errors import ItemError
 from rye.items import spaces
@@ -99,14 +101,15 @@ class Offered:
         self.item_id, self.tool, self._parameters = offer.item_id, tool, offer.parameters
         # By the space that serves it: another signer's tool cannot claim that a call may be made again.
         self.repeatable = offer.space == "system" and offer.effects["read_only"]
+
+    @cached_property
+    def _inlined(self) -> dict[str, Any]:
         # Of thousands that are listed few are called.
-        self._written_out: dict[str, Any] | None = None
+        return inline_refs(self._parameters, keep_paths=True)
 
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return arguments as the tool's own schema wants them; see `coerced_arguments`."""
-        if self._written_out is None:
-            self._written_out = resolved_schema(self._parameters)
-        wanted: dict[str, Any] = coerced_arguments(self._written_out, given)
+        wanted: dict[str, Any] = coerced_arguments(self._inlined, given)
         return wanted
 
 

@@ -19,13 +19,15 @@ from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
 from rye.mcp_server import prompts, resources, skills
 from rye.mcp_server.calls import Calls, Request
-from rye.mcp_server.listing import EXECUTE, SEARCH, Offered, OfferedTools, Selection, switch_for
+from rye.mcp_server.listing import EXECUTE, SEARCH, OfferedTools, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
 from rye.mcp_server.results import ResultWriter
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 
 _RESOURCE_NOT_FOUND: Final = -32002
+# What holds for these arguments alone.
+_NOT_CACHED: Final = ("prompts/get", "completion/complete")
 _REFERENCES: Final = {"ref/prompt": "name", "ref/resource": "uri"}
 
 
@@ -43,17 +45,17 @@ class Service:
         self.calls = Calls(
             self._execute, ResultWriter(partial(resources.store, project), selection.structured, Sessions()), self._identity
         )
-        look = self._look
-        self._answers: dict[str, Callable[[dict[str, Any], Peer], dict[str, Any]]] = {
-            "tools/list": lambda _params, _peer: {**FRESH, "tools": look(self.listing.tools)},
-            "resources/list": lambda _params, _peer: {**FRESH, "resources": look(resources.listed, project)},
-            "resources/templates/list": lambda _params, _peer: {**FRESH, "resourceTemplates": resources.TEMPLATES},
-            "resources/read": self._read_resource,
-            "prompts/list": lambda _params, _peer: {**FRESH, "prompts": look(prompts.listed, project)},
-            "prompts/get": self._get_prompt,
-            "completion/complete": self._complete,
-            "skills/list": lambda _params, _peer: {**FRESH, "skills": look(skills.listed, project)},
-            "skills/get": self._get_skill,
+        # Of each method the member of its result, and what makes that; without a name the members themselves.
+        self._answers: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
+            "tools/list": ("tools", lambda _: self.listing.tools()),
+            "resources/list": ("resources", lambda _: resources.listed(project)),
+            "resources/templates/list": ("resourceTemplates", lambda _: resources.TEMPLATES),
+            "resources/read": ("contents", lambda asked: [_source(asked["uri"])(project, asked["uri"])]),
+            "prompts/list": ("prompts", lambda _: prompts.listed(project)),
+            "prompts/get": ("", lambda asked: prompts.filled(project, asked["name"], asked.get("arguments") or {})),
+            "completion/complete": ("completion", lambda asked: _completed(project, asked["ref"], asked["argument"])),
+            "skills/list": ("skills", lambda _: skills.listed(project)),
+            "skills/get": ("skill", lambda asked: skills.entry(project, asked["uri"])),
         }
 
     def answer(self, method: str, params: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -62,7 +64,13 @@ class Service:
         Raises:
             ProtocolError: what the caller is told in place of a result.
         """
-        return self._answers[method](params, peer)
+        name, made_of = self._answers[method]
+        try:
+            found = self._look(made_of, params)
+        except RyeError as err:
+            raise _refused(err, method, params.get("uri"), peer.revision) from None
+        head = {"resultType": "complete"} if method in _NOT_CACHED else FRESH
+        return {**head, **({name: found} if name else found)}
 
     def look(self, method: str, params: dict[str, Any], peer: Peer, done: Done) -> None:
         """Answer such a request in this thread, or in one that becomes free where many are answered now."""
@@ -128,54 +136,28 @@ class Service:
                 hint = f"{item_id} is installed, but this server does not offer it. {switch_for([item_id])}"
             raise ProtocolError(f"Unknown tool: {name!r}. {hint}")
         arguments = offered.arguments(given)
-        runs = self._runs(offered, arguments)
+        # Of rye_execute it is the tool that it executes.
+        runs = (offered.item_id == EXECUTE and self.listing.by_id(str(arguments.get("item_id")))) or offered
         return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, peer.actor)
 
-    def _runs(self, offered: Offered, arguments: dict[str, Any]) -> Offered:
-        """Return the tool that a call comes to: of rye_execute, the one that it executes."""
-        if offered.item_id != EXECUTE:
-            return offered
-        return self.listing.by_id(str(arguments.get("item_id"))) or offered
 
-    def _read_resource(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        uri = params["uri"]
-        try:
-            source = skills.read if uri.startswith(skills.SCHEME) else resources.read
-            return {**FRESH, "contents": [self._look(source, self.project, uri)]}
-        except RyeError as err:
-            raise _unread(err, uri, peer.revision) from None
-
-    def _get_prompt(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        try:
-            filled = self._look(prompts.filled, self.project, params["name"], params.get("arguments") or {})
-        except RyeError as err:
-            raise ProtocolError(str(err)) from None
-        return {"resultType": "complete", **filled}
-
-    def _complete(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        argument, reference = params["argument"], params["ref"]
-        named = _REFERENCES.get(reference["type"])
-        if named is None or not isinstance(reference.get(named), str):
-            raise ProtocolError('Invalid parameters: "ref" must be a ref/prompt with a name, or a ref/resource with a uri.')
-        asked = (self.project, reference, argument["name"], argument["value"])
-        try:
-            return {"resultType": "complete", "completion": self._look(prompts.completed, *asked)}
-        except RyeError as err:
-            raise ProtocolError(str(err)) from None
-
-    def _get_skill(self, params: dict[str, Any], peer: Peer) -> dict[str, Any]:  # noqa: ARG002
-        try:
-            return {**FRESH, "skill": self._look(skills.entry, self.project, params["uri"])}
-        except RyeError as err:
-            raise ProtocolError(str(err), data={"uri": params["uri"]}) from None
+def _source(uri: str) -> Callable[[str, str], dict[str, Any]]:
+    return skills.read if uri.startswith(skills.SCHEME) else resources.read
 
 
-def _unread(err: RyeError, uri: str, revision: str) -> ProtocolError:
-    """Return the error for a resource that cannot be read; revisions before 2026 have a code of their own for one not there."""
+def _completed(project: str, reference: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:
+    named = _REFERENCES.get(reference["type"])
+    if named is None or not isinstance(reference.get(named), str):
+        raise ProtocolError('Invalid parameters: "ref" must be a ref/prompt with a name, or a ref/resource with a uri.')
+    return prompts.completed(project, reference, argument["name"], argument["value"])
+
+
+def _refused(err: RyeError, method: str, uri: str | None, revision: str) -> ProtocolError:
+    """Return a refusal as a client is told it; revisions before 2026 have a code of their own for a resource not there."""
     missing = err.code in ("unknown_resource", "unknown_skill", "item_not_found", "bad_item_id", "job_not_found")
-    code = _RESOURCE_NOT_FOUND if missing and revision < "2026" else INVALID_PARAMS
+    code = _RESOURCE_NOT_FOUND if method == "resources/read" and missing and revision < "2026" else INVALID_PARAMS
     # The hint is for a shell; here the search is a tool.
-    return ProtocolError(str(err).replace("`rye search`", "rye_search"), code, {"uri": uri})
+    return ProtocolError(str(err).replace("`rye search`", "rye_search"), code, None if uri is None else {"uri": uri})
 
 
 def session_of(secret: str) -> str:

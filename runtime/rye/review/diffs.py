@@ -100,60 +100,55 @@ def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None 
 
 def of_contents(path: str, before: bytes | None, after: bytes | None) -> ShownFile:
     """Return the difference between two contents of a file; None: there was none. Nothing of it can be taken back."""
-    notes = ["The file was made."] if before is None else ["The file was deleted."] if after is None else []
+    notes = [_MADE] if before is None else [_DELETED] if after is None else []
     old, new = before or b"", after or b""
     codes = [edits_hunks.code_of(side) for side in (old, new)]
     if max(len(old), len(new)) > MAX_TEXT or codes[0] is None or codes[1] is None or codes[0].newline != codes[1].newline:
-        return ShownFile("", path, (), [*notes, f"{len(old):,} bytes before, {len(new):,} after."])
+        return ShownFile("", path, (), [*notes, _sizes(old, new)])
     names = (codes[0].name, codes[1].name)
     sides = split(old, codes[0]), split(new, codes[1])
-    shift, found = 0, []
-    for number, one in enumerate(merges.hunks(sides[1], sides[0]), 1):
-        added = sides[1][one.start : one.stop]
-        hunk = edits_hunks.Hunk(path, number, "lines", one.start + shift + 1, one.lines, one.start + 1, added, codes=names)
-        found.append(_lines(hunk))
-        shift += len(one.lines) - len(added)
-    return ShownFile("", path, found, notes, *map(_bare, sides, names))
+    shown = [_shown(one) for one in edits_hunks.between(path, *sides, names)]
+    return ShownFile("", path, shown, notes, *map(_bare, sides, names))
 
 
-# --- edits of one file ---
-
-
-def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
-    codes = (entry.encoding, entry.encoding_after or entry.encoding)
-    found = edits_hunks.of_file(entry)
-    if entry.whole:
-        return _of_whole(entry, found, codes)
-    notes = () if found else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
-    shown = [_lines(one) for one in found]
-    around = None if rows is None else _around(ws, entry, rows)
-    sides = () if around is None else [_bare(merges.lines_of(data), code) for data, code in zip(around, codes, strict=True)]
-    return ShownFile(entry.id, entry.path, shown, notes, *sides)
-
-
+_MADE: Final = "The file was made."
+_DELETED: Final = "The file was deleted."
 _TOO_MANY: Final = "The change is recorded without its lines: they were too many to keep."
 
 
-def _of_whole(entry: Entry, found: Sequence[edits_hunks.Hunk], codes: tuple[str, str]) -> ShownFile:
-    sides = edits_hunks.whole_sides(entry)
-    if sides is not None:
-        return ShownFile(entry.id, entry.path, [_shown(one) for one in found], (), *map(_bare, sides, codes))
-    splice = entry.splices[0] if entry.splices else None
-    old, new = (b"".join(side) for side in (splice.removed, splice.added)) if splice else (b"", b"")
-    note = "The file was made." if entry.before is None else "The file was deleted." if entry.after is None else _changed(codes)
-    if splice is None:
+def _sizes(old: bytes, new: bytes) -> str:
+    return f"{len(old):,} bytes before, {len(new):,} after."
+
+
+def _of_whole(entry_id: str, path: str, before: Sequence[str], after: Sequence[str], note: str) -> ShownFile:
+    """Return a change of all of a file, which is one hunk."""
+    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, before, after)], (note,), before, after)
+
+
+def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
+    """Return what an edit of one file did."""
+    codes = (entry.encoding, entry.encoding_after or entry.encoding)
+    sides = edits_hunks.whole_sides(entry) if entry.whole else None
+    if entry.whole and sides is None:
+        return _of_replaced(entry, codes)
+    found = edits_hunks.of_file(entry)
+    notes = () if found or entry.whole else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
+    around = None if sides or rows is None else _around(ws, entry, rows)
+    both = sides or (() if around is None else [merges.lines_of(data) for data in around])
+    return ShownFile(entry.id, entry.path, [_shown(one) for one in found], notes, *map(_bare, both, codes))
+
+
+def _of_replaced(entry: Entry, codes: tuple[str, str]) -> ShownFile:
+    """Return a change of all of a file whose lines are not compared."""
+    said = f"The encoding changed: {codes[0]} -> {codes[1]}." if codes[0] != codes[1] else "The file was replaced."
+    note = _MADE if entry.before is None else _DELETED if entry.after is None else said
+    if not entry.splices:
         return ShownFile(entry.id, entry.path, [ShownHunk(1, note=note)], (_TOO_MANY,))
-    before, after = (
-        _bare(merges.lines_of(data.decode(code, "backslashreplace").encode("utf-8", "backslashreplace")))
-        for data, code in zip((old, new), codes, strict=True)
-    )
+    old, new = (b"".join(side) for side in (entry.splices[0].removed, entry.splices[0].added))
+    before, after = (_lines_in(data, code) for data, code in zip((old, new), codes, strict=True))
     if any("\0" in line for line in (*before, *after)):
-        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {len(old):,} bytes before, {len(new):,} after.")])
-    return ShownFile(entry.id, entry.path, [ShownHunk(1, 0, 0, before, after)], (note,), before, after)
-
-
-def _changed(codes: tuple[str, str]) -> str:
-    return f"The encoding changed: {codes[0]} -> {codes[1]}." if codes[0] != codes[1] else "The file was replaced."
+        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {_sizes(old, new)}")])
+    return _of_whole(entry.id, entry.path, before, after, note)
 
 
 def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, bytes] | None:
@@ -169,15 +164,12 @@ def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, by
     return None
 
 
-# --- what commands changed ---
-
-
 def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
+    """Return what a command did at one path."""
     path = tree_changes.printable(change.path)
-    found = edits_hunks.of_change(contents, change)
     texts = edits_hunks.texts(contents, change)
     if texts is not None:
-        shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
+        shown = [_shown(one)._replace(note=_note(one, change)) for one in edits_hunks.of_change(contents, change)]
         return ShownFile(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
@@ -185,10 +177,8 @@ def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
     code = None if data is None else edits_hunks.code_of(data)
     if made is None or data is None or code is None:
         return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change))])
-    lines = _bare(split(data, code), code.name)
-    sides: tuple[list[str], list[str]] = ([], lines) if change.before is None else (lines, [])
-    note = "The file was made." if change.before is None else "The file was deleted."
-    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, *sides)], (note,), *sides)
+    lines = _lines_in(data, code.name)
+    return _of_whole(entry_id, path, *(([], lines, _MADE) if change.before is None else (lines, [], _DELETED)))
 
 
 def _is_text(state: State) -> bool:
@@ -217,15 +207,10 @@ def _state(state: State | None) -> str:
     return f"a {kind}, mode {state.mode:o}"
 
 
-# --- lines as text ---
-
-
 def _shown(hunk: edits_hunks.Hunk) -> ShownHunk:
-    return _lines(hunk) if hunk.kind == "lines" else ShownHunk(hunk.number)
-
-
-def _lines(hunk: edits_hunks.Hunk) -> ShownHunk:
     """Return a hunk with its lines as text. Their ends are said where one has none, and where these are all that differs."""
+    if hunk.kind != "lines":
+        return ShownHunk(hunk.number)
     sides = _texts(hunk.removed, hunk.codes[0]), _texts(hunk.added, hunk.codes[1])
     removed, added = ([line.rstrip("\r\n") + ("" if line.endswith("\n") else _end(line)) for line in side] for side in sides)
     if removed == added:
@@ -241,6 +226,12 @@ def _end(line: str) -> str:
 
 def _bare(lines: Sequence[bytes], encoding: str = "utf-8") -> list[str]:
     return [text.rstrip("\r\n") for text in _texts(lines, encoding)]
+
+
+def _lines_in(data: bytes, encoding: str) -> list[str]:
+    """Return the lines of a whole content, without their ends."""
+    text = data.decode(encoding, "backslashreplace")
+    return [line.rstrip("\r\n") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _texts(lines: Sequence[bytes], encoding: str) -> list[str]:

@@ -1,7 +1,7 @@
 """What the user has reviewed, and up to which change they looked: in their own space, beside the journal.
 
-A mark is the ID of a call, of one file of it (`ID/3`, the number of the file) or of one hunk of that (`ID/3/0`). All hunks of a
-file make the file, all files the call.
+A mark is the ID of a call, or names one hunk of a file of it (`ID/3/0`: the number of the file, that of the hunk). All hunks of
+all files make the call. A file without hunks counts as one.
 """
 
 from __future__ import annotations
@@ -54,23 +54,11 @@ class ReviewMarks:
         every = {(at, part) for at, count in enumerate(hunks) for part in range(max(count, 1))}
         chosen = {one for one in every if list(one[: len(numbers)]) == numbers}
         known = {one for one in every if f"{call}/{one[0]}/{one[1]}" in self}
-        if mark in self:
-            known -= chosen
-        else:
-            known |= chosen
-        for one in [one for one in self._reviewed if one == call or one.startswith(f"{call}/")]:
-            del self._reviewed[one]
-        self._reviewed |= dict.fromkeys(_shortest(call, known, hunks))
-
-
-def _shortest(call: str, known: set[tuple[int, int]], hunks: Sequence[int]) -> Iterator[str]:
-    """Yield the marks for some hunks: of a whole file or call one mark says it."""
-    whole = [at for at, count in enumerate(hunks) if all((at, part) in known for part in range(max(count, 1)))]
-    if len(whole) == len(hunks):
-        yield call
-        return
-    yield from (f"{call}/{at}" for at in whole)
-    yield from (f"{call}/{at}/{part}" for at, part in sorted(known) if at not in whole)
+        known = known - chosen if chosen <= known else known | chosen
+        self._reviewed = {one: None for one in self._reviewed if one.split("/")[0] != call}
+        # Of a whole call one mark says it, however many hunks it has.
+        left = [call] if known == every else [f"{call}/{at}/{part}" for at, part in sorted(known)]
+        self._reviewed |= dict.fromkeys(left)
 
 
 def _place(ws: Workspace) -> Path:

@@ -160,21 +160,17 @@ def _file(
     now: Timeline, call: ChangeGroup, number: int, one: ShownFile, made: Sequence[diff_lines.ShownPart], marks: ReviewMarks
 ) -> Values:
     taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
+    reviewed = [f"{call.id}/{number}/{at}" in marks for at in range(max(len(one.hunks), 1))]
     return {
         "number": number,
         "path": one.path,
         "diff": one,
         "undone": now.undoer_of(one.entry_id, one.path) is not None or (bool(taken) and all(taken)),
-        "reviewed": f"{call.id}/{number}" in marks,
+        "reviewed": all(reviewed),
         "single": len(one.hunks) == 1,
         "left": len(one.hunks) - len(made),
         "parts": [
-            {
-                **part._asdict(),
-                "where": _where(part.hunk),
-                "undone": taken[part.at],
-                "reviewed": f"{call.id}/{number}/{part.at}" in marks,
-            }
+            part._asdict() | {"where": _where(part.hunk), "undone": taken[part.at], "reviewed": reviewed[part.at]}
             for part in made
         ],
     }

@@ -1,4 +1,4 @@
-"""Marks of hunks, files and calls: what is marked at one level is so at the others, and is stored as shortly as can be."""
+"""Marks of hunks, files and calls: what is marked at one level is so at the others, and of a whole call one is stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_toggles_are_those_of_a_set_of_hunks(toggles):
     for mark in toggles:
         model = model - covered(mark) if covered(mark) <= model else model | covered(mark)
         found.toggle(mark, HUNKS)
-        for one in MARKS:
+        for one in ("c", *(f"c/{file}/{hunk}" for file, hunk in EVERY)):
             assert (one in found) == (covered(one) <= model), (toggles, one)
     assert "other/1" in found
     whole = [one for one in found.reviewed if one == "c"]
@@ -37,7 +37,7 @@ def test_they_are_stored_and_damage_is_nothing(project):
         with marks.changed(ws) as one:
             one.toggle("c/0", HUNKS)
             one.looked = "x"
-        assert marks.read(ws).reviewed == ["c/0"]
+        assert marks.read(ws).reviewed == ["c/0/0", "c/0/1"]
         assert marks.read(ws).looked == "x"
         for text in ("", "[]", '{"reviewed": 1, "looked": 2}', '{"reviewed": [1, "a", null]}', "{" * 9):
             marks._place(ws).write_text(text)

@@ -23,7 +23,7 @@ def run_fleet(args: SimpleNamespace) -> int:
     # What Dask reports of connections that end is nothing to act upon.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     jobs = job_file.read(args.jobs)
-    found = results.to_file(args.out, jobs, resume=args.resume) if args.out else results.to_stdout()
+    found = results.to_file(args.out, jobs, resume=args.resume) if args.out else results.FleetResults(sys.stdout.buffer)
     shown = _Shown()
     started = time.monotonic()
     try:
