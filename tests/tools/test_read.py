@@ -76,41 +76,69 @@ def test_windows(project, put, offset, limit, first, last):
     assert data.get("next_offset") == (last + 1 if last < 10 else None)
 
 
+SHORTENED = "… [line shortened: 2,000 of 3,013 characters shown]"
+
+
 @pytest.mark.parametrize(
-    "parameters",
-    [{"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"offset": "1"}, {"line_ids": "some"}, {"nope": 1}],
+    ("data", "more", "texts"),
+    [
+        (b"a\r\nb", {}, ["a", "b"]),
+        # Defect 5: form feeds and U+2028 were taken for line ends.
+        ("a\x0cb\u2028c\x85d\x1ce\nz\r\n".encode(), {}, ["a\x0cb\u2028c\x85d\x1ce", "z"]),
+        # Defect 7: the limit was never applied.
+        (b"x" * 2_000 + b"\n" + b"y" * 3_013 + b"\n", {}, ["x" * 2_000, "y" * 2_000 + SHORTENED]),
+        ("a\tb  \r\nc\u00a0d\r\n e\n".encode(), {"show_whitespace": True}, ["a→\tb··␍", "c<U+00A0>d␍", " e"]),
+        (b"", {}, []),
+    ],
 )
-def test_parameters_are_checked(project, put, parameters):
-    """Defect 8: limit -1 returned all but one line, offset 0 was taken."""
-    put("a\n")
-    refused("invalid_parameters", "read", project, file_path="f.txt", **parameters)
+def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, texts):
+    path = put(data)
+    info = path.stat()
+    for name in ("f.txt", str(path)):
+        shown = done("read", project, file_path=name, **more)
+        assert [text for _, text in rows(shown)] == texts
+        assert (shown["line_count"], shown["total_lines"], shown["truncated"]) == (len(texts), len(texts), False)
+        assert ("empty file" in shown["output"], shown["file_path"]) == (not texts, "f.txt")
+    assert path.read_bytes() == data
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
 
 
-def test_a_missing_path_is_told(project):
-    """Defect 33."""
-    assert "file_path" in refused("invalid_parameters", "read", project)
-
-
-def test_past_the_end(project, put):
+@pytest.mark.parametrize(
+    ("parameters", "code", "said"),
+    [
+        # Defect 8: limit -1 returned all but one line, offset 0 was taken. Defect 33: a missing path was no error.
+        *[
+            ({"file_path": "f.txt", **one}, "invalid_parameters", next(iter(one)))
+            for one in ({"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"offset": "1"}, {"nope": 1})
+        ],
+        ({"file_path": "f.txt", "line_ids": "some"}, "invalid_parameters", "line_ids"),
+        ({}, "invalid_parameters", "file_path"),
+        ({"file_path": "f.txt", "offset": 3}, "bad_offset", "has 2 line(s)"),
+        ({"file_path": "missing.txt"}, "file_not_found", ""),
+        ({"file_path": "g.txt:2-3"}, "file_not_found", "File not found: g.txt"),
+        ({"file_path": "folder"}, "is_directory", ""),
+        *[
+            ({"file_path": path}, "path_outside", "Path outside project workspace")
+            for path in ("../outside.txt", "/etc/passwd", "link", "../f.txt:2-3")
+        ],
+        ({"file_path": "image.png"}, "binary_file", "PNG image, 10 bytes"),
+        ({"file_path": "fifo"}, "not_regular_file", ""),
+    ],
+)
+def test_what_cannot_be_read(project, put, parameters, code, said):
     put("a\nb\n")
-    assert "has 2 line(s)" in refused("bad_offset", "read", project, file_path="f.txt", offset=3)
-
-
-def test_an_empty_file(project, put):
-    put("")
-    data = done("read", project, file_path="f.txt")
-    assert (data["line_count"], data["total_lines"], data["truncated"]) == (0, 0, False)
-    assert "empty file" in data["output"]
-
-
-def test_without_ids(project, put):
-    put("a\nb\n")
-    assert done("read", project, file_path="f.txt", line_ids="none")["output"] == "a\nb"
+    (project / "folder").mkdir()
+    put(b"\x89PNG\r\n\x1a\n\0\0", "image.png")
+    (project.parent / "outside.txt").write_text("secret")
+    (project / "link").symlink_to(project.parent / "outside.txt")
+    os.mkfifo(project / "fifo")
+    error = refused(code, "read", project, **parameters)
+    assert (said in error, "secret" in error) == (True, False)
 
 
 def test_lines_that_were_read_without_ids_were_not_shown_with_them(project, put):
     put("a\nb\n")
-    done("read", project, file_path="f.txt", line_ids="none")
+    assert done("read", project, file_path="f.txt", line_ids="none")["output"] == "a\nb"
     guess = ids_in_cache(project)[0]
     refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": guess, "new_content": "x"}])
 
@@ -118,22 +146,6 @@ def test_lines_that_were_read_without_ids_were_not_shown_with_them(project, put)
 def ids_in_cache(project):
     entry = next((project / ".ai/cache/tools/read/line_index").glob("*.json"))
     return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
-
-
-def test_lines_end_at_newlines_only(project, put):
-    """Defect 5: form feeds and U+2028 were taken for line ends."""
-    put("a\x0cb\u2028c\x85d\x1ce\nz\r\n")
-    data = done("read", project, file_path="f.txt")
-    assert data["total_lines"] == 2
-    assert [text for _, text in rows(data)] == ["a\x0cb\u2028c\x85d\x1ce", "z"]
-
-
-def test_long_lines_are_shortened_visibly(project, put):
-    """Defect 7: the limit was never applied."""
-    put("x" * 2_000 + "\n" + "y" * 3_013 + "\n")
-    shown = [text for _, text in rows(done("read", project, file_path="f.txt"))]
-    assert shown[0] == "x" * 2_000
-    assert shown[1] == "y" * 2_000 + "… [line shortened: 2,000 of 3,013 characters shown]"
 
 
 def test_the_id_of_a_shortened_line_stands_for_all_of_it(project, put):
@@ -161,12 +173,6 @@ def test_output_is_cut_in_bytes_at_a_line_boundary_with_true_numbers(project, pu
     assert [text[:4] for text in seen] == [f"{n:04}" for n in range(1, 601)]
 
 
-def test_whitespace_is_shown_on_demand(project, put):
-    put("a\tb  \r\nc\u00a0d\r\n e\n")
-    data = done("read", project, file_path="f.txt", show_whitespace=True)
-    assert [text for _, text in rows(data)] == ["a→\tb··␍", "c<U+00A0>d␍", " e"]
-
-
 def test_broken_cache_files_heal(project, put):
     """Defect 9: a malformed index broke every later read."""
     put("a\n")
@@ -187,38 +193,6 @@ def test_20000_lines_have_20000_ids(project, put):
         names += [name for name, _ in rows(data)]
         offset = data.get("next_offset")
     assert len(set(names)) == 20_000
-
-
-@pytest.mark.parametrize(
-    ("path", "code"),
-    [
-        ("missing.txt", "file_not_found"),
-        ("folder", "is_directory"),
-        ("../outside.txt", "path_outside"),
-        ("/etc/passwd", "path_outside"),
-        ("link", "path_outside"),
-        ("image.png", "binary_file"),
-        ("fifo", "not_regular_file"),
-    ],
-)
-def test_what_cannot_be_read(project, put, path, code):
-    (project / "folder").mkdir()
-    put(b"\x89PNG\r\n\x1a\n\0\0", "image.png")
-    (project.parent / "outside.txt").write_text("secret")
-    (project / "link").symlink_to(project.parent / "outside.txt")
-    os.mkfifo(project / "fifo")
-    error = refused(code, "read", project, file_path=path)
-    assert "secret" not in error
-    if code == "path_outside":
-        assert "Path outside project workspace" in error
-    if code == "binary_file":
-        assert "PNG image, 10 bytes" in error
-
-
-def test_an_absolute_path_inside_is_the_same_file(project, put):
-    path = put("a\n")
-    assert done("read", project, file_path=str(path))["file_path"] == "f.txt"
-    assert rows(done("read", project, file_path=str(path))) == rows(done("read", project, file_path="f.txt"))
 
 
 def test_changes_since_shows_only_what_is_new(project, put):
@@ -242,17 +216,12 @@ def test_changes_since_lines_can_be_edited_at_once(project, put):
     path = put("a\nb\nc\n")
     version = done("read", project, file_path="f.txt")["version"]
     path.write_bytes(b"a\nB\nc\n")
-    (name, _), *_ = rows(done("read", project, file_path="f.txt", changes_since=version))
+    data = done("read", project, file_path="f.txt", changes_since=version)
+    (name, _), *_ = rows(data)
+    again = done("read", project, file_path="f.txt", changes_since=data["version"])
+    assert (again["output"], again["changed_lines"]) == (f"[no changes since version {data['version']}]", 0)
     done("edit_lines", project, file_path="f.txt", changes=[{"line_id": name, "new_content": "x"}])
     assert path.read_bytes() == b"a\nx\nc\n"
-
-
-def test_no_changes_since(project, put):
-    put("a\n")
-    version = done("read", project, file_path="f.txt")["version"]
-    data = done("read", project, file_path="f.txt", changes_since=version)
-    assert data["output"] == f"[no changes since version {version}]"
-    assert data["changed_lines"] == 0
 
 
 def test_beyond_twenty_versions_the_window_comes_instead(project, put):
@@ -293,14 +262,6 @@ def test_a_read_only_project_works(project, put, user_space):
     assert list((user_space / ".ai/state").rglob("line_index/*.json"))
 
 
-def test_reading_changes_nothing(project, put):
-    path = put("a\r\nb")
-    info = path.stat()
-    ids(project)
-    assert path.read_bytes() == b"a\r\nb"
-    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
-
-
 def test_a_hard_to_name_file(project, put):
     """A name that is not UTF-8 comes and goes with its bytes as \\xHH."""
     with open(os.fsencode(project) + b"/caf\xe9.txt", "wb") as file:
@@ -330,11 +291,6 @@ def test_a_range_that_the_output_has_no_room_for_says_so(project):
     data = done("read", project, file_path="f.txt:1-1500", line_ids="short")
     assert data["line_count"] < 1_500
     assert "[tool_result: " in data["output"]
-
-
-def test_a_range_of_a_file_that_is_not_there(project):
-    assert "File not found: f.txt" in refused("file_not_found", "read", project, file_path="f.txt:2-3")
-    assert call("read", project, file_path="../f.txt:2-3")["code"] == "path_outside"
 
 
 def test_the_call_that_continues_keeps_the_view_of_the_file(project):
