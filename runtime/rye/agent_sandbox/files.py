@@ -106,28 +106,14 @@ def entries_of(root: str, path: str) -> list[dict[str, Any]]:
     Raises:
         WorkspaceError: as `Workspace`; `not_a_directory`, `too_many_entries`.
     """
-    with Workspace(root) as ws:
-        fd = _folder(ws, path)
-        try:
-            found: list[dict[str, Any]] = []
-            with os.scandir(fd) as listing:
-                for entry in listing:
-                    if len(found) >= MOST_ENTRIES:
-                        raise WorkspaceError(
-                            "too_many_entries", f"{path} has more than {MOST_ENTRIES:,} entries.", "List it with a command."
-                        )
-                    found += _entry(ws, fd, path, entry)
-        finally:
-            os.close(fd)
+    found: list[dict[str, Any]] = []
+    with Workspace(root) as ws, ws.held(tool_path(path), os.O_RDONLY | os.O_DIRECTORY) as (fd, _), os.scandir(fd) as listing:
+        for entry in listing:
+            if len(found) >= MOST_ENTRIES:
+                many = f"{path} has more than {MOST_ENTRIES:,} entries."
+                raise WorkspaceError("too_many_entries", many, "List it with a command.")
+            found += _entry(ws, fd, path, entry)
     return sorted(found, key=lambda one: str(one["name"]))
-
-
-def _folder(ws: Workspace, path: str) -> int:
-    relative = tool_path(path)
-    try:
-        return beneath.open_beneath(ws.fd, ws.components(relative), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)[0]
-    except OSError as err:
-        raise ws.refusal(err, relative) from None
 
 
 def _entry(ws: Workspace, fd: int, path: str, entry: os.DirEntry[str]) -> Iterator[dict[str, Any]]:

@@ -299,11 +299,7 @@ class Workspace:
             DeadlineError: the call's time is up.
         """
         check_deadline()
-        parts = self.components(path)
-        try:
-            fd, physical = beneath.open_beneath(self.fd, parts, _READ)
-        except OSError as err:
-            raise self.refusal(err, path) from None
+        fd, physical = self._opened(path, _READ)
         try:
             looked, info = time.time_ns(), os.fstat(fd)
             if not stat.S_ISREG(info.st_mode):
@@ -324,14 +320,8 @@ class Workspace:
         Errors as `open_file`.
         """
         check_deadline()
-        try:
-            fd, physical = beneath.open_beneath(self.fd, self.components(path), _READ)
-        except OSError as err:
-            raise self.refusal(err, path) from None
-        try:
+        with self.held(path, _READ) as (fd, physical):
             mode = os.fstat(fd).st_mode
-        finally:
-            os.close(fd)
         if not stat.S_ISREG(mode):
             raise wrong_kind(mode, names.show(b"/".join(physical)) or ".")
         return physical
@@ -344,6 +334,25 @@ class Workspace:
             yield opened
         finally:
             os.close(opened.fd)
+
+    @contextmanager
+    def held(self, path: str, flags: int = beneath.DIRECTORY) -> Iterator[tuple[int, beneath.Parts]]:
+        """Hold open what a path names, by default a folder; yield its descriptor and its physical components.
+
+        Raises:
+            WorkspaceError: as `open_file`, but for its kind; `not_a_directory`.
+        """
+        fd, physical = self._opened(path, flags)
+        try:
+            yield fd, physical
+        finally:
+            os.close(fd)
+
+    def _opened(self, path: str, flags: int) -> tuple[int, beneath.Parts]:
+        try:
+            return beneath.open_beneath(self.fd, self.components(path), flags)
+        except OSError as err:
+            raise self.refusal(err, path) from None
 
     @contextmanager
     def place(self, path: str, *, create_parents: bool = False, guarded: bool = True) -> Iterator[Place]:
@@ -474,18 +483,11 @@ class Workspace:
         """
         parts = self.components(path)
         try:
-            fd, _ = beneath.open_beneath(self.fd, parts, os.O_PATH)
-        except FileNotFoundError:
-            self._check_missing(parts, path)
-        except OSError as err:
-            raise self.refusal(err, path) from None
-        else:
-            os.close(fd)
-
-    def _check_missing(self, parts: beneath.Parts, path: str) -> None:
-        """Follow a dangling link to where it would create: outside must be refused before the tool runs."""
-        try:
-            fd, _ = beneath.open_parent(self.fd, parts)
+            try:
+                fd, _ = beneath.open_beneath(self.fd, parts, os.O_PATH)
+            except FileNotFoundError:
+                # A dangling link is followed to where it would create: outside must be refused before the tool runs.
+                fd, _ = beneath.open_parent(self.fd, parts)
         except (FileNotFoundError, IsADirectoryError):
             return
         except OSError as err:
@@ -509,7 +511,7 @@ class Workspace:
         if err.errno == errno.ENOTDIR:
             return WorkspaceError(
                 "not_a_directory",
-                f"A part of the path {path} is a file, not a directory.",
+                f"{path} is no directory, or a part of this path is none.",
                 "Use ls on its parent to see what is there.",
             )
         if err.errno == errno.EISDIR:

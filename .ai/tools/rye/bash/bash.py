@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:17:43Z:6246205d89f4aa4bd5579dd5d8b92b8b6e9fec129fd166042a95b2ce117b7b1f:4qxPDk0g60HD--aVCcF-thuqLh6BcL6fnooVZMVkUgsiBHfYF8idK0mkxOGdnWVzyUz4SxD6oGWhNTsTjWAfDA==:b63173adc9f5699f
+# rye:signed:2026-11-24T11:10:35Z:5dcbff4f95fad7fd4ef2f276eb2e18bd7e61a340585f8247e71486314a22c236:W6yqHZz25tphJ-ZZeO6r6G-fx15JApq0cY-EPrI1Tf0SZFiEcmu01oE8xN7_pFj0j5rg6xsp22_4AbxpnqXRBg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -26,8 +26,7 @@ from rye.call import context, profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import command_budget, deadline
 from rye.call.results import call_text, ok
-from rye.errors import RyeError, UsageError, WorkspaceError
-from rye.fs import beneath
+from rye.errors import RyeError, UsageError
 from rye.journal import recorded_command, tree_changes
 from rye.plain_class import changed
 from rye.process import job_report, output_files, run, terminal_text
@@ -142,7 +141,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     _check_command(params["command"])
     variables = {**_QUIET, **_checked(params.get("env", {}))}
     input_bytes = _as_bytes("stdin", params.get("stdin", ""))
-    with Workspace(project_path) as ws, _directory(ws, params.get("working_dir", ".")) as (cwd_fd, shown):
+    with Workspace(project_path) as ws, ws.held(params.get("working_dir", ".")) as (cwd_fd, parts):
+        shown = os.fsdecode(b"/".join(parts))
         cwd = f"{ws.real}/{shown}" if shown else ws.real
         background = params.get("background", False)
         settings = sandbox.effective(ws.real, params.get("sandbox"), params.get("network"))
@@ -261,23 +261,6 @@ def _checked(env: dict[str, str]) -> dict[str, str]:
                 "Give it by stdin or in a file.",
             )
     return env
-
-
-@contextmanager
-def _directory(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
-    """Hold a folder open; yields its descriptor and its physical project-relative path ('' for the root)."""
-    try:
-        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), beneath.DIRECTORY)
-    except NotADirectoryError:
-        raise WorkspaceError(
-            "not_a_directory", f"{path} is not a directory.", "Give working_dir a directory inside the project."
-        ) from None
-    except OSError as err:
-        raise ws.refusal(err, path) from None
-    try:
-        yield fd, os.fsdecode(b"/".join(physical))
-    finally:
-        os.close(fd)
 
 
 def _shell() -> str:

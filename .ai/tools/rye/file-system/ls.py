@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:33:24Z:fcd3d2247451637580a1e17452ab579469c08ae74b745eeb91ba9593fe01ab05:ituV1CMT0hMCziO9lAaDKoNKsIfge0CG0fmB6WnOuk2tr81eDYHsLCU6fQI7Hp3LAFepaT2_ujFvg-tP9n-LAA==:b63173adc9f5699f
+# rye:signed:2026-11-24T11:10:35Z:31372577522c54c33b0e4d64c4ad2070e50faecc5f633385d39c0eea602301f8:OwZhicXoNJY-BO66TjTeV8niJSCcS5M50qF4nATh-YNWRofOz5hQsnUoOVkpkjhHX3PS_91WPnzUqCxCQihnBA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from rye.call import results
 from rye.call.context import deadline, output_budget
 from rye.call.results import call_text, ok
-from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.fs import beneath, names
 from rye.plain_class import Record, changed
@@ -183,8 +182,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """
     path, offset = params["path"], params["offset"]
     call = results.next_call("ls", params, CONFIG_SCHEMA)
-    with Workspace(project_path) as ws:
-        listing = _Listing(ws, _folder(ws, path), params["depth"], no_ignore=params["no_ignore"])
+    with Workspace(project_path) as ws, ws.held(path) as (_, parts):
+        listing = _Listing(ws, parts, params["depth"], no_ignore=params["no_ignore"])
         try:
             window, total, exact = _window(listing, offset, params["limit"])
         except OSError as err:
@@ -210,22 +209,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         shown_path = names.show(b"/".join(listing.parts)) or "."
         facts = {"path": shown_path, "entries": shown, "count": len(shown), "total": total, "truncated": reached < total}
         return ok("\n".join(out), **facts, **more)
-
-
-def _folder(ws: Workspace, path: str) -> beneath.Parts:
-    """Return the physical components of the folder that `path` names."""
-    try:
-        fd, physical = beneath.open_beneath(ws.fd, ws.components(path), os.O_PATH)
-    except OSError as err:
-        raise ws.refusal(err, path) from None
-    try:
-        # Judged on the descriptor: the kind could change between a check by name and the opening.
-        kind = _kind(os.fstat(fd).st_mode)
-    finally:
-        os.close(fd)
-    if kind != "directory":
-        raise WorkspaceError("not_a_directory", f"{path} is a {kind}, not a directory.", "Use read to see a file's lines.")
-    return physical
 
 
 def _kind(mode: int) -> str:
