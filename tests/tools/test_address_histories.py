@@ -2,7 +2,7 @@
 
 The oracle is a list of labelled lines for each file. It knows our own edits exactly: every line that a change leaves, moves or
 takes back keeps its address; a line that a change writes has a new one, or that of an equal line (white space aside) among
-those that the same change replaces. Of changes by others an address may stay with its line, or go where `git diff --patience --no-indent-heuristic`
+those that the same change replaces. Of changes by others an address may stay with its line, or go where `git diff --patience`
 says that the line is; otherwise it must be unknown. Counted are the addresses that name another line, which must be none, and
 the edits that were refused though the lines that they name stand as they were shown. `RYE_TEST_TIMES=40` tries 40 times as many.
 """
@@ -68,19 +68,7 @@ def git_readings(before, after, folder):
     for name, lines in (("before", before), ("after", after)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
     for more in ([], ["-w"]):
-        command = [
-            "git",
-            "diff",
-            "--no-index",
-            "--patience",
-            "--no-indent-heuristic",
-            "--text",
-            "--no-color",
-            "-U0",
-            *more,
-            "before",
-            "after",
-        ]
+        command = ["git", "diff", "--no-index", "--patience", "--text", "--no-color", "-U0", *more, "before", "after"]
         shown = subprocess.run(command, cwd=folder, capture_output=True, check=False, text=True).stdout
         old, new, out = 0, 0, set()
         for match in [*HUNK.finditer(shown), None]:

@@ -1,12 +1,15 @@
-"""Which lines of two versions are the same line, in bounded work.
+"""Which lines of two versions are the same line: bounded work, and hunks where git puts them.
 
 Three steps, each on flags ("this line is changed") for either version, from which the blocks are read last:
 
 1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown
    over the equal lines around them, and again in each gap.
-2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, the search is
-   cut where it came furthest.
-3. A hunk among equal lines can be at several places. It is slid beside a hunk of the other version, else to the lowest.
+2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, runs
+   of 4 and 16 lines that occur once serve as anchors, and without those the search is cut where it came
+   furthest.
+3. A hunk among equal lines can be at several places. It is slid to where `git diff` puts it, which is
+   where a person would: beside a hunk of the other version, else where indentation and blank lines say that a
+   unit begins.
 
 Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it
 is spent, what is left counts as changed, which is never wrong, only a longer diff.
@@ -14,187 +17,15 @@ is spent, what is left counts as changed, which is never wrong, only a longer di
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
-Box = tuple[int, int, int, int]
-"""A part of both versions: old start, old end, new start, new end (ends exclusive)."""
+from rye.line_ids.diff_script import Box, Budget, Script, Stretches, between, longest_chain, size, trim, unique_pairs
 
-Pair = tuple[int, int]
-"""An old and a new line that are taken for the same."""
-
-_MAX_COST = 256
-"""A shortest edit script is looked for up to this many changes from either end."""
-
-
-class Budget:
-    """The steps that one alignment may still take."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def take(self, steps: int) -> bool:
-        """Spend `steps`; return whether they were there."""
-        self.left -= steps
-        return self.left >= 0
-
-
-class Stretches:
-    """Two stretches of interned lines, and the flags of those that found no counterpart."""
-
-    def __init__(self, a: list[int], b: list[int], budget: Budget) -> None:
-        self.a, self.b, self.budget = a, b, budget
-        self.gone, self.came = bytearray(len(a)), bytearray(len(b))
-
-    def _open(self, box: Box, steps: int) -> bool:
-        """Return whether there are lines to match, and steps left for it; if not, all of it is changed."""
-        i0, i1, j0, j1 = box
-        if i0 < i1 and j0 < j1 and self.budget.take(steps):
-            return True
-        self.gone[i0:i1] = b"\1" * (i1 - i0)
-        self.came[j0:j1] = b"\1" * (j1 - j0)
-        return False
-
-
-class Script(Stretches):
-    """The shortest edit script between two stretches, as far as the budget goes."""
-
-    def match(self) -> None:
-        """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
-        boxes = [(0, len(self.a), 0, len(self.b))]
-        while boxes:
-            box = i0, i1, j0, j1 = trim(self.a, self.b, boxes.pop())
-            if self._open(box, 10):
-                i, j = _middle(self.a, self.b, box, self.budget)
-                # The smaller part on top: a budget that runs out then costs one large part, not many small ones.
-                boxes.extend(sorted([(i0, i, j0, j), (i, i1, j, j1)], key=size, reverse=True))
-
-
-def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> Pair:
-    """Return a point that a shortest path through the box passes, as far as the budget goes.
-
-    Walks from both corners at once, a change further each round, and keeps for every diagonal `i - j` the
-    furthest `i` reached; where the two walks meet, half of the script is behind. On ties a deletion comes
-    before an insertion when walking down. After too many rounds, the point that came furthest is returned.
-    """
-    i0, i1, j0, j1 = box
-    low, high, first, last = i0 - j1, i1 - j0, i0 - j0, i1 - j1
-    # No script is longer than the box, and each round walks two changes of it.
-    limit = min(max(8, min(_MAX_COST, budget.left // (6 * size(box)))), size(box) // 2 + 1)
-    down, up = [-1] * (2 * limit + 5), [i1 + j1 + 2] * (2 * limit + 5)
-    at_down, at_up = limit + 2 - first, limit + 2 - last
-    down[first + at_down], up[last + at_up] = i0, i1
-    down_min = down_max = first
-    up_min = up_max = last
-    odd = (first - last) % 2 == 1
-    for _ in range(limit):
-        steps = 0
-        down_min += -1 if down_min > low else 1
-        down_max += 1 if down_max < high else -1
-        for k in range(down_max, down_min - 1, -2):
-            left, right = down[k - 1 + at_down], down[k + 1 + at_down]
-            i = start = left + 1 if left >= right else right
-            j = i - k
-            while i < i1 and j < j1 and a[i] == b[j]:
-                i += 1
-                j += 1
-            steps += i - start + 3
-            down[k + at_down] = i
-            # With an odd distance of the corner diagonals the walks meet on the way down, else on the way up (Myers).
-            if odd and up_min <= k <= up_max and up[k + at_up] <= i:
-                return i, j
-        up_min += -1 if up_min > low else 1
-        up_max += 1 if up_max < high else -1
-        for k in range(up_max, up_min - 1, -2):
-            left, right = up[k - 1 + at_up], up[k + 1 + at_up]
-            i = start = left if left < right else right - 1
-            j = i - k
-            while i > i0 and j > j0 and a[i - 1] == b[j - 1]:
-                i -= 1
-                j -= 1
-            steps += start - i + 3
-            up[k + at_up] = i
-            if not odd and down_min <= k <= down_max and i <= down[k + at_down]:
-                return i, j
-        if not budget.take(steps):
-            break
-    # No meeting point within the limits: the furthest point of either walk is a fair cut.
-    reached_down = (min(down[k + at_down], i1, j1 + k) for k in range(down_max, down_min - 1, -2))
-    behind, i, j = max((2 * i - k, i, i - k) for i, k in zip(reached_down, range(down_max, down_min - 1, -2), strict=True))
-    reached_up = (max(up[k + at_up], i0, j0 + k) for k in range(up_max, up_min - 1, -2))
-    ahead, up_i, up_j = min((2 * i - k, i, i - k) for i, k in zip(reached_up, range(up_max, up_min - 1, -2), strict=True))
-    return (i, j) if i1 + j1 - ahead < behind - i0 - j0 else (up_i, up_j)
-
-
-def unique_pairs(a: Sequence[int], b: Sequence[int], start: Pair, barred: Collection[int]) -> list[Pair]:
-    """Return the places of tokens that occur once in `a` and once in `b`, counted from `start`."""
-    in_a, in_b = Counter(a), Counter(b)
-    at_b = dict(zip(b, range(start[1], start[1] + len(b)), strict=True))
-    once = in_b.get
-    return [
-        (i, at_b[token]) for i, token in enumerate(a, start[0]) if in_a[token] == 1 and once(token) == 1 and token not in barred
-    ]
-
-
-def longest_chain(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return a longest subsequence of `pairs` (increasing in the first) that increases in the second too."""
-    tops: list[int] = []
-    top_at: list[int] = []
-    before: list[int] = []
-    for at, (_, j) in enumerate(pairs):
-        # Patience sorting: a pile's top is the lowest end of a chain of that length.
-        pile = len(tops) if not tops or j > tops[-1] else bisect_left(tops, j)
-        before.append(top_at[pile - 1] if pile else -1)
-        tops[pile : pile + 1] = [j]
-        top_at[pile : pile + 1] = [at]
-    longest = []
-    at = top_at[-1] if top_at else -1
-    while at >= 0:
-        longest.append(pairs[at])
-        at = before[at]
-    longest.reverse()
-    return longest
-
-
-def size(box: Box) -> int:
-    """Return how many lines a box holds."""
-    return box[1] - box[0] + box[3] - box[2]
-
-
-def trim(a: Sequence[int], b: Sequence[int], box: Box) -> Box:
-    """Take the common head, then the common tail off a box."""
-    i0, i1, j0, j1 = box
-    while i0 < i1 and j0 < j1 and a[i0] == b[j0]:
-        i0 += 1
-        j0 += 1
-    while i0 < i1 and j0 < j1 and a[i1 - 1] == b[j1 - 1]:
-        i1 -= 1
-        j1 -= 1
-    return i0, i1, j0, j1
-
-
-def between(a: Sequence[int], b: Sequence[int], box: Box, anchors: list[Pair]) -> list[Box]:
-    """Grow every anchor over equal lines, upwards first, and return what is left between them."""
-    i, i1, j, j1 = box
-    gaps = []
-    for next_i, next_j in [*anchors, (i1, j1)]:
-        top_i, top_j = next_i, next_j
-        # The last pair is the corner of the box, not an anchor, so it does not grow.
-        if next_i < i1:
-            while top_i > i and top_j > j and a[top_i - 1] == b[top_j - 1]:
-                top_i -= 1
-                top_j -= 1
-        while i < top_i and j < top_j and a[i] == b[j]:
-            i += 1
-            j += 1
-        if i < top_i or j < top_j:
-            gaps.append((i, top_i, j, top_j))
-        i, j = next_i + 1, next_j + 1
-    return gaps
+MAX_SLIDE = 100
+"""How far a hunk is slid (lines)."""
 
 
 def end_of(flags: bytearray, value: int, start: int) -> int:
@@ -203,12 +34,12 @@ def end_of(flags: bytearray, value: int, start: int) -> int:
     return len(flags) if found < 0 else found
 
 
-def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, budget: Budget) -> None:
+def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: Splits | None, budget: Budget) -> None:
     """Slide every hunk of one version to its place."""
     hunk = _Hunk(lines, flags, _Run(other))
     while budget.left > 0:
         if hunk.start < hunk.end:
-            _place(hunk, budget)
+            _place(hunk, splits, budget)
         following = flags.find(1, hunk.end)
         if following < 0:
             return
@@ -216,21 +47,28 @@ def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, budget
         hunk.start, hunk.end = following, end_of(flags, 0, following)
 
 
-def _place(hunk: _Hunk, budget: Budget) -> None:
-    """Slide a hunk as far down as it goes, then back up to where it was last beside a change of the other version."""
-    size, beside = 0, -1
+def _place(hunk: _Hunk, splits: Splits | None, budget: Budget) -> None:
+    """Slide a hunk as far down as it goes, then back up to the best place on its way."""
+    size, highest, beside = 0, 0, -1
     # A hunk that swallows a neighbour grows and may slide further, so this repeats until its size stays.
     while size != hunk.end - hunk.start:
         size, beside = hunk.end - hunk.start, -1
         while budget.take(1) and hunk.up():
             pass
+        highest = hunk.end
         while True:
             if hunk.beside.start < hunk.beside.end:
                 beside = hunk.end
             if not (budget.take(1) and hunk.down()):
                 break
-    # There deletion and insertion read as one replacement.
-    while 0 <= beside < hunk.end and hunk.up():
+    # Beside a change of the other version, deletion and insertion read as one replacement.
+    if beside >= 0:
+        best = beside
+    elif splits is not None and highest < hunk.end:
+        best = splits.best(max(highest, hunk.end - size - 1, hunk.end - MAX_SLIDE), hunk.end, size)
+    else:
+        return
+    while hunk.end > best and hunk.up():
         pass
 
 
@@ -297,31 +135,167 @@ class _Hunk(_Run):
         return True
 
 
+class _Split(NamedTuple):
+    """What a reader sees between two lines; indentation -1 means that there is no such line."""
+
+    indent: int
+    """Of the line below, or -1 if it is blank."""
+    blank_above: int
+    indent_above: int
+    """Of the nearest line above that is not blank."""
+    blank_below: int
+    """Blank lines after the line below."""
+    indent_below: int
+    """Of the nearest line after it that is not blank."""
+    at_end: bool
+
+    def depth(self) -> int:
+        """Return the indentation of what begins here."""
+        return self.indent if self.indent >= 0 else self.indent_below
+
+    def penalty(self) -> int:
+        """Return how unlikely a unit begins or ends here, by git's weights, found in hand-rated diffs."""
+        blank_after = 1 + self.blank_below if self.indent < 0 else 0
+        blank = self.blank_above + blank_after
+        cost = 6 * blank_after - 30 * blank
+        if self.indent_above < 0 and not self.blank_above:
+            cost += 1
+        if self.at_end:
+            cost += 21
+        depth, above = self.depth(), self.indent_above
+        if depth < 0 or above < 0 or depth == above:
+            return cost
+        if depth > above:
+            return cost + (10 if blank else -4)
+        if self.indent_below > depth:
+            return cost + (17 if blank else 24)
+        return cost + (17 if blank else 23)
+
+
+class Splits:
+    """Chooses among the places of a hunk by what begins and ends there."""
+
+    def __init__(self, size: int, indent: Callable[[int], int | None]) -> None:
+        self.size = size
+        self.indent = indent
+
+    def best(self, highest: int, lowest: int, hunk_size: int) -> int:
+        """Return the best end for a hunk of `hunk_size` lines; among equals the lowest."""
+        best, best_splits = highest, self._pair(highest, hunk_size)
+        # Downwards, as git does: the comparison is not transitive, so another order finds another place.
+        for end in range(highest + 1, lowest + 1):
+            splits = self._pair(end, hunk_size)
+            if _compare(splits, best_splits) <= 0:
+                best, best_splits = end, splits
+        return best
+
+    def _pair(self, end: int, hunk_size: int) -> tuple[int, int]:
+        """Return depth and penalty, each summed over the two splits of a hunk that ends at `end`."""
+        splits = self._at(end), self._at(end - hunk_size)
+        return sum(split.depth() for split in splits), sum(split.penalty() for split in splits)
+
+    def _at(self, at: int) -> _Split:
+        """Look at the place above line `at`."""
+        indent = self.indent(at) if at < self.size else None
+        above = self._look(range(at - 1, -1, -1))
+        below = self._look(range(at + 1, self.size))
+        return _Split(-1 if indent is None else indent, *above, *below, at >= self.size)
+
+    def _look(self, indexes: range) -> tuple[int, int]:
+        """Return how many blank lines come first (20 end the search, at depth 0), then the indentation."""
+        for blank, index in enumerate(indexes[:20]):
+            indent = self.indent(index)
+            if indent is not None:
+                return blank, indent
+        return (20, 0) if len(indexes) >= 20 else (len(indexes), -1)
+
+
+def _compare(left: tuple[int, int], right: tuple[int, int]) -> int:
+    """Return below, at or above zero as `left` is a better, equal or worse place than `right`."""
+    deeper = (left[0] > right[0]) - (left[0] < right[0])
+    # 60 is git's INDENT_WEIGHT.
+    return 60 * deeper + left[1] - right[1]
+
+
+def old_indent(
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None],
+    known: Callable[[int], int | None] | None,
+) -> Callable[[int], int | None]:
+    """Return the indentation of old lines: as known, else that of equal new lines; of others it is taken to be 0."""
+    places: dict[Hashable, int] = {}
+
+    def old_indent(index: int) -> int | None:
+        if known is not None and (depth := known(index)) != -1:
+            return depth
+        # Built at the first call: most alignments ask for no old line.
+        if not places:
+            places.update(zip(new, range(len(new)), strict=True))
+        place = places.get(old[index])
+        return 0 if place is None else indent(place)
+
+    return old_indent
+
+
 _WHOLE_LINES = 40_000
 """Up to this size (lines of both versions) anchors grow into the common head and tail too, as in git."""
 
 _STEPS, _STEPS_PER_LINE = 2_000_000, 3
 """The budget of one alignment; a step is one line compared, and finding anchors takes two a line."""
 
+_SCAN = 100
+"""How far around a frequent line strangers are counted (lines)."""
 
-def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+
+def align(
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None] | None = None,
+    known: Callable[[int], int | None] | None = None,
+) -> list[tuple[int, int, int]]:
     """Return the blocks of lines that both versions share, as `(old_start, new_start, length)`.
 
     Args:
         old: one token a line (a digest, or the text); any size.
         new: the same for the other version.
+        indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it,
+            hunks that could be at several places go where git's indent heuristic puts them; without, at
+            the lowest.
+        known: the indentation of an old line likewise; -1 where it is not known.
 
     Returns:
         Blocks strictly increasing on both sides; no two of them touch on both sides.
     """
-    return _align(old, new, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
+    return _align(old, new, indent, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))), known)
 
 
-def _align(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> list[tuple[int, int, int]]:
+def indentation(line: bytes) -> int | None:
+    """Return the width of a line's leading blanks (tab stops every 8, at most 200), None if it is blank."""
+    width = 0
+    for byte in line:
+        if byte == 0x20:
+            width += 1
+        elif byte == 0x09:
+            width += 8 - width % 8
+        elif byte not in b"\r\n\v\f":
+            return width
+        if width >= 200:
+            return 200
+    return None
+
+
+def _align(
+    old: Sequence[Hashable],
+    new: Sequence[Hashable],
+    indent: Callable[[int], int | None] | None,
+    budget: Budget,
+    known: Callable[[int], int | None] | None = None,
+) -> list[tuple[int, int, int]]:
     gone, came = _changed(old, new, budget)
     # The old side first: the new side then slides to the places that the old side has.
-    settle(old, gone, came, budget)
-    settle(new, came, gone, budget)
+    settle(old, gone, came, Splits(len(old), old_indent(old, new, indent, known)) if indent else None, budget)
+    settle(new, came, gone, Splits(len(new), indent) if indent else None, budget)
     return _blocks(gone, came)
 
 
@@ -395,10 +369,10 @@ class _Gap(Stretches):
     def _match_repeated(self, box: Box) -> None:
         """Match lines of which none is unique, or none in common."""
         i0, i1, j0, j1 = trim(self.a, self.b, box)
-        # What the other version has nowhere is changed in any case.
-        in_a, in_b = set(self.a[i0:i1]), set(self.b[j0:j1])
-        rows = [i for i in range(i0, i1) if self.a[i] in in_b]
-        cols = [j for j in range(j0, j1) if self.b[j] in in_a]
+        # Counted over the whole box, before trimming: how frequent a line is must not depend on where the box was cut.
+        in_a, in_b = Counter(self.a[box[0] : box[1]]), Counter(self.b[box[2] : box[3]])
+        rows = _telling(self.a, i0, i1, in_b, box[1] - box[0])
+        cols = _telling(self.b, j0, j1, in_a, box[3] - box[2])
         core = Script([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
         core.match()
         self.gone[i0:i1] = b"\1" * (i1 - i0)
@@ -407,3 +381,29 @@ class _Gap(Stretches):
             self.gone[i] = changed
         for j, changed in zip(cols, core.came, strict=True):
             self.came[j] = changed
+
+
+def _telling(lines: Sequence[int], start: int, end: int, elsewhere: Counter[int], size: int) -> list[int]:
+    """Return the positions worth matching: no strangers to the other version, no frequent lines among such.
+
+    A brace amid fifty new lines would only be paired with some brace far away.
+    """
+    # About the square root of the size, by shifts, as in git: what is frequent depends on the length of the text.
+    limit = 1
+    while size:
+        limit, size = limit * 2, size // 4
+    limit = min(limit, 1024)
+    counts = [elsewhere.get(lines[i], 0) for i in range(start, end)]
+    rank = bytearray(0 if not n else 2 if n >= limit else 1 for n in counts)
+    return [start + at for at, r in enumerate(rank) if r == 1 or (r == 2 and not _among_strangers(rank, at))]
+
+
+def _among_strangers(rank: bytearray, at: int) -> bool:
+    """Return whether lines found nowhere (rank 0) surround a frequent one (rank 2), in great majority."""
+    above = rank[max(0, at - _SCAN) : at]
+    above = above[above.rfind(1) + 1 :]
+    below = rank[at + 1 : at + 1 + _SCAN]
+    below = below[: end_of(below, 1, 0)]
+    strangers = above.count(0), below.count(0)
+    frequent = above.count(2) + below.count(2) + 2
+    return all(strangers) and 3 * frequent < sum(strangers)

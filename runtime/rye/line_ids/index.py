@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
+from rye.line_ids.diff import indentation
 from rye.plain_class import Record, field
 
 Run = tuple[int, int]
@@ -114,7 +115,7 @@ class LineId(Record, frozen=False):
 
     Attributes:
         id: its ID.
-        loose: 8 bytes of SHA-256 over its text without white space.
+        loose: 7 bytes of SHA-256 over its text without white space, and one of its indentation (`BLANK`: of a blank line).
         near: revision in which the line before it became its neighbour (0: never changed).
         shown: revision in which it was last printed; -1 for never.
         short_shown: whether its short address was ever printed.
@@ -236,8 +237,13 @@ def bare(text: bytes) -> bytes:
 
 
 def loose_digest(text: bytes) -> bytes:
-    """Return 8 bytes of a digest of what stays the same of a line when only its white space changes."""
-    return sha256(bare(text)).digest()[:8]
+    """Return 7 bytes of a digest of what stays the same of a line when only its white space changes, and its indentation."""
+    depth = indentation(text)
+    return sha256(bare(text)).digest()[:LOOSE] + bytes([BLANK if depth is None else depth])
+
+
+LOOSE, BLANK = 7, 255
+"""How many bytes of `LineId.loose` tell the text, and the byte behind them for a blank line."""
 
 
 def digest_lines(texts: Sequence[bytes], width: int) -> bytes:

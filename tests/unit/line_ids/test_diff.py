@@ -1,16 +1,18 @@
-"""The alignment: valid blocks always, the right lines, and bounded work."""
+"""The alignment: valid blocks always, the right lines, git's places for hunks, and bounded work."""
 
 from __future__ import annotations
 
 import difflib
 import random
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.line_ids import diff as module
-from rye.line_ids.diff import align
+from rye.line_ids import diff_script
+from rye.line_ids.diff import align, indentation
 
 TWINS = st.lists(st.sampled_from("abc"), max_size=40)
 LINES = st.lists(st.integers(0, 12), max_size=60)
@@ -49,25 +51,26 @@ def steps_taken(old, new):
     """Align under the ordinary budget; return the blocks, what it allowed and what was spent."""
     allowed = module._STEPS + module._STEPS_PER_LINE * (len(old) + len(new))
     budget = module.Budget(allowed)
-    blocks = module._align(old, new, budget)
+    blocks = module._align(old, new, lambda j: j % 3 or None, budget)
     return blocks, allowed, allowed - budget.left
 
 
 @given(LINES, LINES)
 def test_blocks_are_valid(old, new):
     assert valid(old, new, align(old, new))
+    assert valid(old, new, align(old, new, lambda j: new[j] or None))
 
 
 @given(TWINS, TWINS, st.integers(0, 400))
 def test_blocks_are_valid_however_small_the_budget(old, new, steps):
-    assert valid(old, new, module._align(old, new, module.Budget(steps)))
+    assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module.Budget(steps)))
 
 
 @given(TWINS, TWINS)
 def test_the_path_for_large_files_gives_valid_blocks_too(old, new):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WHOLE_LINES", 0)
-        patch.setattr(module, "_MAX_COST", 2)
+        patch.setattr(diff_script, "_MAX_COST", 2)
         assert valid(old, new, align(old, new))
 
 
@@ -128,23 +131,91 @@ def functions(*names):
     return [line.format(name) for name in names for line in FUNCTION]
 
 
+def texts_aligned(old, new):
+    return align(old, new, lambda j: indentation(new[j].encode()), lambda i: indentation(old[i].encode()))
+
+
 def test_an_inserted_function_is_inserted_whole():
     old, new = functions(1, 2), functions(1, 9, 2)
-    assert align(old, new) == [(0, 0, 5), (5, 10, 5)]
+    assert texts_aligned(old, new) == [(0, 0, 5), (5, 10, 5)]
 
 
 def test_a_deleted_function_is_deleted_whole():
     old, new = functions(1, 9, 2), functions(1, 2)
-    assert align(old, new) == [(0, 0, 5), (10, 5, 5)]
+    assert texts_aligned(old, new) == [(0, 0, 5), (10, 5, 5)]
 
 
-def test_a_hunk_stands_at_the_lowest_place():
+def test_a_hunk_without_indentation_stands_at_the_lowest_place():
     assert align("axab", "axaxab") == [(0, 0, 3), (3, 5, 1)]
 
 
 def test_a_hunk_comes_to_stand_beside_one_of_the_other_version():
     old, new = ["x", "}", "old", "}", "y"], ["x", "}", "new", "}", "}", "y"]
     assert align(old, new)[:1] == [(0, 0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "width"),
+    [(b"", None), (b" \t\r\n", None), (b"x", 0), (b"  x", 2), (b" \tx", 8), (b"\t x", 9), (b" " * 900 + b"x", 200)],
+)
+def test_indentation(line, width):
+    assert indentation(line) == width
+
+
+def git_blocks(folder, old, new):
+    """What `git diff --patience` leaves unchanged, as pairs."""
+    for name, lines in (("old", old), ("new", new)):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    command = ["git", "diff", "--no-index", "--patience", "--no-color", "-U100000", "old", "new"]
+    out = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True).stdout
+    pairs, i, j = [], 0, 0
+    for line in out.split("\n@@", 1)[-1].split("\n")[1:]:
+        if line[:1] == " ":
+            pairs.append((i, j))
+        i, j = i + (line[:1] in " -" and line != ""), j + (line[:1] in " +" and line != "")
+    return pairs if out else [(at, at) for at in range(len(old))]
+
+
+def code(rng, size):
+    """Lines with many twins, nested like code."""
+    lines = []
+    while len(lines) < size:
+        depth = rng.randrange(3)
+        lines += ["  " * depth + f"call({rng.randrange(size)});"] * (rng.random() < 0.7)
+        lines += ["  " * depth + rng.choice(["}", "{", "return", "end"])]
+        lines += [""] * rng.randrange(2)
+    return lines
+
+
+def edited(rng, lines):
+    new = list(lines)
+    for _ in range(rng.randrange(1, 8)):
+        at = rng.randrange(len(new))
+        end = at + rng.randrange(6)
+        new[at:end] = rng.choice([[], code(rng, 4), new[at:end] * 2, [f"changed({rng.random()})"]])
+    return new
+
+
+def twins(rng, _):
+    """Lines of which nearly all have twins, at every depth."""
+    return rng.choices(["", "", "}", "}", "    }", "        ]", "        ]", "return x", "    pass", "else:", "x = 1"], k=30)
+
+
+def test_lines_are_paired_as_git_pairs_them(tmp_path):
+    """On made-up code full of twins, 600 edits. The control: without sliding, many a twin is another's."""
+    rng = random.Random(20260)
+    total = alike_unslid = 0
+    for made in [code, twins] * 300:
+        old = made(rng, 60)
+        new = edited(rng, old)
+        expected = set(git_blocks(tmp_path, old, new))
+        found, unslid = texts_aligned(old, new), module._blocks(*module._changed(old, new, module.Budget(10**6)))
+        found, unslid = ({(i + n, j + n) for i, j, length in blocks for n in range(length)} for blocks in (found, unslid))
+        assert found == expected, (old, new)
+        total += len(expected)
+        alike_unslid += len(expected & unslid)
+    print(f"seed 20260: {total} pairs as git, {alike_unslid} without sliding")
+    assert alike_unslid < 0.997 * total
 
 
 TOKENS = [f"line {n}".encode() for n in range(20_000)]
@@ -180,7 +251,7 @@ def test_the_step_counter_counts():
     """Control: without a bound, noise takes many times what is allowed, and the counter sees it."""
     old, new = ADVERSARIES["noise of 50"]
     unbounded = module.Budget(10**12)
-    module._align(old[:6000], new[:6000], unbounded)
+    module._align(old[:6000], new[:6000], None, unbounded)
     _, allowed, spent = steps_taken(old, new)
     assert spent > allowed / 2
     assert 10**12 - unbounded.left > allowed
