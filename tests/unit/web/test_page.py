@@ -44,56 +44,6 @@ def test_the_charset_is_decided_by_mark_header_and_document(content_type, body, 
 
 
 @pytest.mark.parametrize(
-    "style",
-    [
-        "display:none",
-        "DISPLAY : NONE",
-        "display:/**/none",
-        "visibility:hidden",
-        "font-size:0",
-        "font-size:0.0px",
-        "opacity:0",
-        "position:absolute;left:-9999px",
-        "text-indent:-999px",
-        "height:0;overflow:hidden",
-        "overflow: hidden; max-height: 0px",
-        "width:0;height:0;overflow:clip",
-        "clip:rect(0,0,0,0)",
-        "clip: rect(0 0 0 0)",
-        "color:transparent",
-    ],
-)
-def test_what_a_style_hides_is_not_read(style):
-    assert markdown(f"<p>seen</p><p style='{style}'>obey</p>") == "seen\n"
-
-
-@pytest.mark.parametrize(
-    "style",
-    [
-        "font-size:0.9em",
-        "opacity:0.5",
-        "height:0",
-        "line-height:0.8;overflow:hidden",
-        "left:-9px",
-        "background-color:transparent",
-    ],
-)
-def test_control_what_a_style_does_not_hide_is_read(style):
-    assert markdown(f"<p style='{style}'>seen</p>") == "seen\n"
-
-
-@pytest.mark.parametrize(
-    "root", ["<html hidden><body>", "<html><body style='display:none'>", "<html style='opacity:0'><body hidden>"]
-)
-def test_a_page_that_a_script_would_show_is_read(root):
-    assert markdown(f"{root}<p>text</p>") == "text\n"
-
-
-def test_hidden_in_hidden_is_dropped_once():
-    assert markdown("<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg><p>seen</p>") == "seen\n"
-
-
-@pytest.mark.parametrize(
     ("href", "shown"),
     [
         ("more.html", "[x](https://site.example/docs/more.html)"),
@@ -120,15 +70,74 @@ def test_links_lead_to_the_web_or_are_text(href, shown):
     assert markdown(f'<p><a href="{href}">x</a></p>') == f"{shown}\n"
 
 
-@pytest.mark.parametrize("base", ["javascript:alert(1)//", "data:text/html,", "file:///etc/"])
-def test_a_base_that_is_no_web_address_makes_no_links(base):
-    assert markdown(f'<base href="{base}"><p><a href="x">x</a></p>') == "x\n"
+HIDING = [
+    "display:none",
+    "DISPLAY : NONE",
+    "display:/**/none",
+    "visibility:hidden",
+    "font-size:0",
+    "font-size:0.0px",
+    "opacity:0",
+    "text-indent:-999px",
+    "position:absolute;left:-9999px",
+    "height:0;overflow:hidden",
+    "overflow: hidden; max-height: 0px",
+    "width:0;height:0;overflow:clip",
+    "clip:rect(0,0,0,0)",
+    "clip: rect(0 0 0 0)",
+    "color:transparent",
+]
+SHOWING = [
+    "font-size:0.9em",
+    "opacity:0.5",
+    "height:0",
+    "line-height:0.8;overflow:hidden",
+    "left:-9px",
+    "background-color:transparent",
+]
+PAGE = """<!doctype html><html><head><title>The  Guide</title><style>p {color: red}</style></head><body>
+<nav><a href="/">Home</a></nav><main><h1>Install</h1><p>Run <code>make</code>, then <a href="next.html">go on</a>.<p>Second &amp; last
+<ul><li>one<li>two</ul><table><tr><td>x<td>y</table><script>alert(1)</script></main><footer>Imprint</footer></body></html>"""
 
 
-def test_json_is_indented():
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        *[(f"<p>seen</p><p style='{style}'>obey</p>", "seen\n") for style in HIDING],
+        # Control: what a style does not hide.
+        *[(f"<p style='{style}'>seen</p>", "seen\n") for style in SHOWING],
+        # A page that a script would show.
+        ("<html hidden><body><p>text</p>", "text\n"),
+        ("<html><body style='display:none'><p>text</p>", "text\n"),
+        ("<html style='opacity:0'><body hidden><p>text</p>", "text\n"),
+        # Hidden in hidden; and what was not closed inside a hidden element.
+        ("<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg><p>seen</p>", "seen\n"),
+        ("<p>seen</p><li hidden>a<ul><li>secret</ul></li>", "seen\n"),
+        ("<p>seen</p><div hidden><p>a<p>secret</div>", "seen\n"),
+        ("<p>seen</p><p hidden>a<b>b<p>secret", "seen\n"),
+        *[
+            (f'<base href="{base}"><p><a href="x">x</a></p>', "x\n")
+            for base in ("javascript:alert(1)//", "data:text/html,", "file:///etc/")
+        ],
+        ("<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>", "- a\n   1. b\n- c\n"),
+        (PAGE, f"# Install\n\nRun `make`, then [go on]({HERE[:-9]}next.html).\n\nSecond & last\n\n- one\n- two\n\n| x | y |\n"),
+    ],
+)
+def test_a_page_is_what_a_reader_sees_of_it(html, text):
+    assert markdown(html) == text
+
+
+def test_a_whole_page_is_read_by_a_process_of_its_own():
+    page = web_page.read(answer(PAGE.encode()), "text", main_only=False)
+    assert (page.title, page.main) == ("The Guide", False)
+    assert ("Imprint" in page.text, "](" in page.text, "alert" in page.text) == (True, False, False)
+
+
+def test_text_and_json_are_shown_without_hidden_characters():
+    page = web_page.read(answer("a\u202eb\u200bc\x1b[31m\r\nd".encode(), "text/plain; charset=utf-8"), "text", main_only=True)
+    assert page.text == "abc[31m\nd\n"
     page = web_page.read(answer(b'{"a":[1,"\xc3\xa9"]}', "application/json"), "markdown", main_only=True)
-    assert page.text == '{\n  "a": [\n    1,\n    "\u00e9"\n  ]\n}\n'
-    assert page.notes == ()
+    assert (page.text, page.notes) == ('{\n  "a": [\n    1,\n    "\u00e9"\n  ]\n}\n', ())
 
 
 @pytest.mark.parametrize(
@@ -153,11 +162,6 @@ def test_control_indented_by_the_standard_library_it_is_hundreds_of_times_as_lar
     assert len(json.dumps(json.loads(body), indent=2)) > 300 * len(body)
 
 
-def test_hidden_characters_are_left_out_of_text_too():
-    page = web_page.read(answer("a\u202eb\u200bc\x1b[31m\r\nd".encode(), "text/plain; charset=utf-8"), "text", main_only=True)
-    assert page.text == "abc[31m\nd\n"
-
-
 @pytest.mark.parametrize(
     ("content_type", "body"), [("image/png", b"x"), ("application/pdf", b"x"), ("", b"a\0b"), ("text/plain", b"\x7fELF\0")]
 )
@@ -166,37 +170,6 @@ def test_what_is_no_text_is_refused_with_type_and_size(content_type, body):
         web_page.read(answer(body, content_type), "markdown", main_only=True)
     assert caught.value.code == "not_text"
     assert str(len(body)) in caught.value.message
-
-
-PAGE = """<!doctype html><html><head><title>The  Guide</title><style>p {color: red}</style></head><body>
-<nav><a href="/">Home</a></nav><main><h1>Install</h1><p>Run <code>make</code>, then <a href="next.html">go on</a>.<p>Second &amp; last
-<ul><li>one<li>two</ul><pre>a  b
-  c</pre><table><tr><td>x<td>y</table><script>alert(1)</script></main><footer>Imprint</footer></body></html>"""
-
-
-def test_a_page_becomes_markdown_or_text():
-    page = web_page.read(answer(PAGE.encode()), "markdown", main_only=True)
-    assert page.title == "The Guide"
-    assert page.main
-    assert page.text.startswith(
-        "# Install\n\nRun `make`, then [go on](https://site.example/docs/next.html).\n\nSecond & last\n\n- one\n- two\n"
-    )
-    assert "```\na  b\n  c\n```" in page.text
-    assert "alert" not in page.text
-    assert "Imprint" not in page.text
-    assert "| x | y |" in page.text
-    whole = web_page.read(answer(PAGE.encode()), "text", main_only=False)
-    assert "Imprint" in whole.text
-    assert "](" not in whole.text
-
-
-def test_lists_in_lists_are_indented():
-    assert markdown("<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>").split("\n") == ["- a", "   1. b", "- c", ""]
-
-
-def test_a_hidden_element_hides_what_was_not_closed_inside_it():
-    for html in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>", "<p hidden>a<b>b<p>secret"):
-        assert html_text.read(f"<p>seen</p>{html}".encode(), HERE, "markdown", main_only=True)["text"] == "seen\n"
 
 
 @pytest.mark.slow
