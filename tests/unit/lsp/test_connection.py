@@ -46,25 +46,32 @@ def code(wire, seconds=20.0):
     return caught.value
 
 
-def test_a_question_gets_its_answer(wired):
-    wire, _, _ = wired()
-    assert hover(wire) == "what it is"
-    assert wire.alive
-
-
-def test_what_the_server_asks_is_answered_by_the_number_of_its_items(wired):
-    wire, _, _ = wired(hover="asks")
-    assert hover(wire) == "[[null, null], false, null]"
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        ({}, "what it is"),
+        # What the server asks is answered by the number of its items, also where it asks much and reads late.
+        ({"hover": "asks"}, "[[null, null], false, null]"),
+        ({"hover": "floods"}, "3000 answers"),
+    ],
+)
+def test_a_question_gets_its_answer(wired, options, answer):
+    wire, _, _ = wired(**options)
+    assert (hover(wire), wire.alive) == (answer, True)
 
 
 def test_a_huge_answer_comes_whole(wired):
-    wire, _, _ = wired(hover="huge")
-    assert len(hover(wire)) == 5_000_000
+    assert len(hover(wired(hover="huge")[0])) == 5_000_000
 
 
-def test_a_server_that_asks_much_and_reads_late_is_answered(wired):
-    wire, _, _ = wired(hover="floods")
-    assert hover(wire) == "3000 answers"
+@pytest.mark.parametrize("how", ["garbage", "bad json", "no length", "too long", "odd id", "error text"])
+def test_nonsense_ends_the_wait_at_once(wired, how):
+    wire, _, _ = wired(hover=how)
+    begun = time.monotonic()
+    # An error of another shape is an error.
+    assert code(wire).code == ("server_refused" if how == "error text" else "server_died")
+    assert time.monotonic() - begun < PATIENCE
+    assert wire.alive == (how == "error text")
 
 
 def test_a_server_that_dies_is_told_with_its_last_words(wired):
@@ -74,23 +81,9 @@ def test_a_server_that_dies_is_told_with_its_last_words(wired):
     assert not wire.alive
 
 
-@pytest.mark.parametrize("how", ["garbage", "bad json", "no length", "too long", "odd id"])
-def test_nonsense_ends_the_wait_at_once(wired, how):
-    wire, _, _ = wired(hover=how)
-    begun = time.monotonic()
-    assert code(wire).code == "server_died"
-    assert time.monotonic() - begun < PATIENCE
-    assert not wire.alive
-
-
 def test_a_header_without_end_takes_no_memory_and_ends_with_the_time(wired):
     wire, _, _ = wired(hover="endless header")
     assert code(wire, 0.5).code == "server_timeout"
-
-
-def test_an_error_of_another_shape_is_an_error(wired):
-    wire, _, _ = wired(hover="error text")
-    assert code(wire).code == "server_refused"
 
 
 def test_two_silences_in_turn_are_a_server_that_hangs(wired):
