@@ -157,6 +157,14 @@ def test_section_2_2_binary_files_are_not_edited(project):
 # --- 3: file identity ---
 
 
+def test_section_4_1_files_holds_one_or_more_patches_and_each_file_once(project):
+    assert refused(project) == refused(project, batchKey="b") == ["no_files"]
+    (project / "link.cs").symlink_to(APP)
+    one, other, link = patch(project, APP, X), patch(project, APP, insert(3, "x")), patch(project, "link.cs", insert(3, "y"))
+    for second in (other, {**other, "docPath": "myrepo/src/app.cs"}, link):
+        assert refused(project, one, second) == ["duplicate_doc_path"]
+
+
 @pytest.mark.parametrize("doc_path", ["src/app.cs", "myrepo/src/app.cs"])
 def test_section_3_a_doc_path_is_lower_case_and_names_one_file(project, doc_path):
     result = done(project, {**patch(project, APP, X), "docPath": doc_path})
@@ -237,46 +245,25 @@ def test_section_3_without_the_overlay_the_disk_is_authoritative(project):
 # --- 4: the request ---
 
 
-def test_section_4_1_files_holds_one_or_more_patches(project):
-    assert refused(project) == ["no_files"]
-    assert [one["code"] for one in write(project, batchKey="b")["errors"]] == ["no_files"]
-
-
-def test_section_4_1_a_doc_path_appears_at_most_once(project):
-    one, other = (patch(project, APP, insert(at, "x")) for at in (0, 3))
-    assert refused(project, one, other) == ["duplicate_doc_path"]
-    assert refused(project, one, {**other, "docPath": "myrepo/src/app.cs"}) == ["duplicate_doc_path"]
-
-
-def test_section_4_1_a_link_to_a_file_of_the_batch_is_the_same_file(project):
-    (project / "link.cs").symlink_to(APP)
-    files = [patch(project, APP, X), patch(project, "link.cs", insert(3, "y"))]
-    assert refused(project, *files) == ["duplicate_doc_path"]
-
-
 # --- 5, 6: changes ---
-
-
-def test_section_5_1_change_ids_are_in_the_answer_and_needless_in_the_request(project):
-    answer = write(project, files=[patch(project, APP, insert(0, "x", changeId="chg-0007"), insert(1, "y"))])
-    names = [change["changeId"] for change in answer["result"]["files"][0]["changes"]]
-    assert all(map(UUID7.fullmatch, names))
-    assert "chg-0007" not in names
-    assert "changeId is assigned here" in answer["warnings"][0]
 
 
 # --- 7: IDs and keys ---
 
 
-def test_section_7_1_ids_for_the_batch_each_file_and_each_change(project):
-    result = done(project, patch(project, APP, X, insert(1, "y")), patch(project, "tests.cs", insert(0, "z")))
+@pytest.mark.parametrize("more", [{}, {"apply": False}, {"dryRun": True}])
+def test_sections_5_1_7_1_10_5_ids_are_assigned_and_those_of_a_request_are_ignored(project, more):
+    files = [patch(project, APP, insert(0, "x", changeId="c"), insert(1, "y"), filePatchId="f"), patch(project, "tests.cs", X)]
+    answer = write(project, files=files, batchId="b", **more)
+    result = answer["result"]
+    assert [warning.split()[0] for warning in answer["warnings"]] == ["batchId", "filePatchId", "changeId"]
     names = [result["batchId"]]
     for one in result["files"]:
         names += [one["filePatchId"], *(change["changeId"] for change in one["changes"])]
     assert len(set(names)) == len(names) == 6
     assert all(map(UUID7.fullmatch, names))
-    for name in names:
-        assert get(project, name)["result"]["batchId"] == result["batchId"]
+    if "dryRun" not in more:
+        assert {get(project, name)["result"]["batchId"] for name in names} == {result["batchId"]}
 
 
 def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
@@ -328,21 +315,33 @@ def test_section_9_expected_errors_are_a_failed_envelope(project):
     assert "Nothing was written" in answer["error"]
 
 
-@pytest.mark.parametrize("tool", ["workspace_write_patch", "workspace_read_file", "workspace_apply_patch", "get_patch_change"])
-def test_section_9_a_request_that_the_schema_refuses_is_a_failed_envelope_too(project, tool):
-    answer = rye.execute(f"rye/workspace/{tool}", {"docPath": 5, "surplus": 1}, project_path=str(project))
+WRONG = {"docPath": 5, "surplus": 1}
+PLACES = [{"docPath": 5, "changes": [{"operation": "insert", "newLines": [None]}]}, {"docPath": "a", "originalSha256": []}]
+
+
+@pytest.mark.parametrize(
+    ("tool", "request_", "code", "said"),
+    [
+        *[(tool, WRONG, "invalid_parameters", "surplus") for tool in ("write_patch", "read_file", "apply_patch")],
+        ("get_patch_change", WRONG, "invalid_parameters", "surplus"),
+        ("write_patch", {"files": "none"}, "invalid_parameters", "files"),
+        *[
+            ("write_patch", {"files": PLACES}, "invalid_parameters", place)
+            for place in ("files[0].docPath", "files[0].changes[0].newLines[0]", "files[1].originalSha256")
+        ],
+        ("write_patch", {"createFiles": [{"path": "../x", "content": "x"}]}, "path_outside", "../x"),
+        ("write_patch", {"createFiles": [{"path": ".git/config", "content": "x"}]}, "invalid_batch", ".git/config"),
+        ("write_patch", {"files": [], "createFiles": [{"path": "", "content": "x"}]}, "bad_path", "empty"),
+    ],
+)
+def test_section_9_every_refusal_has_the_envelope_and_names_the_place(project, tool, request_, code, said):
+    item = f"rye/workspace/{tool}" if tool.startswith("get") else f"rye/workspace/workspace_{tool}"
+    answer = rye.execute(item, request_, project_path=project)
     data = answer["data"]
-    assert (answer["status"], answer["code"]) == ("error", "invalid_parameters")
+    assert (answer["status"], answer["code"]) == ("error", code), data
     assert (data["success"], data["successful"], data["result"], data["warnings"]) == (False, False, None, [])
-    assert {one["code"] for one in data["errors"]} == {"invalid_parameters"}
-    assert any("surplus" in one["message"] for one in data["errors"])
-
-
-def test_section_9_the_refusal_names_every_place(project):
-    files = [{"docPath": 5, "changes": [{"operation": "insert", "newLines": [None]}]}, {"docPath": "a", "originalSha256": []}]
-    answer = write(project, files=files)
-    said = " ".join(one["message"] for one in answer["errors"])
-    assert all(place in said for place in ("files[0].docPath", "files[0].changes[0].newLines[0]", "files[1].originalSha256"))
+    assert all({"code", "message"} <= set(one) for one in data["errors"])
+    assert any(said in one["message"] for one in data["errors"]), data
 
 
 def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
@@ -420,27 +419,6 @@ def test_ids_that_do_not_fit_are_said_to_be_left_out(project):
     assert len(answer["output"].encode()) <= 51_200
 
 
-@pytest.mark.parametrize(
-    ("request_", "code"),
-    [
-        ({"createFiles": [{"path": "../x", "content": "x"}]}, "path_outside"),
-        ({"createFiles": [{"path": ".git/config", "content": "x"}]}, None),
-        ({"files": "none"}, None),
-        ({"nonsense": 1}, None),
-        ({"files": [], "createFiles": [{"path": "", "content": "x"}]}, None),
-    ],
-)
-def test_every_refusal_has_the_envelope(project, request_, code):
-    answer = rye.execute("rye/workspace/workspace_write_patch", request_, project_path=project)
-    assert answer["status"] == "error"
-    data = answer["data"]
-    assert (data["successful"], data["result"], data["warnings"]) == (False, None, [])
-    assert data["errors"]
-    assert all({"code", "message"} <= set(one) for one in data["errors"])
-    if code is not None:
-        assert answer["code"] == data["errors"][0]["code"] == code
-
-
 def events(user_space):
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("log: {events: true}\n")
@@ -466,20 +444,6 @@ def test_section_9_start_success_and_error_are_events(project, user_space):
 
 
 # --- 10: the tests that the protocol expects ---
-
-
-def test_section_10_5_ids_are_always_there_and_a_request_needs_none(project):
-    for more in ({}, {"apply": False}, {"dryRun": True}):
-        result = done(project, patch(project, APP, X), **more)
-        (one,) = result["files"]
-        assert all(map(UUID7.fullmatch, (result["batchId"], one["filePatchId"], one["changes"][0]["changeId"])))
-
-
-def test_section_10_5_ids_of_a_request_are_ignored_and_said_to_be(project):
-    asked = patch(project, APP, insert(0, "x", changeId="c"), insert(1, "y", changeId="d"), filePatchId="f")
-    answer = write(project, files=[asked], batchId="b")
-    assert [warning.split()[0] for warning in answer["warnings"]] == ["batchId", "filePatchId", "changeId"]
-    assert "b" not in (answer["result"]["batchId"], answer["result"]["files"][0]["filePatchId"])
 
 
 # --- 11: extensions ---
