@@ -290,7 +290,7 @@ FAULTS = [
         "edits/line_id_changes.py",
         "        _check_overlaps(plans, self.problems)\n",
         "",
-        _EDITS,
+        "tests/tools/test_edit_lines_compact.py",
     ),
     Fault(
         "a whole file replaces another state",

@@ -315,64 +315,6 @@ def test_dead_neighbours_are_followed_to_living_ones(project, file, names):
     assert f"between {names[0]} and {names[4]}" in error
 
 
-WRONG = {
-    "no id": lambda n: {"new_content": "x"},
-    "half a range": lambda n: {"start_line_id": n[0], "new_content": "x"},
-    "two forms": lambda n: {"line_id": n[0], "after_line_id": n[0], "new_content": "x"},
-    "reversed": lambda n: {"start_line_id": n[3], "end_line_id": n[1], "new_content": "x"},
-    "empty insertion": lambda n: {"after_line_id": n[0], "new_content": ""},
-    "start is no line": lambda n: {"line_id": "start", "new_content": "x"},
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_malformed_changes(project, file, names, name):
-    """Defect 10: a change without IDs succeeded, a reversed range inserted."""
-    data = call(
-        "edit_lines", project, file_path="f.txt", changes=[{"line_id": names[4], "new_content": "E"}, WRONG[name](names)]
-    )
-    assert data["code"] in ("malformed_change", "invalid_line_id")
-    assert "Nothing was written" in data["error"]
-    assert "Change 2" in data["error"]
-    assert file.read_bytes() == TEXT
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"new_content": 7, "line_id": "x"}, {"line_id": [7], "new_content": "x"}, {"new_content": "", "nope": 1}, 7]
-)
-def test_what_is_no_change_at_all(project, file, names, wrong):
-    refused("invalid_parameters", "edit_lines", project, file_path="f.txt", changes=[wrong])
-
-
-@pytest.mark.parametrize("wrong", [{"line_id": "x"}, "x", "12", "12-15", {"new_content": "", "find": "a", "replace": "b"}])
-def test_what_asks_for_nothing_or_for_two_things(project, file, names, wrong):
-    assert "Change 1" in no("malformed_change", project, wrong)
-
-
-OVERLAPS = {
-    "same line": lambda n: ({"line_id": n[1], "new_content": "x"}, {"line_id": n[1], "new_content": "y"}),
-    "line in range": lambda n: (
-        {"start_line_id": n[1], "end_line_id": n[3], "new_content": "x"},
-        {"line_id": n[2], "new_content": "y"},
-    ),
-    "ranges": lambda n: (
-        {"start_line_id": n[0], "end_line_id": n[2], "new_content": "x"},
-        {"start_line_id": n[2], "end_line_id": n[4], "new_content": "y"},
-    ),
-    "insertion in range": lambda n: (
-        {"start_line_id": n[0], "end_line_id": n[2], "new_content": "x"},
-        {"after_line_id": n[0], "new_content": "y"},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", OVERLAPS)
-def test_overlaps(project, file, names, name):
-    """Defect 10: the second of two overlapping changes was dropped silently."""
-    assert "overlap" in no("overlapping_changes", project, *OVERLAPS[name](names))
-    assert file.read_bytes() == TEXT
-
-
 def test_insertions_around_a_range_do_not_overlap_it(project, file, names):
     edit(
         project,

@@ -161,15 +161,34 @@ def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
     edit(project, "2|again")
 
 
+NO_CHANGE = [{"new_content": 7, "line_id": 2}, {"line_id": [7], "new_content": "x"}, {"new_content": "", "nope": 1}, 7]
+# Defect 10: a change without IDs succeeded, a reversed range inserted.
+MALFORMED = [
+    {"new_content": "x"},
+    {"start_line_id": 1, "new_content": "x"},
+    {"line_id": 1, "after_line_id": 1, "new_content": "x"},
+    {"start_line_id": 4, "end_line_id": 2, "new_content": "x"},
+    {"after_line_id": 1, "new_content": ""},
+    {"line_id": 2},
+    {"new_content": "", "find": "a", "replace": "b"},
+    *["x", "12", "12-15", "f.txt delete file", "2-4 move after 3", "2-4 move after 4"],
+]
+
+
 @pytest.mark.parametrize(
     ("code", "changes"),
     [
-        ("file_exists", ["f.txt rename to g.txt"]),
-        ("malformed_change", ["2|x", "f.txt delete file"]),
-        ("duplicate_file", ["2|x", "./f.txt:3|y"]),
+        *[("invalid_parameters", [wrong]) for wrong in NO_CHANGE],
+        *[("malformed_change", ["8|x", wrong]) for wrong in MALFORMED],
+        ("invalid_line_id", [{"line_id": "start", "new_content": "x"}]),
+        # Defect 10: the second of two overlapping changes was dropped silently.
+        ("overlapping_changes", ["2|x", "2|y"]),
+        ("overlapping_changes", ["2-4|x", "3|y"]),
+        ("overlapping_changes", ["1-3|x", "3-5|y"]),
+        ("overlapping_changes", ["1-3|x", "1+|y"]),
         ("overlapping_changes", ["2-3 delete", "3 move after 5"]),
-        ("malformed_change", ["2-4 move after 3"]),
-        ("malformed_change", ["2-4 move after 4"]),
+        ("file_exists", ["f.txt rename to g.txt"]),
+        ("duplicate_file", ["2|x", "./f.txt:3|y"]),
         ("text_count", [{"find": "line", "replace": "x"}]),
         ("text_not_found", [{"find": "nowhere", "replace": "x"}]),
         ("protected_path", ["f.txt rename to .git/hooks/pre-commit"]),
@@ -181,6 +200,10 @@ def test_what_is_refused(project, file, seen, code, changes):
     error = refused(code, "edit_lines", project, file_path="f.txt", changes=changes, line_ids="short")
     assert file.read_bytes() == before, error
     assert (project / "g.txt").exists()
+    if code == "malformed_change":
+        assert "Nothing was written" in error
+        assert "hange 2" in error or "both edited and deleted" in error
+    assert code != "overlapping_changes" or "overlap" in error
 
 
 def test_of_two_places_that_overlap_none_is_chosen(project):
