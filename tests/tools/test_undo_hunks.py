@@ -102,32 +102,22 @@ def test_hunks_are_taken_back_and_redone_in_any_order(project, file, change):
 
 
 @WAYS
-def test_hunks_of_an_undo_are_redone_by_themselves(project, file, change):
+def test_a_hunk_is_taken_back_once_and_those_of_an_undo_are_redone_by_themselves(project, file, change):
     entry = change(project, 2, 8, 14)
     back = done("undo", project, entry_id=entry, hunks=[1, 3])["entry_id"]
+    assert back in refused("already_undone", "undo", project, entry_id=entry, hunks=[1, 2])
+    assert texts(file) == with_new(8)
     done("undo", project, entry_id=back, hunks=[2])
     assert texts(file) == with_new(8, 14)
     listed = done("undo", project, list=True, entry_id=entry)["hunks"]
     assert [one["undone_by"] for one in listed] == [back, None, None]
-    done("undo", project, entry_id=entry, hunks=[3])
-    assert texts(file) == with_new(8)
-
-
-@WAYS
-def test_a_hunk_is_taken_back_once(project, file, change):
-    entry = change(project, 2, 8)
-    by = done("undo", project, entry_id=entry, hunks=[1])["entry_id"]
-    assert by in refused("already_undone", "undo", project, entry_id=entry, hunks=[1, 2])
-    assert texts(file) == with_new(8)
-
-
-@WAYS
-def test_a_change_whose_hunks_are_all_taken_back_is_undone(project, file, change):
-    entry = change(project, 2, 8)
-    done("undo", project, entry_id=entry, hunks=[1])
-    done("undo", project, entry_id=entry, hunks=[2])
-    assert texts(file) == LINES
+    # A change whose hunks are all taken back is undone; a hunk between neighbours that changed since is one of them.
+    edited(project, 13, 15)
+    for hunk in (2, 3):
+        done("undo", project, entry_id=entry, hunks=[hunk])
+    assert texts(file) == with_new(13, 15)
     refused("already_undone", "undo", project, entry_id=entry)
+    done("undo", project)
     if change is not commanded:
         refused("nothing_to_undo", "undo", project)
 
@@ -197,13 +187,6 @@ def test_lines_that_were_deleted_and_came_back_are_not_put_in_twice(project, fil
     before = file.read_text()
     back = call("undo", project, entry_id=entry)
     assert (back["success"], file.read_text()) == (False, before)
-
-
-def test_a_hunk_is_taken_back_though_both_its_neighbours_changed(project, file):
-    entry = edited(project, 5)
-    edited(project, 4, 6)
-    done("undo", project, entry_id=entry, hunks=[1])
-    assert texts(file) == with_new(4, 6)
 
 
 def test_hunks_that_are_none(project, file):
