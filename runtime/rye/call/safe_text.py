@@ -125,6 +125,16 @@ def _marks(run: list[str]) -> list[str]:
     return [f"[{len(run)} hidden characters]"] if len(run) > _RUN else [f"[U+{ord(char):04X}]" for char in run]
 
 
+def of_json(text: str | bytes) -> Any:
+    """Return a JSON text's value; None where it is none, or holds what JSON lacks, such as infinity."""
+    try:
+        found = json.loads(text)
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return found
+
+
 def is_encodable(value: Any) -> bool:
     """Tell whether UTF-8 can carry all texts of a JSON value; what is no JSON value is for others to refuse."""
     try:

@@ -65,7 +65,7 @@ def load(root: str, name: str) -> Layers:
     # In a checkout the bundle stands at its top.
     bundle = f"{package}/.ai" if os.path.isdir(f"{package}/.ai") else f"{os.path.dirname(os.path.dirname(package))}/.ai"
     read = [(own(place), place) for place in (f"{bundle}/config/{name}", user_file(name))]
-    return Layers(*(_shaped(content, SHAPES.get(name, {}), where, "") for content, where in (*read, of_project(root, name))))
+    return Layers(*(shaped(content, SHAPES.get(name, {}), where, "") for content, where in (*read, of_project(root, name))))
 
 
 def user_file(name: str) -> str:
@@ -186,15 +186,15 @@ def plain(content: Any, where: object, at: str = "") -> None:
         raise _bad(where, f"holds a {type(content).__name__}{inside}", "Put it in quotes.")
 
 
-def _shaped(content: Any, shape: Any, where: str, at: str) -> Any:
-    """Return what a file says, without what says nothing."""
+def shaped(content: Any, shape: Any, where: str, at: str) -> Any:
+    """Return what a file says, without what says nothing; `where` and `at` name the place. Raises UsageError `bad_config`."""
     if isinstance(shape, tuple):
         shape = next((one for one in shape if isinstance(content, dict if isinstance(one, dict) else one)), shape[0])
     if isinstance(shape, dict):
         if not isinstance(content, dict):
             raise _wrong(where, at, "a mapping", content)
         return {
-            key: _shaped(value, shape[key] if key in shape else shape["*"], where, f"{at}.{key}" if at else key)
+            key: shaped(value, shape[key] if key in shape else shape["*"], where, f"{at}.{key}" if at else key)
             if key in shape or "*" in shape
             else value
             for key, value in content.items()
@@ -203,7 +203,7 @@ def _shaped(content: Any, shape: Any, where: str, at: str) -> Any:
     if isinstance(shape, list):
         if not isinstance(content, list):
             raise _wrong(where, at, "a list", content)
-        return [_shaped(value, shape[0], where, at) for value in content]
+        return [shaped(value, shape[0], where, at) for value in content]
     # bool is a subclass of int: `true` must not pass for a number.
     if not isinstance(content, shape) or (isinstance(content, bool) and shape is not bool):
         raise _wrong(where, at, _WORDS[shape], content)

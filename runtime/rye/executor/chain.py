@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call.safe_text import plain
-from rye.config.layers import merged
-from rye.errors import ItemError
+from rye.config import layers
+from rye.errors import ItemError, UsageError
 from rye.items import parse, scripts
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
@@ -196,13 +196,26 @@ def _together(links: Sequence[Link], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     # From the primitive to the tool, so that what is nearer to the tool comes last and stays.
     for one in reversed(links):
-        found = merged(found, _part(one.tool, name))
+        found = layers.merged(found, _part(one.tool, name))
     return found
 
 
 def malformed(item_id: str, why: str) -> ItemError:
     """Return the refusal of a chain that says what it may not."""
     return ItemError("malformed_item", f"The chain of {item_id}: {why}.", "Correct it and sign it again.")
+
+
+def declared(chain: Chain, part: str, shape: dict[str, Any]) -> dict[str, Any]:
+    """Return `config` or `env_config` of a chain, which must have a shape as `rye.config.layers` describes them.
+
+    Raises:
+        ItemError: `malformed_item`.
+    """
+    try:
+        found: dict[str, Any] = layers.shaped(getattr(chain, part), shape, part, "")
+    except UsageError as err:
+        raise malformed(chain.tool.id, err.message.rstrip(".")) from None
+    return found
 
 
 def _part(tool: Tool, name: str) -> dict[str, Any]:

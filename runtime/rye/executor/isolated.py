@@ -8,14 +8,12 @@ It has a user's space of its own, which ends with it. Line IDs and the journal i
 from __future__ import annotations
 
 import codecs
-import json
 import re
 import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile, safe_text
-from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.executor.run_code import Crashed
@@ -268,12 +266,7 @@ class _Exchange:
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(body)
-        # An exponent can make an infinity, which is no JSON.
-        json.dumps(message, allow_nan=False)
-    except (ValueError, RecursionError) as err:
-        raise _bad(f"it is not JSON ({type(err).__name__})") from None
+    message = safe_text.of_json(body)
     if not isinstance(message, dict):
         raise _bad("it is not a JSON object")
     return message
@@ -287,8 +280,7 @@ def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:
         crash = answer["crash"] if isinstance(answer["crash"], dict) else {}
         kind, trace = str(crash.get("kind", "")), str(crash.get("trace", ""))
         raise Crashed(kind if kind.isidentifier() else "an error", trace)
-    data = answer["data"]
-    data = safe_text.clean(data if is_encodable(data) else encodable(data), line_ids)
+    data = safe_text.clean(safe_text.encodable(answer["data"]), line_ids)
     if isinstance(data, dict) and not _is_code(data.get("code", "none")):
         # A code has a fixed form; free text there could imitate a message of ours.
         data["code"] = "tool_failed"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.safe_text import plain
 from rye.errors import ItemError
 from rye.executor import run_code
-from rye.executor.chain import Chain, Started, malformed
+from rye.executor.chain import Chain, Started, declared, malformed
 from rye.items import parse
 from rye.plain_class import Record, field
 
@@ -45,8 +45,8 @@ def plan(chain: Chain) -> Plan:
             f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only.",
             "Write the tool as a Python file with execute(params, project_path), or name a runtime for its kind.",
         )
-    entry_point = chain.config.get("entry_point", "execute")
-    if not isinstance(entry_point, str) or not entry_point.isidentifier():
+    entry_point = declared(chain, "config", {"entry_point": str}).get("entry_point", "execute")
+    if not entry_point.isidentifier():
         raise malformed(tool.id, "entry_point must be a function's name")
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
     return Plan(

@@ -31,13 +31,22 @@ from rye.call.secrets import Secrets
 from rye.config import layers, user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started, malformed
+from rye.executor.chain import Chain, Started, declared, malformed
 from rye.executor.primitives import templates
 from rye.items import parse
 from rye.items.parse import OLD_SECRET, SECRET
 from rye.plain_class import Record, changed
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_TEXTS: Final = {"*": (str, int, float)}
+_CONFIG: Final = {
+    "url": str,
+    "method": str,
+    "query": _TEXTS,
+    "headers": _TEXTS,
+    "auth": dict.fromkeys(("type", "token", "key", "header"), str),
+    "response": {"output": str, "fields": {"*": str}},
+}
 _HEAD: Final = re.compile(r"https?://[^/?#{}$]+(?=[/?#]|\Z)")
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _ALONE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -60,50 +69,34 @@ class Plan(Record):
 
 def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
-    tool, config = chain.tool, chain.config
-    url, method = config.get("url"), str(config.get("method", "GET")).upper()
-    if not isinstance(url, str) or not _HEAD.match(url):
+    tool, config = chain.tool, declared(chain, "config", _CONFIG)
+    url, method = config.get("url", ""), config.get("method", "GET").upper()
+    texts = {part: {str(name): str(text) for name, text in config.get(part, {}).items()} for part in ("headers", "query")}
+    headers = {**texts["headers"], **_auth(tool.id, config.get("auth"))}
+    if not _HEAD.match(url):
         raise malformed(tool.id, "config.url must be a URL with a fixed host, such as https://api.example.org/items/{id}")
     if method not in _METHODS:
         raise malformed(tool.id, f"config.method must be one of {', '.join(_METHODS)}")
-    headers = {**_texts(tool.id, config, "headers"), **_auth(tool.id, config.get("auth"))}
     if not all(_NAME.fullmatch(name) for name in headers):
         raise malformed(tool.id, "config.headers has a name that no header can have")
-    for place, value in (("url", url), ("query", config.get("query")), ("body", config.get("body"))):
+    for place, value in (("url", url), ("query", texts["query"]), ("body", config.get("body"))):
         if SECRET.search(json.dumps(value)):
             raise malformed(tool.id, f"a secret may stand in a header only, not in the {place}")
     response = config.get("response", {})
-    fields = response.get("fields", {}) if isinstance(response, dict) else None
-    if not isinstance(response, dict) or not isinstance(fields, dict):
-        raise malformed(tool.id, "config.response must be a mapping with output and fields")
-    return Plan(
-        method,
-        url,
-        _texts(tool.id, config, "query"),
-        headers,
-        config.get("body"),
-        str(response.get("output", "")),
-        {str(name): str(path) for name, path in fields.items()},
-    )
+    fields = {str(name): path for name, path in response.get("fields", {}).items()}
+    return Plan(method, url, texts["query"], headers, config.get("body"), response.get("output", ""), fields)
 
 
-def _texts(item_id: str, config: dict[str, Any], name: str) -> dict[str, str]:
-    found = config.get(name) or {}
-    if not isinstance(found, dict) or not all(isinstance(one, str | int | float) for one in found.values()):
-        raise malformed(item_id, f"config.{name} must give texts to names")
-    return {str(key): str(value) for key, value in found.items()}
-
-
-def _auth(item_id: str, auth: Any) -> dict[str, str]:
+def _auth(item_id: str, auth: dict[str, str] | None) -> dict[str, str]:
     if auth is None:
         return {}
-    kind = auth.get("type") if isinstance(auth, dict) else None
-    text = str(auth.get("token" if kind == "bearer" else "key", "")) if isinstance(auth, dict) else ""
+    kind = auth.get("type")
+    text = auth.get("token" if kind == "bearer" else "key", "")
     # The environment of this process is no store of secrets: the name that is there is looked up in the user's.
     text = OLD_SECRET.sub(lambda match: f"{{secret:{match[1]}}}", text)
     if kind not in ("bearer", "api_key") or not SECRET.fullmatch(text):
         raise malformed(item_id, "config.auth must be {type: bearer, token} or {type: api_key, key, header}, naming a secret")
-    return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {str(auth.get("header", "X-API-Key")): text}
+    return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {auth.get("header", "X-API-Key"): text}
 
 
 def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
@@ -265,7 +258,7 @@ def _result(item_id: str, plan: Plan, answer: Any) -> dict[str, Any]:
         "url": answer.url,
         "content_type": answer.headers.get("content-type", ""),
     }
-    found = _json(text) if not answer.cut else None
+    found = safe_text.of_json(text) if not answer.cut else None
     if answer.status >= 400:
         error = f"{item_id}: HTTP {answer.status} {plain(answer.reason, 100)}. {plain(text, 400)}".strip()
         return {**result, "success": False, "error": error, "code": "http_error"}
@@ -300,15 +293,6 @@ def _is_shallow(value: Any, deepest: int) -> bool:
     if not isinstance(value, dict | list):
         return True
     return deepest > 0 and all(_is_shallow(one, deepest - 1) for one in (value.values() if isinstance(value, dict) else value))
-
-
-def _json(text: str) -> Any:
-    try:
-        found = json.loads(text)
-        json.dumps(found, allow_nan=False)
-    except (ValueError, RecursionError):
-        return None
-    return found
 
 
 def _at(found: Any, path: str) -> Any:

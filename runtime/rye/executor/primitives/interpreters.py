@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError
-from rye.executor.chain import malformed
 from rye.fs import atomic
 from rye.trust import decisions
 from rye.trust.decisions import Root
@@ -63,10 +62,10 @@ def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool
         own_allowed: whether a program of the project may be used at all: the sandbox holds, and shows the project.
 
     Raises:
-        ItemError: `interpreter_missing`, `malformed_item`.
+        ItemError: `interpreter_missing`.
     """
     note, tried = "", list[str]()
-    for step in _steps(item_id, declared):
+    for step in declared["search"] if "search" in declared else _translated(declared):
         for kind, values in step.items():
             if kind not in _KINDS or not isinstance(values, list | bool):
                 continue
@@ -80,15 +79,6 @@ def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool
         f"{item_id} needs one of {plain(', '.join(tried))}, and none is here.{f' {note}' if note else ''}",
         "Install one, or name another runtime.",
     )
-
-
-def _steps(item_id: str, declared: dict[str, Any]) -> list[dict[str, Any]]:
-    steps = declared.get("search")
-    if steps is None:
-        return _translated(declared)
-    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise malformed(item_id, "interpreter.search must be a list of steps")
-    return steps
 
 
 def _translated(declared: dict[str, Any]) -> list[dict[str, Any]]:

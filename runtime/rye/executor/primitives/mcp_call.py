@@ -28,7 +28,7 @@ from rye.call import context, safe_text
 from rye.call.safe_text import plain
 from rye.errors import RyeError, TrustError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started, malformed
+from rye.executor.chain import Chain, Started, declared, malformed
 from rye.executor.primitives import http_request, program
 from rye.executor.worker import framed
 from rye.plain_class import Record, changed
@@ -78,10 +78,10 @@ class Plan(Record):
 
 def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
-    config, item_id = chain.config, chain.tool.id
-    transport, name, digest = config.get("transport"), config.get("tool_name"), config.get("tool_digest")
-    if transport not in _TRANSPORTS or not isinstance(name, str) or not name or not isinstance(digest, str):
-        raise malformed(item_id, f"config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest")
+    config = declared(chain, "config", dict.fromkeys(("transport", "tool_name", "tool_digest"), str))
+    transport, name, digest = (config.get(part, "") for part in ("transport", "tool_name", "tool_digest"))
+    if transport not in _TRANSPORTS or not name or "tool_digest" not in config:
+        raise malformed(chain.tool.id, f"config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest")
     return Plan(
         transport,
         name,

@@ -33,7 +33,7 @@ from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor import isolated
-from rye.executor.chain import Chain, Started, malformed
+from rye.executor.chain import Chain, Started, declared, malformed
 from rye.executor.primitives import interpreters, templates
 from rye.executor.primitives.templates import FOLDER, WHOLE
 from rye.executor.worker import framed
@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     from rye.items.parse import Tool
 
 _OUTPUTS: Final = ("auto", "json", "text")
+_CONFIG: Final = {
+    **dict.fromkeys(("command", "output", "input_data", "parameter_env", "cwd"), str),
+    "args": [str],
+    "exit_codes": {"*": str},
+}
+_ENV_CONFIG: Final[dict[str, Any]] = {"env": {}, "interpreter": {"search": [{}]}}
 _ANSWER_MAX = 16 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
@@ -79,44 +85,32 @@ class Plan(Record):
 
 def plan(chain: Chain) -> Plan:
     """Check what a chain declares. Errors as `rye.executor.chain.Primitive.plan`."""
-    tool, config = chain.tool, chain.config
-    command, args = config.get("command"), config.get("args", [])
-    if (
-        not isinstance(command, str)
-        or not command
-        or not isinstance(args, list)
-        or not all(isinstance(one, str) for one in args)
+    tool, config, env_config = chain.tool, declared(chain, "config", _CONFIG), declared(chain, "env_config", _ENV_CONFIG)
+    command, args = config.get("command", ""), tuple(config.get("args", ()))
+    output, codes = config.get("output", "auto"), config.get("exit_codes", {})
+    env = {str(name): str(value) for name, value in env_config.get("env", {}).items()}
+    for wish, holds in (
+        ("config needs a command", command),
+        (f"config.output must be one of {', '.join(_OUTPUTS)}", output in _OUTPUTS),
+        ("config.exit_codes must give codes such as not_found to numbers", all(map(_CODE.match, codes.values()))),
+        ("env_config.env must give texts to names of variables", all(map(_NAME.match, env))),
     ):
-        raise malformed(tool.id, "config needs a command (a text) and may have args (a list of texts)")
+        if not holds:
+            raise malformed(tool.id, wish)
     templates.check(tool.id, command, args, tool.schema.get("properties", {}))
-    output, exit_codes = config.get("output", "auto"), config.get("exit_codes", {})
-    if output not in _OUTPUTS:
-        raise malformed(tool.id, f"config.output must be one of {', '.join(_OUTPUTS)}")
-    if not isinstance(exit_codes, dict) or not all(isinstance(one, str) and _CODE.match(one) for one in exit_codes.values()):
-        raise malformed(tool.id, "config.exit_codes must give codes such as not_found to numbers")
-    env, interpreter = chain.env_config.get("env", {}), chain.env_config.get("interpreter", {})
-    if not isinstance(env, dict) or not all(_NAME.match(str(name)) for name in env) or not isinstance(interpreter, dict):
-        raise malformed(tool.id, "env_config may have env (names and texts) and interpreter (a mapping)")
     return Plan(
         command,
-        tuple(args),
-        _text(tool, config, "input_data", f"{{{WHOLE}}}"),
-        _text(tool, config, "parameter_env", ""),
+        args,
+        config.get("input_data", f"{{{WHOLE}}}"),
+        config.get("parameter_env", ""),
         output,
-        {str(number): code for number, code in exit_codes.items()},
-        _text(tool, config, "cwd", "{project_path}"),
+        {str(number): code for number, code in codes.items()},
+        config.get("cwd", "{project_path}"),
         int(config.get("memory_mb") or 0) * _MEGABYTE,
-        {str(name): str(value) for name, value in env.items()},
-        interpreter,
+        env,
+        env_config.get("interpreter", {}),
         _files(chain),
     )
-
-
-def _text(tool: Tool, config: dict[str, Any], name: str, default: str) -> str:
-    value = config.get(name, default)
-    if not isinstance(value, str):
-        raise malformed(tool.id, f"config.{name} must be a text")
-    return value
 
 
 def _files(chain: Chain) -> dict[str, str]:
@@ -348,15 +342,8 @@ def _object(stdout: _Kept) -> dict[str, Any] | None:
     """Return the JSON object that was printed; None where it is none."""
     if len(stdout.answer) > _ANSWER_MAX or not bytes(stdout.answer[:_BEGIN]).lstrip().startswith(b"{"):
         return None
-    try:
-        found = json.loads(bytes(stdout.answer))
-        # An exponent can make an infinity, which is no JSON.
-        json.dumps(found, allow_nan=False)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    return found if safe_text.is_encodable(found) else safe_text.encodable(found)
+    found = safe_text.of_json(bytes(stdout.answer))
+    return safe_text.encodable(found) if isinstance(found, dict) else None
 
 
 def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
