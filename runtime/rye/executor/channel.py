@@ -43,20 +43,6 @@ _METHODS = (
     *(*_OF_LINES, "name", "shown", "changes_since", "encoding_notice"),
     *("show_as_cells", "lines_named", "otherwise_named"),
 )
-_PRINTED_ID = re.compile(r"\[LID:([0-9a-z]+)\] ")
-_EDIT_OPTIONS = {
-    "version": str,
-    "on_stale": str,
-    "line_ids": str,
-    "newline": str,
-    "final_newline": str,
-    "convert_newlines": str,
-    "bom": str,
-    "encoding": str,
-    "guard": str,
-    "notebook": str,
-    "dry_run": bool,
-}
 # In others, bytes that look like ASCII can mean something else: a worker must not make later reads show such text.
 _ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "latin-1", "cp1252")
 
@@ -119,7 +105,7 @@ class FileService:
         self._need("read")
         self.close()
         workspace = self._open.enter_context(Workspace(self._root))
-        opened = (documents.view if ids else documents.without_ids)(workspace, _text(path), _encoding(encoding))
+        opened = (documents.view if ids else documents.without_ids)(workspace, path, _encoding(encoding))
         self._document = self._open.enter_context(opened)
         return _described(self._document)
 
@@ -131,54 +117,29 @@ class FileService:
             raise ValueError(args)
         # The name is one of `_METHODS`, checked above: `getattr` must not lead to other attributes.
         found = getattr(self._document, name)(*args, **options)
-        if name == "ids":
-            self.line_ids.update(found)
-        elif name == "rows":
-            self._given(found)
-        elif name == "printed":
-            self.line_ids.update(known[1] for known in map(_PRINTED_ID.match, found) if known)
+        if name == "ids" or (name in ("rows", "printed") and options.get("ids", True)):
+            self.line_ids.update(one for one in self._document.ids(*args) if one is not None)
         return found
 
     def _given(self, rows: Iterable[Row]) -> None:
         self.line_ids.update(row.id for row in rows if row.id is not None)
 
     def _edit(
-        self,
-        path: str,
-        changes: list[Any],
-        budget: int | None,
-        span: list[int] | None,
-        *,
-        ids: bool,
-        short: bool = False,
-        **options: Any,
+        self, path: str, changes: list[Any], show: dict[str, Any] | None = None, encoding: str | None = None, **options: Any
     ) -> dict[str, Any]:
         self._need("read", "write")
-        for name, value in options.items():
-            # An unknown option is a KeyError here: no parameter reaches the editor that is not listed above.
-            if not isinstance(value, _EDIT_OPTIONS[name] | None):
-                raise TypeError(name)
-        _encoding(options.get("encoding"))
-        show = None if budget is None else Show(budget, ids, (span[0], span[1]) if span else None, short)
         # The journal gets our own item id: a worker cannot record its change under another tool's name.
-        edited = edit_files.edit_files(self._root, _text(path), list(changes), tool=self._item_id, show=show, **options)
-        for applied in edited.files:
-            self._given(applied.lines)
+        code, shown = _encoding(encoding), None if show is None else Show(**show)
+        edited = edit_files.edit_files(
+            self._root, path, list(changes), tool=self._item_id, show=shown, encoding=code, **options
+        )
+        self._given(row for applied in edited.files for row in applied.lines)
         return {**as_dict(edited), "files": [_made(applied) for applied in edited.files]}
 
-    def _replace(
-        self, path: str, content: str, encoding: str, expected_sha256: str | None, guard: str = "tell"
-    ) -> dict[str, Any]:
+    def _replace(self, path: str, content: str, encoding: str | None = None, **options: Any) -> dict[str, Any]:
         self._need("write")
-        replaced = whole_file.replace_file(
-            self._root,
-            _text(path),
-            _text(content),
-            tool=self._item_id,
-            encoding=_encoding(encoding) or "utf-8",
-            expected_sha256=None if expected_sha256 is None else _text(expected_sha256),
-            guard=_text(guard),
-        )
+        code = _encoding(encoding) or "utf-8"
+        replaced = whole_file.replace_file(self._root, path, content, tool=self._item_id, encoding=code, **options)
         # A tool without the permission to read does not learn the old content.
         before = replaced.before if replaced.before is None or "read" in self._permissions else b""
         contents = {"data": replaced.data, "before": before}
@@ -186,14 +147,8 @@ class FileService:
         return {**as_dict(replaced), **coded}
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
 def _encoding(name: str | None) -> str | None:
-    if name is not None and _text(name).lower().replace("_", "-") not in _ENCODINGS:
+    if name is not None and name.lower().replace("_", "-") not in _ENCODINGS:
         raise UsageError(
             "unknown_encoding",
             f"The encoding {name[:40]} is not available to tools of other signers.",
@@ -316,9 +271,8 @@ class RemoteFiles:
         """Apply changes by line address; see `rye.edits.edit_files`. The journal names the tool that runs."""
         self._hold_to_root(project_path)
         options.pop("tool", None)
-        wanted = {"budget": show and show.budget, "span": show and show.span, "ids": show is None or show.ids}
-        wanted |= {"short": show is not None and show.short, **options}
-        made = self.ask(op="edit_lines", path=file_path, changes=list(changes), **wanted)
+        shown = None if show is None else as_dict(show)
+        made = self.ask(op="edit_lines", path=file_path, changes=list(changes), show=shown, **options)
         for one in made["files"]:
             # It offers what tools may ask of one.
             one["document"] = RemoteDocument(self, one["document"])
@@ -329,9 +283,8 @@ class RemoteFiles:
     def replace_file(self, project_path: str, file_path: str, content: str, **options: Any) -> whole_file.Replaced:
         """Create a file or replace its content; see `rye.edits.whole_file.replace_file`."""
         self._hold_to_root(project_path)
-        wanted = {"encoding": options.get("encoding", "utf-8"), "expected_sha256": options.get("expected_sha256")}
-        wanted["guard"] = options.get("guard", "tell")
-        made = self.ask(op="replace_file", path=file_path, content=content, **wanted)
+        options.pop("tool", None)
+        made = self.ask(op="replace_file", path=file_path, content=content, **options)
         coded = {name: made[name] for name in ("data", "before")}
         contents = {name: None if one is None else base64.b64decode(one) for name, one in coded.items()}
         return whole_file.Replaced(**{**made, **contents})

@@ -117,7 +117,7 @@ def replies(project, *requests, permissions=("read", "write")):
 
 
 VIEW = {"op": "view", "path": "a.txt", "encoding": None, "ids": True}
-EDIT = {"op": "edit_lines", "path": "a.txt", "changes": [], "budget": None, "span": None, "ids": True}
+EDIT = {"op": "edit_lines", "path": "a.txt", "changes": ["1|x"], "version": None}
 WRITE = {"op": "replace_file", "path": "a.txt", "content": "x", "encoding": "utf-8", "expected_sha256": None}
 MALFORMED = [
     {},
@@ -133,8 +133,9 @@ MALFORMED = [
     {**EDIT, "changes": 7},
     {**EDIT, "changes": [7]},
     {**EDIT, "changes": [{"line_id": []}]},
-    {**EDIT, "dry_run": "no"},
-    {**EDIT, "newline": 3, "changes": []},
+    {**EDIT, "line_ids": 3},
+    {**EDIT, "show": {"ids": True}},
+    {**EDIT, "notes": True},
     {**WRITE, "content": None},
     {**WRITE, "encoding": 5},
 ]
