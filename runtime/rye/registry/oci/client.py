@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from rye.call.safe_text import plain
 from rye.errors import RegistryError, UsageError
@@ -48,17 +49,17 @@ class RegistryServer:
 
     def tags(self, repository: str) -> list[str]:
         """Return the tags of a repository, page by page; [] where there is none."""
-        url: str | None = f"/v2/{self._prefix}{repository}/tags/list?n=1000"
+        path: str | None = "tags/list?n=1000"
         found: set[str] = set()
         # Bounded: a server could link its pages in a circle.
         for _ in range(_MAX_PAGES):
-            if url is None:
+            if path is None:
                 return sorted(found)
-            answer = self._host.send(RegistryRequest("GET", url, self._scope(repository), "tags", _MAX_TAGS_BYTES))
+            answer = self._ask("GET", repository, path, "tags", limit=_MAX_TAGS_BYTES)
             if answer.status == 404:
                 return sorted(found)
             found.update(self._tag_list(answer))
-            url = self._following(answer)
+            path = self._following(answer)
         raise self._bad_tags("its pages do not end")
 
     def _tag_list(self, answer: HttpAnswer) -> list[str]:
@@ -88,9 +89,8 @@ class RegistryServer:
 
     def manifest(self, repository: str, reference: str) -> bytes:
         """Return a manifest by tag or digest; see `Store.manifest`."""
-        url = f"/v2/{self._prefix}{repository}/manifests/{reference}"
-        scope, headers = self._scope(repository), {"Accept": _ACCEPT}
-        answer = self._host.send(RegistryRequest("GET", url, scope, "manifest", MAX_MANIFEST_BYTES, headers))
+        path, headers = f"manifests/{reference}", {"Accept": _ACCEPT}
+        answer = self._ask("GET", repository, path, "manifest", limit=MAX_MANIFEST_BYTES, headers=headers)
         if answer.status == 404:
             raise RegistryError(
                 "not_in_registry",
@@ -111,8 +111,7 @@ class RegistryServer:
 
     def blob(self, repository: str, layer: Layer) -> bytes:
         """Return a blob; see `Store.blob`."""
-        url = f"/v2/{self._prefix}{repository}/blobs/{layer.digest}"
-        answer = self._host.send(RegistryRequest("GET", url, self._scope(repository), "blob", layer.size))
+        answer = self._ask("GET", repository, f"blobs/{layer.digest}", "blob", limit=layer.size)
         if answer.status == 404:
             raise RegistryError(
                 "blob_missing",
@@ -149,7 +148,8 @@ class RegistryServer:
         """
         digest = digest_of(one.manifest)
         self._put_manifest(repository, digest, one.manifest)
-        if not self._serves(repository, one.manifest):
+        # By its digest, since another push may take the tag.
+        if not self._has(repository, f"manifests/{digest}", "manifest", one.manifest):
             raise RegistryError(
                 "manifest_damaged",
                 f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
@@ -158,52 +158,45 @@ class RegistryServer:
         self._put_manifest(repository, one.tag, one.manifest)
         return digest
 
-    def _serves(self, repository: str, manifest: bytes) -> bool:
-        """Tell whether a manifest that was accepted is served, whole; by its digest, since another push may take the tag."""
-        url = f"/v2/{self._prefix}{repository}/manifests/{digest_of(manifest)}"
-        return self._has(url, self._scope(repository, "pull,push"), "manifest", manifest)
-
-    def _has(self, url: str, scope: str, what: str, data: bytes) -> bool:
+    def _has(self, repository: str, path: str, what: str, data: bytes) -> bool:
         """Tell whether a HEAD request finds these bytes; a server that was killed may hold half of them, or fail at them."""
         try:
-            answer = self._host.send(RegistryRequest("HEAD", url, scope, what, headers={"Accept": _ACCEPT}, answers=None))
+            answer = self._ask("HEAD", repository, path, what, headers={"Accept": _ACCEPT}, answers=None)
         except PassingError:
             return False
         return answer.status == 200 and answer.headers.get("content-length", str(len(data))) == str(len(data))
 
     def _put_manifest(self, repository: str, name: str, data: bytes) -> None:
-        url = f"/v2/{self._prefix}{repository}/manifests/{name}"
-        scope, headers = self._scope(repository, "pull,push"), {"Content-Type": MEDIA_TYPE}
-        answer = self._host.send(RegistryRequest("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,)))
+        headers = {"Content-Type": MEDIA_TYPE}
+        answer = self._ask("PUT", repository, f"manifests/{name}", "upload", headers=headers, body=data, answers=(201,))
         stated = answer.headers.get("docker-content-digest", "")
         if stated:
             check_digest(data, stated, "manifest")
 
     def _push_blob(self, repository: str, digest: str, data: bytes) -> None:
-        scope = self._scope(repository, "pull,push")
-        if not self._has(f"/v2/{self._prefix}{repository}/blobs/{digest}", scope, "blob", data):
-            self._upload(repository, scope, digest, data)
-
-    def _upload(self, repository: str, scope: str, digest: str, data: bytes) -> None:
         """Send a blob; restart an upload that broke, because its state on the server is unknown."""
+        if self._has(repository, f"blobs/{digest}", "blob", data):
+            return
         for wait in (*WAITS, None):
-            request = RegistryRequest("POST", f"/v2/{self._prefix}{repository}/blobs/uploads/", scope, "upload", answers=(202,))
-            upload = self._host.send(request)
+            upload = self._ask("POST", repository, "blobs/uploads/", "upload", answers=(202,))
             location = upload.headers.get("location", "")
             if not location:
                 raise unexpected_status(self._host.host, upload, "upload")
             # The server names where to send to: `send` judges it, and sends credentials to the server's own origin only.
-            url = f"{location}{'&' if '?' in location else '?'}digest={digest}"
+            where = location if "://" in location else f"/{location.removeprefix('/')}"
+            path = f"{where}{'&' if '?' in location else '?'}digest={digest}"
             headers = {"Content-Type": "application/octet-stream"}
             try:
-                self._host.send(
-                    RegistryRequest("PUT", url, scope, "upload", headers=headers, body=data, answers=(201,), retry=False)
-                )
+                self._ask("PUT", repository, path, "upload", headers=headers, body=data, answers=(201,), retry=False)
                 return
             except PassingError:
                 if wait is None:
                     raise
                 time.sleep(wait)
 
-    def _scope(self, repository: str, actions: str = "pull") -> str:
-        return f"repository:{self._prefix}{repository}:{actions}"
+    def _ask(self, method: str, repository: str, path: str, what: str, **more: Any) -> HttpAnswer:
+        """Send a request about a repository: to a path below it, or to where the server led; `more` as of `RegistryRequest`."""
+        name = f"{self._prefix}{repository}"
+        url = path if path.startswith("/") or "://" in path else f"/v2/{name}/{path}"
+        scope = f"repository:{name}:{'pull' if method == 'GET' else 'pull,push'}"
+        return self._host.send(RegistryRequest(method, url, scope, what, **more))

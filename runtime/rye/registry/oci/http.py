@@ -72,7 +72,9 @@ class RegistryRequest(Record):
 
 
 class PassingError(RegistryError):
-    """A failure that may pass: no connection, a busy or failing server."""
+    """A failure that may pass: no connection, a busy or failing server; `pause` is how long that server says to wait (s)."""
+
+    pause: float | None = None
 
 
 class RegistryHost:
@@ -115,25 +117,24 @@ class RegistryHost:
             self._deadline.check()
             try:
                 answer = self._authorized(request)
-            except PassingError:
+                if answer.status in _PASSING:
+                    raise self._busy(answer, f"the request for the {request.what}")
+            except PassingError as err:
                 if wait is None:
                     raise
-                pause = wait
-            else:
-                if answer.status not in _PASSING:
-                    if request.answers is not None and answer.status not in request.answers:
-                        raise unexpected_status(self.host, answer, request.what)
-                    return answer
-                if wait is None:
-                    raise PassingError(
-                        "registry_busy",
-                        f"{self.host} answers {answer.status} to the request for the {request.what}.",
-                        "Try again later.",
-                    )
-                # Busy for now: wait as long as the server says, within limits.
-                pause = _pause(answer.headers.get("retry-after", ""), wait)
-            time.sleep(min(pause, self._deadline.remaining()))
+                time.sleep(min(wait if err.pause is None else err.pause, self._deadline.remaining()))
+                continue
+            if request.answers is not None and answer.status not in request.answers:
+                raise unexpected_status(self.host, answer, request.what)
+            return answer
         raise AssertionError
+
+    def _busy(self, answer: HttpAnswer, asked: str) -> PassingError:
+        err = PassingError("registry_busy", f"{self.host} answers {answer.status} to {asked}.", "Try again later.")
+        after = answer.headers.get("retry-after", "")
+        # Only the form in seconds; the HTTP date form would need this machine's clock to be right.
+        err.pause = min(float(after), _LONGEST_WAIT) if after.isdecimal() else None
+        return err
 
     def _authorized(self, request: RegistryRequest) -> HttpAnswer:
         """Send a request; where it is challenged, once more with what answers the challenge."""
@@ -171,32 +172,26 @@ class RegistryHost:
             raise RegistryError("bad_redirect", f"{self.host}: {err.message}", "Check its address.") from None
 
     def _url(self, location: str, base: httpx.URL | None = None) -> httpx.URL:
-        try:
-            # Servers send absolute and relative locations; both are judged as absolute ones.
-            url = client.parse(urljoin(str(base) if base is not None else f"{self.origin}/", location))
-        except (UsageError, ValueError) as err:
-            raise RegistryError(
-                "bad_redirect", f"{self.host} leads to {plain(location, 200)!r}: {err}", "Check the registry's address."
-            ) from None
-        self._require_allowed_url(str(url))
-        return url
-
-    def _require_allowed_url(self, url: str) -> None:
-        """Refuse to be led from https to http, from this machine's http to another's, or to another scheme.
+        """Return where a location leads: not from https to http, from this machine's http to another's, or to another scheme.
 
         Raises:
             RegistryError: `bad_redirect`.
         """
+        try:
+            # Servers send absolute and relative locations; both are judged as absolute ones.
+            url = client.parse(urljoin(str(base) if base is not None else f"{self.origin}/", location))
+        except (UsageError, ValueError) as err:
+            raise self._bad_redirect(location, f"which is no URL: {err}") from None
         # By parts, not by prefix: `https://host@other/` begins with the right text.
-        parts = urlsplit(url)
+        parts = urlsplit(str(url))
         known = parts.scheme == "https" or f"{parts.scheme}://{parts.netloc}" == self.origin
         local = parts.scheme == "http" and is_loopback(parts.netloc) and is_loopback(self.host)
         if not (known or local) or parts.username is not None:
-            raise RegistryError(
-                "bad_redirect",
-                f"{self.host} leads to {plain(url, 200)!r}, where nothing is asked.",
-                "Check the registry's address.",
-            )
+            raise self._bad_redirect(str(url), "where nothing is asked")
+        return url
+
+    def _bad_redirect(self, where: str, why: str, hint: str = "Check the registry's address.") -> RegistryError:
+        return RegistryError("bad_redirect", f"{self.host} leads to {plain(where, 200)!r}, {why}.", hint)
 
     def _send_once(self, request: RegistryRequest, url: httpx.URL, headers: dict[str, str]) -> HttpAnswer:
         """Send one request and read its answer, at most the request's limit."""
@@ -221,18 +216,15 @@ class RegistryHost:
 
     def _failed(self, err: RyeError, request: RegistryRequest) -> RegistryError:
         """Return the registry's error for one of the HTTP client."""
+        what = request.what
         if err.code == "address_not_public":
-            return RegistryError(
-                "bad_redirect",
-                f"{self.host} leads the request for the {request.what} to where nothing is asked: {err.message}",
-                err.hint,
-            )
+            return self._bad_redirect(request.url, f"for the {what}, where nothing is asked: {err.message}", err.hint)
         if err.code == "unsupported_encoding":
-            message = f"{self.host} compresses the {request.what}, which was not asked for."
+            message = f"{self.host} compresses the {what}, which was not asked for."
             return RegistryError("bad_registry_answer", message, "Nothing is taken.")
         if err.code == "answer_truncated":
-            message = f"{self.host} ends the {request.what} before its announced length."
-            return PassingError(f"{request.what}_truncated", message, "Try again later.")
+            message = f"{self.host} ends the {what} before its announced length."
+            return PassingError(f"{what}_truncated", message, "Try again later.")
         late = err.code == "fetch_timeout"
         code, why = ("registry_timeout", "does not answer in time") if late else ("registry_unreachable", "cannot be reached")
         return PassingError(code, f"{self.host} {why}: {err.message}", "Check the address and the network.")
@@ -278,7 +270,7 @@ class RegistryHost:
             secret = {"Authorization": known.basic} if known is not None and known.password else {}
             answer = self._send_once(RegistryRequest("GET", realm, scope, "token", _MAX_TOKEN_BYTES), url, secret)
         if answer.status in _PASSING:
-            raise PassingError("registry_busy", f"The token server of {self.host} answers {answer.status}.", "Try again later.")
+            raise self._busy(answer, "the request for a token")
         if answer.status != 200:
             raise self._unauthorized(f"its token server answers {answer.status}")
         try:
@@ -308,11 +300,6 @@ def is_loopback(netloc: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def _pause(retry_after: str, wait: float) -> float:
-    # Only the form in seconds; the HTTP date form would need this machine's clock to be right.
-    return min(float(retry_after), _LONGEST_WAIT) if retry_after.isdecimal() else wait
 
 
 def unexpected_status(host: str, answer: HttpAnswer, what: str) -> RegistryError:
