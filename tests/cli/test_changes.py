@@ -65,12 +65,6 @@ def test_lines_that_look_like_headings_of_a_diff_are_counted(project, capsys, mo
     assert counts == [(1, 1), (1, 0), (2, 1), (2, 1), (2, 0)]
 
 
-def test_a_log_of_nothing_says_so_in_its_table(project, capsys, monkeypatch):
-    monkeypatch.chdir(project)
-    assert said(capsys, "log") == []
-    run(capsys, "log")
-
-
 @pytest.mark.parametrize("verb", ["log", "log --json", "diff", "blame a.py"])
 def test_from_inside_a_command_the_record_is_not_said_to_be_empty(project, user_space, verb):
     set_sandbox(user_space, "auto")

@@ -35,6 +35,11 @@ from rye.cli.verbs.completion import candidates
         (["ls", "-l"], ["-l"]),
         (["reg"], ["registry"]),
         (["execute", "rye/file-system/read", "file_path=RE"], []),
+        (["load", "kn"], ["knowledge"]),
+        (["load", "knowledge", "rye/file"], ["rye/file-system/file-operations", "rye/file-system/line-ids"]),
+        (["load", "song", ""], []),
+        (["execute", "rye/core/ex"], ["rye/core/executing-items"]),
+        (["search", "x", "--sc"], ["--scope"]),
     ],
 )
 def test_the_last_word_is_completed(words, expected):

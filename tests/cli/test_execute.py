@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
 from rye import execute, toolset
-from rye.errors import UsageError
 from support.harness import AT_A_PROMPT
 from support.in_process import rye
+from support.shell_calls import sleepers
 from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.signed_tools import rye as process
 from support.terminal import RUNTIME, typed
-from support.waiting import PATIENCE
+from support.waiting import until
 
 READ = ("execute", "rye/file-system/read")
 ECHO = 'return {"success": True, "output": str(params), "params": params}'
@@ -52,10 +49,6 @@ def params(done):
 
 
 # --- exit codes ---
-
-
-def test_parameters_are_not_said_to_be_required(here):
-    assert b"usage: rye [execute] ITEM [value | name=value" in rye("execute", cwd=here).stderr
 
 
 def test_success_is_0_and_prints_the_tools_text(here):
@@ -91,13 +84,6 @@ def test_a_malformed_call_is_2(here, words):
     done = rye(*READ, *words, cwd=here)
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr
-
-
-def test_an_unknown_tool_or_project_is_2_with_the_nearest(here):
-    done = rye("execute", "rye/file-system/reed", cwd=here)
-    assert done.returncode == 2
-    assert b"rye/file-system/read" in done.stderr
-    assert rye(*READ, "file_path=a.txt", "--project", "nowhere", cwd=here).returncode == 2
 
 
 def test_what_trust_refuses_is_3(here):
@@ -202,18 +188,6 @@ def test_values_are_typed_by_the_schema(here):
     }
 
 
-def test_options_may_stand_anywhere(here):
-    put_tool(here, "my/tool", ECHO, TYPES)
-    for words in (
-        ("--json", "my/tool", "text=a", "number=1"),
-        ("my/tool", "--json", "text=a", "number=1"),
-        ("my/tool", "text=a", "--json", "number=1"),
-        ("my/tool", "text=a", "number=1", "--json"),
-        ("my/tool", "--json", "--", "text=a", "number=1"),
-    ):
-        assert params(rye("execute", *words, cwd=here)) == {"text": "a", "number": 1}, words
-
-
 def test_parameters_come_as_json_from_the_line_a_file_or_standard_input_and_words_win(here):
     put_tool(here, "my/tool", ECHO, TYPES)
     given = {"text": "${HOME} `id`\n", "number": 3}
@@ -225,20 +199,6 @@ def test_parameters_come_as_json_from_the_line_a_file_or_standard_input_and_word
     assert params(done) == {**given, "number": 4}
 
 
-def test_a_large_value_comes_by_standard_input(here):
-    content = "line\n" * 200_000
-    done = rye(
-        "execute",
-        "rye/file-system/write",
-        "--params",
-        "-",
-        cwd=here,
-        stdin=json.dumps({"file_path": "big.txt", "content": content}).encode(),
-    )
-    assert done.returncode == 0
-    assert (here / "big.txt").read_text() == content
-
-
 @pytest.mark.parametrize("source", ["@", "@nowhere", "@.", "{", "[]", "5", "null", '{"a": NaN', "[" * 50_000, "@binary", "''"])
 def test_bad_json_is_one_sentence_and_a_hint(here, source):
     (here / "binary").write_bytes(b"\xff\xfe")
@@ -246,12 +206,6 @@ def test_bad_json_is_one_sentence_and_a_hint(here, source):
     assert done.returncode == 2
     assert done.stderr.startswith(b"rye: ")
     assert b"Traceback" not in done.stderr
-
-
-def test_json_knows_no_nan(here):
-    put_tool(here, "my/tool", ECHO, {"type": "object", "properties": {"x": {}}})
-    done = rye("execute", "my/tool", "--params", '{"x": NaN}', cwd=here)
-    assert done.returncode == 2
 
 
 # --- the project ---
@@ -315,16 +269,6 @@ def test_python_and_the_command_line_find_the_same_root_and_a_read_does_not_move
     assert toolset(categories="rye/file-system").call("read", {"file_path": "src/a.py"}).startswith("1\tx")
 
 
-def test_python_takes_no_home_for_a_project_unless_it_is_named(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_bytes(b"x\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    for call in (lambda: execute("rye/file-system/read", {"file_path": "a.txt"}), toolset):
-        with pytest.raises(UsageError, match="no project's folder"):
-            call()
-    assert execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=".")["status"] == "success"
-
-
 def test_the_users_space_is_no_project(user_space):
     (user_space / ".ai").mkdir()
     (user_space / "outer.txt").write_bytes(b"x\n")
@@ -340,56 +284,7 @@ def test_the_users_space_is_no_project(user_space):
     assert rye(*READ, "file_path=a.txt", cwd=user_space / "job/inner").returncode == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words",
-    [["-m", "rye", *READ, "file_path=a.txt"], ["-m", "rye.cli.rt.main", "open", "a.txt"], ["-m", "rye", "mcp"]],
-    ids=str,
-)
-def test_a_whole_home_or_disk_is_taken_for_a_project_only_when_told(words, tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"x\n")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for cwd, home in ((tmp_path, str(tmp_path)), ("/", env["HOME"])):
-        done = subprocess.run(
-            [sys.executable, *words],
-            cwd=cwd,
-            env={**env, "HOME": home},
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        # A server answers its client, and says it there, too.
-        assert (done.returncode, done.stdout) == (0 if "mcp" in words else 2, "")
-        assert "no project" in done.stderr
-        assert "--project" in done.stderr
-    # Control: told, it is one; and another folder needs no telling.
-    for cwd, home, more in ((tmp_path, str(tmp_path), ["--project", "."]), (tmp_path, env["HOME"], [])):
-        done = subprocess.run(
-            [sys.executable, *words, *more],
-            cwd=cwd,
-            env={**env, "HOME": home},
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, done.stderr
-
-
 # --- terminals and file names ---
-
-
-def test_a_reader_that_goes_away_is_no_error(here):
-    (here / "long.txt").write_bytes(b"x" * 40 + b"\n" + b"line\n" * 9_000)
-    command = f"{sys.executable} -m rye execute rye/file-system/read file_path=long.txt limit=9000 line_ids=none --json"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | head -c 20; exit ${{PIPESTATUS[0]}}"], cwd=here, env=env, capture_output=True, check=False
-    )
-    assert len(done.stdout) == 20
-    assert done.stderr == b""
-    assert done.returncode in (0, 141)
 
 
 @pytest.mark.parametrize(
@@ -437,14 +332,6 @@ def test_bytes_that_are_no_text_in_any_other_word_are_an_answer(here):
 BASH = ("execute", "rye/bash/bash")
 
 
-def test_a_commands_streams_stay_apart_also_when_it_fails(here):
-    done = rye(*BASH, "command=echo out; echo err >&2", cwd=here)
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"out\n", b"err\n")
-    done = rye(*BASH, "command=echo out; echo err >&2; exit 3", cwd=here)
-    assert (done.returncode, done.stdout) == (3, b"out\n")
-    assert done.stderr.startswith(b"err\nrye: The command ended with exit code 3.")
-
-
 def test_at_a_terminal_output_is_shown_as_it_comes_and_once(here):
     code, shown = typed(*BASH, "command=echo one; sleep 0.3; echo two >&2; exit 3", cwd=here)
     assert code == 3
@@ -468,35 +355,10 @@ def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
     env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
     words = [*AT_A_PROMPT, sys.executable, "-m", "rye", *BASH, command]
     with subprocess.Popen(words, cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
-        _until(lambda: len(_sleepers(number)) == 2)
+        assert until(lambda: len(sleepers(number)) == 2)
         child.send_signal(signal.SIGINT)
         assert child.wait(120) != 0
-    _until(lambda: not _sleepers(number))
-    assert _sleepers(number) == []
-
-
-def _sleepers(number):
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if path.read_bytes() == f"sleep\0{number}\0".encode():
-                found.append(path)
-    return found
-
-
-def _until(true, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-
-
-def test_a_list_whose_quotes_a_shell_took_is_named_as_that(project):
-    (project / "a.txt").write_bytes(b"x\n")
-    done = rye("execute", "rye/file-system/edit_lines", "file_path=a.txt", "changes=[{line_id: a1b2c3}]", cwd=project)
-    assert done.returncode == 2
-    assert b"changes is not JSON" in done.stderr
-    assert b"It came as [{line_id: a1b2c3}]" in done.stderr
-    assert b"changes='[" in done.stderr
+    assert until(lambda: not sleepers(number))
 
 
 def test_a_person_sees_the_traceback_of_a_crash_and_a_pipe_does_not(project):

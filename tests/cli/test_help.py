@@ -91,10 +91,6 @@ def test_what_a_newcomer_types_wrong_is_answered_with_what_to_type(project, type
     assert said in done.stderr.decode()
 
 
-def test_a_short_name_is_locked(project):
-    assert b"Locked rye/file-system/read " in rye("lock", "read", cwd=project).stdout
-
-
 def test_the_verbs_as_json(project):
     verbs = json.loads(rye("help", "--json", cwd=project).stdout)["verbs"]
     assert "load" in verbs
@@ -107,16 +103,6 @@ def test_help_is_a_verb_of_rt_too(project):
 
     assert said("help") == said("--help") != b""
     assert said("help", "edit") == said("edit", "--help") != b""
-
-
-def test_the_version_is_short_and_long(project):
-    assert rye("-V", cwd=project).stdout == rye("--version", cwd=project).stdout
-
-
-def test_exit_codes_are_in_the_help(project):
-    text = rye("--help", cwd=project).stdout.decode()
-    for code in ("0 success", "1 the tool said no", "2 usage", "3 refused by trust", "130", "141"):
-        assert code in text
 
 
 def manual(project):

@@ -14,8 +14,6 @@ import pytest
 from support.in_process import rye
 from support.signed_tools import put
 
-VERBS = ("execute", "tools", "verify", "sign", "trust", "bundle", "lock", "keys")
-
 
 def words_of(line):
     """The words of a line, where no shell is needed to read it; else None."""
@@ -41,35 +39,6 @@ def shell(line, cwd, **env):
         check=False,
         timeout=60,
     )
-
-
-def test_help_lists_every_verb(project):
-    done = rye("--help", cwd=project)
-    assert done.returncode == 0
-    text = done.stdout.decode()
-    assert all(f"  {verb} " in text for verb in VERBS)
-    assert "examples:" in text
-    assert rye("-h", cwd=project).stdout == done.stdout
-    assert rye(cwd=project).returncode == 2
-    assert rye("--version", cwd=project).stdout.startswith(b"rye 0.")
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_each_verb_teaches_itself(project, verb):
-    done = rye(verb, "--help", cwd=project)
-    assert done.returncode == 0
-    assert b"rye " + verb.encode() in done.stdout
-    assert b"--json" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("word", "nearest"), [("excute", "execute"), ("tool", "tools"), ("verfy", "verify"), ("zzz", "rye help")]
-)
-def test_an_unknown_verb_is_2_with_the_nearest(project, word, nearest):
-    done = rye(word, cwd=project)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert nearest.encode() in done.stderr
-    assert done.stderr.count(b"\n") == 1
 
 
 BAD = [
@@ -270,6 +239,13 @@ OPTIONS = [
     ("lock", 2, "usage: rye lock TOOL [--project DIR] [--json]\n`rye lock --help` explains it."),
     ("load tool", 2, "Such as `rye load tool rye/file-system/line-ids`"),
     ("log --help --limit", 0, "usage: rye log [FILE]"),
+    ("log --limt 3 --json", 2, '"code": "bad_option"'),
+    ("tools --color sometimes", 2, "--color is auto, always or never, not 'sometimes'."),
+    ("lock read", 0, "Locked rye/file-system/read "),
+    ("", 2, "verbs:"),
+    ("-V", 0, "rye 0."),
+    ("--version", 0, "rye 0."),
+    ("-h", 0, "2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away"),
 ]
 
 
@@ -278,8 +254,3 @@ def test_options_stand_anywhere_and_a_wrong_one_is_answered_in_a_line(project, w
     done = rye(*words.split(), cwd=project)
     assert (done.returncode, said in (done.stdout + done.stderr).decode()) == (code, True), done
     assert len(done.stderr.splitlines()) <= 2
-
-
-def test_a_refused_option_is_json_where_json_was_asked_for(project):
-    done = rye("log", "--json", "--limt", "3", cwd=project)
-    assert json.loads(done.stdout)["code"] == "bad_option"

@@ -17,6 +17,7 @@ def test_without_a_terminal_it_serves_nothing(project):
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"Only a person at a terminal may open the pages" in done.stderr
     assert b"Ask your user" in done.stderr
+    assert b"http" not in done.stderr
 
 
 @pytest.mark.parametrize("port", ["taken", "-1", "70000"])

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
-import pty
 import re
 import select
 import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -23,74 +19,29 @@ from rye import ragix_tools
 from rye.cli import main as cli_main
 from rye.cli.rt.main import main
 from rye.mcp_server import prompts
-from support import signed_tools
+from support import signed_tools, terminal
 from support.calling import call
+from support.in_process import run
 
 RUNTIME = Path(rye.__file__).parents[1]
 
 
-class Done(NamedTuple):
-    returncode: int
-    stdout: bytes
-    stderr: bytes
-
-
 def rt(*words, cwd, stdin=b"", **env):
     """Run in this process, as `python -m rye.cli.rt.main` would."""
-    streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (stdin, b"", b"")]
-    with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
+    with pytest.MonkeyPatch.context() as patch:
         for name in ("RAGIX_PROFILE", "RAGIX_ENABLE_SWE", "RAGIX_AUTO_DIFF", "RAGIX_VIEW_STATE"):
             patch.delenv(name, raising=False)
-        for name, value in env.items():
-            patch.setenv(name, value)
-        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
-            patch.setattr(sys, name, stream)
-        try:
-            code = main(words)
-        except SystemExit as end:
-            code = end.code
-    for stream in streams[1:]:
-        stream.flush()
-    return Done(code, streams[1].buffer.getvalue(), streams[2].buffer.getvalue())
+        return run(main, words, cwd=cwd, stdin=stdin, env=env)
 
 
 def process(*words, cwd, stdin=b""):
-    return subprocess.run(
-        [sys.executable, "-m", "rye.cli.rt.main", *words],
-        cwd=cwd,
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "PYTHONPATH": str(RUNTIME)},
-    )
+    return signed_tools.rye(*words, cwd=cwd, stdin=stdin, module="rye.cli.rt.main")
 
 
-def typed(*words, cwd, keys=b"", **env):
+def typed(*words, cwd, **env):
     """Run at a terminal; return the exit code and all that it showed."""
-    ours, theirs = pty.openpty()
-    base = {"PYTHONPATH": str(RUNTIME), "TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rye.cli.rt.main", *words],
-        cwd=cwd,
-        env={**os.environ, **base, **env},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    os.write(ours, keys)
-    shown, end = b"", time.monotonic() + 60
-    while select.select([ours], [], [], max(end - time.monotonic(), 0))[0]:
-        try:
-            piece = os.read(ours, 65_536)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    return process.wait(60), shown.replace(b"\r\n", b"\n").decode()
+    base = {"TERM": "xterm", "LINES": "24", "COLUMNS": "80"}
+    return terminal.typed(*words, cwd=cwd, env={**base, **env}, module="rye.cli.rt.main")
 
 
 @pytest.fixture
@@ -517,6 +468,5 @@ def test_the_module_and_the_function_are_the_same(project):
 def test_colours_are_chosen_as_by_rye(project, words, env, coloured, behind):
     (project / "a.py").write_text("total = 1\n")
     command = ("grep", "total", *words) if behind else (*words, "grep", "total")
-    code, out, _ = rt(*command, cwd=project, **env)
-    assert code == 0
-    assert (b"\x1b[" in out) == coloured
+    done = rt(*command, cwd=project, **env)
+    assert (done.returncode, b"\x1b[" in done.stdout) == (0, coloured)

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from rye.cli.verbs.completion import candidates
 from support.in_process import rye
 from support.signed_tools import put, put_tool, tool_text
 
@@ -49,15 +48,6 @@ def test_load_prints_the_documentation(here):
     done = rye("load", "knowledge", "rye/file-system/file-operations", cwd=here)
     assert done.returncode == 0
     assert b"# Working with files" in done.stdout
-
-
-def test_ids_are_completed(here):
-    assert candidates(["load", "kn"]) == ["knowledge"]
-    assert candidates(["load", "knowledge", "rye/file"]) == ["rye/file-system/file-operations", "rye/file-system/line-ids"]
-    assert candidates(["load", "tool", "my/"]) == ["my/marmalade"]
-    assert candidates(["load", "song", ""]) == []
-    assert candidates(["execute", "rye/core/ex"]) == ["rye/core/executing-items"]
-    assert "--scope" in candidates(["search", "x", "--s"])
 
 
 def test_a_word_that_no_item_has_hides_nothing_of_the_others(project):

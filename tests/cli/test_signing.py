@@ -257,14 +257,6 @@ def test_names_cannot_steer_the_terminal(shell):
         json.loads(shell.rye("verify", ".", "--json", **env)[1])
 
 
-@pytest.mark.parametrize("verb", ["sign", "verify", "keys"])
-def test_help_teaches_by_examples(shell, verb):
-    code, out, _ = shell.rye(verb, "--help")
-    assert code == 0
-    assert out.count(f"  rye {verb} ") >= 3
-    assert "None" not in out
-
-
 def test_a_long_run_counts_on_a_terminal_only(shell):
     for number in range(250):
         shell.put(f"many/{number}.py", b"x = 1\n")

@@ -69,11 +69,6 @@ def test_json_has_no_colours(here):
     assert b"\x1b" not in done.stdout
 
 
-def test_a_wrong_choice_is_2(here):
-    assert rye("tools", "--color", "sometimes", cwd=here).returncode == 2
-    assert rye("--color", "sometimes", "tools", cwd=here).returncode == 2
-
-
 def test_a_diff_is_coloured_line_by_line(here):
     assert rye("read", "a.txt", cwd=here).returncode == 0
     text = rye("edit_lines", "a.txt", CHANGE, "--color", "always", cwd=here).stdout.decode()

@@ -10,7 +10,6 @@ from rye import tools, toolset
 from rye.errors import UsageError
 from support.in_process import rye
 from support.signed_tools import put, put_tool, signed, tool_text
-from support.signed_tools import rye as process
 
 
 def test_a_table_lists_id_verdict_and_space(project):
@@ -99,13 +98,6 @@ def test_a_description_cannot_steer_the_terminal(project):
     assert "rye/fake" in line
     assert "\x1b" not in done.stdout.decode()
     assert "\u202e" not in done.stdout.decode()
-
-
-def test_a_narrow_encoding_is_no_error(project):
-    put_tool(project, "my/tool", more='__tool_description__ = "snow ☃"')
-    done = process("tools", "my", cwd=project, env={"PYTHONIOENCODING": "ascii"})
-    assert done.returncode == 0
-    assert b"snow \\u2603" in done.stdout
 
 
 def test_a_format_prints_what_the_interface_takes_and_says_what_is_left_out(project):

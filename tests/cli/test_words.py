@@ -85,22 +85,6 @@ def test_a_name_of_two_tools_is_refused_with_both(here):
     assert got("my/echo", "a", "[]", cwd=here)["text"] == "a"
 
 
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [("reed", "read"), ("excute", "execute"), ("serch", "search"), ("edit_line", "edit_lines"), ("web", "webfetch")],
-)
-def test_a_misspelt_name_is_2_with_the_nearest(here, typed, near):
-    done = rye(typed, "app.py", cwd=here)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert f"Did you mean {near!r}".encode() in done.stderr
-
-
-def test_a_misspelt_id_is_2_with_the_nearest(here):
-    done = rye("rye/file-system/raed", "app.py", cwd=here)
-    assert done.returncode == 2
-    assert b"rye/file-system/read" in done.stderr
-
-
 def test_a_tool_of_another_project_is_found_there(here, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     assert got("echo", "a", "[]", "--project", str(here), cwd=tmp_path / "elsewhere")["text"] == "a"
@@ -120,12 +104,6 @@ def test_bare_values_fill_the_required_parameters_then_the_path(here):
     }
     (here / "sub").mkdir()
     assert os.path.normpath(got("echo", "a", "[1]", "../app.py", cwd=here / "sub")["path"]) == "app.py"
-
-
-def test_one_value_too_many_is_refused_and_the_names_are_said(here):
-    done = rye("echo", "a", "[1]", "app.py", "what", cwd=here)
-    assert done.returncode == 2
-    assert b"'what' has no name. echo takes TEXT ITEMS PATH." in done.stderr
 
 
 def test_a_value_with_an_equals_sign_is_not_taken_for_another_parameter(here):

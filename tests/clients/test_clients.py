@@ -7,12 +7,10 @@ docs/compatibility.md from a run of all; `--settings` only that of settings.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,6 +18,8 @@ import pytest
 
 from support import client_programs
 from support.client_programs import PROGRAMS
+from support.shell_calls import sleepers
+from support.waiting import until
 
 PAGE = Path(__file__).parents[2] / "docs/compatibility.md"
 APP = "def total(prices):\n    return sum(prices)\n"
@@ -133,20 +133,8 @@ def judge_cancelling(name, place, folder):
     run = client_programs.play(name, place, project, folder / "home", steps, interrupt=project / "begun")
     if not (project / "begun").exists():
         return {"cancelled": f"the command never began: {run.printed[-600:]}"}
-    end = time.monotonic() + 60
-    while (left := running(seconds)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return {"cancelled": f"{left} processes left" if left else ""}
-
-
-def running(seconds):
-    """Return how many processes `sleep` so long."""
-    wanted = f"sleep\0{seconds}\0".encode()
-    found = 0
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            found += status.read_bytes() == wanted
-    return found
+    gone = until(lambda: not sleepers(seconds))
+    return {"cancelled": "" if gone else f"{len(sleepers(seconds))} processes left"}
 
 
 @pytest.mark.clients

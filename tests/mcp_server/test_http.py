@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from pathlib import Path
 
 import anyio
 import pytest
 
 from support.mcp_peer import ARGUMENTS, listening
+from support.shell_calls import sleepers
 from support.waiting import PATIENCE
 
 
@@ -59,13 +59,6 @@ def test_progress_is_told_and_cancelling_ends_the_command(server, mode):
     async def note(progress, total, message):
         told.append(message)
 
-    def running():
-        found = 0
-        for line in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                found += line.read_bytes() == f"sleep\0{seconds}\0".encode()
-        return found
-
     async def until(true):
         end = time.monotonic() + PATIENCE
         while not true() and time.monotonic() < end:
@@ -77,9 +70,9 @@ def test_progress_is_told_and_cancelling_ends_the_command(server, mode):
             async with anyio.create_task_group() as tasks:
                 command = {"command": f"echo begun; sleep {seconds}"}
                 tasks.start_soon(lambda: made.call_tool("bash", command, progress_callback=note))
-                await until(lambda: running() and told)
+                await until(lambda: sleepers(seconds) and told)
                 tasks.cancel_scope.cancel()
-            await until(lambda: not running())
+            await until(lambda: not sleepers(seconds))
             assert (await made.call_tool("bash", {"command": "echo next"})).content[0].text.startswith("next\n")
 
     anyio.run(use)

@@ -15,12 +15,12 @@ import subprocess
 import threading
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 from mcp_types import methods
 
 from support.mcp_peer import ARGUMENTS, META, command, environment, peer
+from support.shell_calls import sleepers
 from support.signed_tools import put, put_tool, signed, trust_key
 from support.waiting import until
 
@@ -337,31 +337,21 @@ def test_what_comes_before_the_beginning(place):
         assert server.end() == ([], 0)
 
 
-def running(words):
-    """Tell whether a process was started with these words; a sandbox hides numbers, not words."""
-    wanted = words.replace(" ", "\0").encode() + b"\0"
-    for status in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if status.read_bytes() == wanted:
-                return True
-    return False
-
-
-def sleeper():
-    """Return the words of a command that sleeps for long and can be told from all others."""
-    return f"sleep 3{int(os.urandom(3).hex(), 16)}"
+def odd_seconds():
+    """Return for how long a command sleeps that can be told from all others."""
+    return f"3{int(os.urandom(3).hex(), 16)}"
 
 
 @pytest.mark.parametrize("as_named", [lambda number: number, str], ids=["as it was", "as a text"])
 def test_a_cancelled_command_ends_is_not_answered_and_its_id_is_free(begun, as_named):
-    words = sleeper()
-    begun.send(call(7, "bash", command=words))
-    assert until(lambda: running(words))
+    seconds = odd_seconds()
+    begun.send(call(7, "bash", command=f"(setsid sleep {seconds} &); sleep {seconds}"))
+    assert until(lambda: len(sleepers(seconds)) == 2)
     # Others are answered meanwhile, and the id is taken.
     assert holds(result(8, isError=False), begun.ask(call(8, "read", file_path="a.txt")))
     assert holds(error(7, INVALID, "id"), begun.ask(call(7, "ls")))
     begun.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": as_named(7), "reason": "x"}})
-    assert until(lambda: not running(words))
+    assert until(lambda: not sleepers(seconds))
     assert holds(result(7, isError=False), begun.ask(call(7, "ls")))
     begun.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
     assert begun.ask(request("after", "ping"))["id"] == "after"
@@ -431,18 +421,18 @@ def test_a_long_message_is_read_and_one_that_is_too_long_is_refused_and_passed_o
 
 @pytest.mark.parametrize("revision", [*HANDSHAKES, NEWEST])
 def test_when_the_client_closes_its_end_what_runs_is_ended_and_answered_once(place, revision):
-    words = sleeper()
+    seconds = odd_seconds()
     with wire(place) as server:
         if revision == NEWEST:
-            server.send(enveloped(1, "tools/call", {"name": "bash", "arguments": {"command": words}}))
+            server.send(enveloped(1, "tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds}"}}))
         else:
             server.ask(hello(0, revision))
-            server.send(READY, call(1, "bash", command=words))
-        assert until(lambda: running(words))
+            server.send(READY, call(1, "bash", command=f"sleep {seconds}"))
+        assert until(lambda: sleepers(seconds))
         rest, code = server.end()
         assert (code, [one["id"] for one in rest]) == (0, [1])
         assert rest[0]["error"] == {"code": -32000, "message": "Connection closed"}
-        assert until(lambda: not running(words))
+        assert until(lambda: not sleepers(seconds))
         assert b"Traceback" not in server.process.stderr.read()
 
 
@@ -451,12 +441,12 @@ def test_when_nobody_reads_the_answers_the_server_goes_on_and_ends_with_its_inpu
     with wire(place, stdout=writing) as server:
         os.close(writing)
         os.close(reading)
-        words = sleeper()
-        server.send(hello(), READY, call(1, "ls"), call(2, "bash", command=words))
-        assert until(lambda: running(words))
+        seconds = odd_seconds()
+        server.send(hello(), READY, call(1, "ls"), call(2, "bash", command=f"sleep {seconds}"))
+        assert until(lambda: sleepers(seconds))
         server.process.stdin.close()
         assert server.process.wait(60) == 0
-        assert until(lambda: not running(words))
+        assert until(lambda: not sleepers(seconds))
         assert b"Traceback" not in server.process.stderr.read()
 
 

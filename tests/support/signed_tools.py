@@ -80,12 +80,12 @@ def put_tool(root, item_id, body=OK, schema=None, **options):
     return put(root, f"tools/{item_id}.py", signed(tool_text(item_id, body, schema, **options)))
 
 
-def rye(*words, cwd, stdin=b"", env=None, python=()):
-    """Run `python -m rye` as a process; the output is bytes."""
+def rye(*words, cwd, stdin=b"", env=None, python=(), module="rye"):
+    """Run `python -m rye`, or another module, as a process; the output is bytes."""
     runtime = Path(package.__file__).parents[1]
     base = {**os.environ, "PYTHONPATH": os.fspath(runtime)}
     return subprocess.run(
-        [sys.executable, *python, "-m", "rye", *words],
+        [sys.executable, *python, "-m", module, *words],
         cwd=cwd,
         env={**base, **(env or {})},
         input=stdin,

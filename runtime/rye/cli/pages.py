@@ -134,8 +134,5 @@ def manual() -> str:
 
 def _roff(text: str) -> list[str]:
     # A line that begins with a dot or an apostrophe would be a request.
-    return [rf"\&{line}" if line[:1] in (".", "'") else line for line in _escaped(text).split("\n")]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\e").replace("-", r"\-")
+    lines = text.replace("\\", r"\e").replace("-", r"\-").split("\n")
+    return [rf"\&{line}" if line[:1] in (".", "'") else line for line in lines]

@@ -134,7 +134,8 @@ def parameters(
             continue
         name, sign, rest = found
         _check_named(name, word, tool_schema, called)
-        _check_new(name, (texts, values))
+        if name in texts or name in values:
+            raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
         if sign == ":=":
             values[name] = _json(name, _of_file(name, rest[1:], word) if rest.startswith("@") else rest)
         else:
@@ -148,7 +149,8 @@ def parameters(
             _json(name, text, "='[…]'")
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
-    if _is_path(known.get(_WHERE)) and _WHERE not in out and not _is_outside(project):
+    is_outside = os.path.relpath(os.getcwd(), os.path.realpath(project)).partition("/")[0] == ".."
+    if _is_path(known.get(_WHERE)) and _WHERE not in out and not is_outside:
         # A command runs where the person stands.
         out[_WHERE] = paths[_WHERE] = "."
     return {name: _path_value(value, name, paths, project) for name, value in out.items()}
@@ -163,10 +165,6 @@ def _whole(word: str, known: Mapping[str, Any]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) and found.keys() <= known.keys() else {}
-
-
-def _is_outside(project: str) -> bool:
-    return os.path.relpath(os.getcwd(), os.path.realpath(project)).partition("/")[0] == ".."
 
 
 def insist(tool_schema: Mapping[str, Any], called: str) -> None:
@@ -312,11 +310,6 @@ def _check_named(name: str, word: str, tool_schema: Mapping[str, Any], called: s
         f"{called} has no parameter {name!r}; it has {', '.join(known)}.",
         f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.",
     )
-
-
-def _check_new(name: str, parameters_so_far: Sequence[Mapping[str, Any]]) -> None:
-    if any(name in one for one in parameters_so_far):
-        raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
 
 
 def _text(name: str, rest: str, word: str, tool_schema: Mapping[str, Any]) -> str:

@@ -136,11 +136,9 @@ class OfferedTools:
         with self._lock:
             # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
             self._known = {one.tool["name"]: one for one in offered}
-        return [self._listed(one.tool) for one in offered]
-
-    def _listed(self, tool: dict[str, Any]) -> dict[str, Any]:
         # A schema without the fields that it describes makes some clients refuse the answer.
-        return tool if self._selection.structured else {name: part for name, part in tool.items() if name != "outputSchema"}
+        left_out = () if self._selection.structured else ("outputSchema",)
+        return [{name: part for name, part in one.tool.items() if name not in left_out} for one in offered]
 
     def known(self, name: str) -> Offered | None:
         """Return the tool of that name, as it was last listed."""

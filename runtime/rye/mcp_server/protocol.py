@@ -237,7 +237,9 @@ class Dispatcher:
         if peer is None:
             raise ProtocolError("Begin with `initialize`, or say in the `_meta` of each request who asks.")
         if method == "server/discover":
-            self._write(result_line(number, _discovered(), NEWEST))
+            offered = {**_offered(), "extensions": {skills.EXTENSION: {}}}
+            said = {"supportedVersions": [NEWEST], "capabilities": offered, "instructions": INSTRUCTIONS}
+            self._write(result_line(number, {**FRESH, **said}, NEWEST))
             return None
         running = self._running[number] = Cancellation()
         done = partial(self._answer, number, peer.revision, running)
@@ -337,11 +339,6 @@ def _offered() -> dict[str, Any]:
     """Return what the server can do, extensions aside."""
     fixed = {"listChanged": False}
     return {"completions": {}, "prompts": fixed, "resources": {**fixed, "subscribe": False}, "tools": fixed}
-
-
-def _discovered() -> dict[str, Any]:
-    offered = {**_offered(), "extensions": {skills.EXTENSION: {}}}
-    return {**FRESH, "supportedVersions": [NEWEST], "capabilities": offered, "instructions": INSTRUCTIONS}
 
 
 def result_line(number: Id, result: dict[str, Any], revision: str) -> bytes:

@@ -97,7 +97,8 @@ class ResultWriter(Record):
         failed = result["isError"]
         # The fields hold more than the text, and are given whole to those who asked for them.
         structured = "structuredContent" in result
-        whole = json.dumps(result["structuredContent"], ensure_ascii=False, indent=1) if structured else _text(result)
+        text = str(result["content"][0]["text"])
+        whole = json.dumps(result["structuredContent"], ensure_ascii=False, indent=1) if structured else text
         size = f"{len(whole.encode()):,} bytes"
         said = f"The tool {'failed' if failed else 'ran'}; its result of {size} is more than one answer holds."
         stored = ""
@@ -169,10 +170,6 @@ def next_budget(budget: int, size: int) -> int | None:
 def _size(value: object) -> int:
     # As the protocol library writes it; many times faster than the standard library.
     return len(to_json(value))
-
-
-def _text(result: dict[str, Any]) -> str:
-    return str(result["content"][0]["text"])
 
 
 def _meta(response: dict[str, Any], *, structured: bool) -> dict[str, Any]:

@@ -173,16 +173,16 @@ def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
         return ShownFile(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
-    data = contents.read(bytes.fromhex(made.value)) if made and _is_text(made) and made.value else None
+    data = (
+        contents.read(bytes.fromhex(made.value))
+        if made and made.kind == "file" and made.size <= MAX_TEXT and made.value
+        else None
+    )
     code = None if data is None else edits_hunks.code_of(data)
     if made is None or data is None or code is None:
         return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change))])
     lines = _lines_in(data, code.name)
     return _of_whole(entry_id, path, *(([], lines, _MADE) if change.before is None else (lines, [], _DELETED)))
-
-
-def _is_text(state: State) -> bool:
-    return state.kind == "file" and state.size <= MAX_TEXT
 
 
 def _note(hunk: edits_hunks.Hunk, change: Change) -> str:

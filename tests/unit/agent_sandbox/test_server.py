@@ -18,6 +18,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions
 from support.agent_sandbox import served
+from support.shell_calls import sleepers
 from support.waiting import PATIENCE, until
 
 
@@ -105,16 +106,8 @@ def test_a_client_that_goes_away_ends_its_command(web, root):
         body = json.dumps({"command": f"sleep {seconds}"})
         head = f"POST /execute HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: {len(body)}\r\n"
         wire.sendall(f"{head}Authorization: {web.headers['authorization']}\r\n\r\n{body}".encode())
-        assert until(lambda: _sleeps(seconds)), "control: it ran"
-    assert until(lambda: not _sleeps(seconds))
-
-
-def _sleeps(seconds):
-    for one in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if one.read_bytes() == f"sleep\0{seconds}\0".encode():
-                return True
-    return False
+        assert until(lambda: sleepers(seconds)), "control: it ran"
+    assert until(lambda: not sleepers(seconds))
 
 
 @pytest.mark.parametrize(

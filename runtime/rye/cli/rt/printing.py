@@ -21,8 +21,9 @@ from rye.cli.terminal import has_colour, painted
 
 # Values are texts in quotes, numbers, words, or left to be filled in.
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
-_VERB_OF: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items() if verb.module} | {"read": "open"}
-_OTHERS: Final = ("edit_lines", "undo", "ls", "glob", "grep", "job", "lsp", "get_patch_change", "workspace_read_file")
+_OWN: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items() if verb.module}
+_VERB_OF: Final = {**_OWN, "read": "open", "ls": "find", "undo": "undo"}
+_OTHERS: Final = ("edit_lines", "glob", "grep", "job", "lsp", "get_patch_change", "workspace_read_file")
 _NAMES: Final = "|".join((*_VERB_OF, *_OTHERS, "workspace_apply_patch"))
 _CALL: Final = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{_NAMES})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
 _PARAMETER: Final = re.compile(rf"\b(\w+)=({_VALUE})")
@@ -39,8 +40,8 @@ def in_commands(text: str) -> str:
 def in_words(text: str) -> str:
     """Return a tool's message with commands of `rt` in place of its calls, and options in place of parameters."""
     # Calls first: parameters stand inside them.
-    text = _CALL.sub(lambda match: _command(match, _verb_of(match["name"])), text)
-    return _PARAMETER.sub(lambda match: _loose(match[1], match[2]) or match[0], text)
+    text = _CALL.sub(lambda match: _command(match, _VERB_OF.get(match["name"])), text)
+    return _PARAMETER.sub(_in_option, text)
 
 
 def _command(match: re.Match[str], verb: str | None) -> str:
@@ -50,13 +51,10 @@ def _command(match: re.Match[str], verb: str | None) -> str:
     return f"{_LEADS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
 
 
-def _loose(name: str, value: str) -> str:
-    """Return the option for a parameter that a message names by itself; "" where it may be something else."""
-    return shlex.join(_option(name, value) or []) if value == "true" or name == "encoding" else ""
-
-
-def _verb_of(tool: str) -> str | None:
-    return {"ls": "find", "undo": "undo"}.get(tool) or _VERB_OF.get(tool)
+def _in_option(match: re.Match[str]) -> str:
+    """Return the option for a parameter that a message names by itself; the text where it may be something else."""
+    found = _option(match[1], match[2]) if match[2] == "true" or match[1] == "encoding" else None
+    return shlex.join(found) if found else match[0]
 
 
 def _text(value: str) -> str:

@@ -61,13 +61,19 @@ def _given(verb: str, args: SimpleNamespace) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(args, name)) is not None and value is not False}
 
 
+def _on_file(verb: str, *words: str) -> Callable[[SimpleNamespace], Iterator[dict[str, Any]]]:
+    """Return what makes the one call of a verb on a file: with some of its words as they are, and its options."""
+
+    def call(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
+        path = typed_path(args.path, args.project)
+        yield {"path": path, **{name: getattr(args, name) for name in words}, **_given(verb, args)}
+
+    return call
+
+
 def _open(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     path, window = _place(args.path, args.project)
     yield {"path": path, **window, **_given("open", args)}
-
-
-def _scroll(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    yield {"path": typed_path(args.path, args.project), "direction": args.direction, **_given("scroll", args)}
 
 
 MOST = 500
@@ -133,10 +139,6 @@ def _names_from_stdin() -> Iterator[str]:
             yield os.fsdecode(name)
 
 
-def _grep_file(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
-    yield {"path": typed_path(args.path, args.project), "pattern": args.pattern, **_given("grep-file", args)}
-
-
 def _edit(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     path = typed_path(args.path, args.project)
     # An end before its start is a slip of the hand here: `rt insert` inserts.
@@ -180,10 +182,10 @@ def _undo(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
 # What makes the parameters of a verb's calls of its words.
 CALLS: dict[str, Callable[[SimpleNamespace], Iterator[dict[str, Any]]]] = {
     "open": _open,
-    "scroll": _scroll,
+    "scroll": _on_file("scroll", "direction"),
     "find": _find,
     "grep": _grep,
-    "grep-file": _grep_file,
+    "grep-file": _on_file("grep-file", "pattern"),
     "edit": _edit,
     "insert": _insert,
     "create": _create,

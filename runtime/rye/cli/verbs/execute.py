@@ -144,7 +144,11 @@ def _prepared(args: SimpleNamespace, item_id: str, project: str) -> Prepared | N
 def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Prepared | None) -> dict[str, Any]:
     parameters = _json_parameters(args.params) if args.params is not None else {}
     if (args.values or args.rest) and (prepared is not None or args.type != "tool"):
-        schema = prepared.ready.tool.schema if prepared else _inputs(args.type, item_id, project)
+        schema = prepared.ready.tool.schema if prepared else {}
+        if args.type == "directive":
+            from rye.executor import texts
+
+            schema = texts.schema_of(item_id, project)
         letters = prepared.ready.tool.letters if prepared else {}
         # After `--params`, since a word on the command line wins over it.
         parameters.update(words.parameters(schema, args.values, args.rest, project, called=args.item_id, letters=letters))
@@ -154,12 +158,6 @@ def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Pre
     elif prepared is not None and args.params is None and not args.json:
         words.insist(prepared.ready.tool.schema, args.item_id)
     return parameters
-
-
-def _inputs(item_type: str, item_id: str, project: str) -> dict[str, Any]:
-    from rye.executor import texts
-
-    return texts.schema_of(item_id, project) if item_type == "directive" else {}
 
 
 def _json_parameters(source: str) -> dict[str, Any]:
@@ -189,7 +187,10 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
     if response["status"] == "validation_passed":
         print(f"{response['item_id']}: verified, parameters valid, not run.", file=answer)
     elif watched is not None and watched.shown:
-        _print_notes(str(data.get("output", "")), watched.shown)
+        # What the tool adds to the output that was shown as it came: the sandbox's notes, on lines of their own.
+        for line in str(data.get("output", "")).split("\n"):
+            if line.startswith("[sandbox: ") and line not in watched.shown:
+                print(harmless(line), file=sys.stderr)
     else:
         # A command that failed has printed something all the same.
         _print_text(data.get("output", ""), answer)
@@ -242,13 +243,6 @@ def _print_trace(data: dict[str, Any]) -> None:
         from rye.executor import failures
 
         print(harmless(failures.trace_of(data).rstrip()), file=sys.stderr)
-
-
-def _print_notes(output: str, shown: str) -> None:
-    """Print what the tool adds to a command's output that was shown as it came: the sandbox's notes, on lines of their own."""
-    for line in output.split("\n"):
-        if line.startswith("[sandbox: ") and line not in shown:
-            print(harmless(line), file=sys.stderr)
 
 
 def _where(response: dict[str, Any], project: str) -> str:

@@ -31,7 +31,8 @@ def run_fleet(args: SimpleNamespace) -> int:
     except KeyboardInterrupt:
         shown.end()
         open_jobs = len(jobs) - sum(found.counts.values())
-        print(f"rye fleet: cancelled with {open_jobs} of {len(jobs)} jobs left.{harmless(_way_on(args.out))}", file=sys.stderr)
+        way_on = f"Results are in {args.out}; --resume does the rest." if args.out else "Without --out it cannot be resumed."
+        print(f"rye fleet: cancelled with {open_jobs} of {len(jobs)} jobs left. {harmless(way_on)}", file=sys.stderr)
         raise
     finally:
         found.close()
@@ -44,10 +45,6 @@ def run_fleet(args: SimpleNamespace) -> int:
         summary = ", ".join(f"{count} {status}" for status, count in counts.items())
         print(f"rye fleet: {len(jobs)} jobs: {summary}, in {seconds:.1f} s", file=sys.stderr)
     return EXIT_OK if counts["done"] == len(jobs) else EXIT_NO
-
-
-def _way_on(out: str | None) -> str:
-    return f" Results are in {out}; --resume does the rest." if out else " Without --out it cannot be resumed."
 
 
 class _Shown:

@@ -26,7 +26,7 @@ from rye.cli.shared import (
 )
 from rye.errors import ItemError, RyeError, UsageError
 from rye.folders import signing
-from rye.items import spaces
+from rye.items import release_list, spaces
 from rye.trust import keys
 from rye.trust.verify import TrustStore
 
@@ -59,7 +59,7 @@ def run_verify(args: SimpleNamespace) -> int:
         for row in results:
             if row.get("uncovered"):
                 _say(f"no signature covers these in {row['target']}: {printable(', '.join(row['uncovered'][:20]))}")
-        if everything and not _is_listed():
+        if everything and not release_list.is_listed():
             _say("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
     if not results:
         _say("nothing to verify: there is no item. Name a file, a folder or an id.")
@@ -93,12 +93,6 @@ def run_sign(args: SimpleNamespace) -> int:
     if not results:
         _say("nothing to sign: there is no item. Name a file, a folder or an id.")
     return EXIT_OK if results and all(row["status"] != "failed" for row in results) else EXIT_NO
-
-
-def _is_listed() -> bool:
-    from rye.items import release_list
-
-    return release_list.is_listed()
 
 
 def _hook() -> int:

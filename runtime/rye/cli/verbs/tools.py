@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
@@ -71,15 +70,13 @@ def run_tools(args: SimpleNamespace) -> int:
     if rows:
         # What cannot run says why in the place of what it would do.
         shown = [{**row, "description": row.get("hint") or row.get("description")} for row in rows]
-        marked = [{**row, "verdict": f"{row['verdict']}, cannot run"} if _cannot_run(row) else row for row in shown]
-        print_table(marked, ("item_id", "verdict", "space", "version", "description"), prose="description")
+        for row in shown:
+            if row["verdict"] == "valid" and "hint" in row:
+                row["verdict"] = "valid, cannot run"
+        print_table(shown, ("item_id", "verdict", "space", "version", "description"), prose="description")
     else:
         print("No tools.")
     return EXIT_OK if rows else EXIT_NO
-
-
-def _cannot_run(row: Mapping[str, Any]) -> bool:
-    return row["verdict"] == "valid" and "hint" in row
 
 
 def _print_categories(project: str) -> int:
