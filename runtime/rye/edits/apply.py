@@ -15,7 +15,7 @@ from itertools import accumulate, zip_longest
 from typing import Literal, NamedTuple
 
 from rye.call.context import advice
-from rye.call.results import MAX_LINE_CHARS, shorten_all
+from rye.call.results import MAX_LINE_CHARS
 from rye.edits import short_answer, syntax_check, view_state
 from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
@@ -80,9 +80,7 @@ class Applied(Record, frozen=False):
 
     def printed(self) -> list[str]:
         """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""
-        texts = shorten_all([row.text for row in self.lines])
-        ids = [f"[LID:{row.id}] " if row.id else f"{row.short}\t" if row.short else "" for row in self.lines]
-        return [f"{row.number}: {name}{text}" for row, name, text in zip(self.lines, ids, texts, strict=True)]
+        return [row.numbered() for row in self.lines]
 
 
 class Show(Record):

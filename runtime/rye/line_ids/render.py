@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rye.call.results import shorten
 from rye.plain_class import Record
 
 
@@ -17,6 +18,15 @@ class Row(NamedTuple):
     id: str | None
     text: str
     short: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """Return what is printed before its text: its ID, or else its short address and a tab."""
+        return f"[LID:{self.id}] " if self.id else f"{self.short}\t" if self.short else ""
+
+    def numbered(self, width: int = 0, separator: str = ": ") -> str:
+        """Return it as tools by line number print it: `12: [LID:a1b2c3] text`, a long line shortened."""
+        return f"{self.number:>{width}}{separator}{self.mark}{shorten(self.text)}"
 
 
 class Hit(NamedTuple):

@@ -17,7 +17,6 @@ from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
-from rye.swe import view
 from rye.workspace.text import content_lines
 from rye.workspace.workspace import Workspace
 
@@ -104,7 +103,7 @@ def _check_shown(document: Document, request: RequestedEdit) -> None:
     # The refusal prints these lines, so the next edit may name them.
     view_state.remember(document.ws, document.path, document.text, low + 1, high, window=False)
     named = ", ".join(str(at + 1) for at in changed[:8]) + ("…" if len(changed) > 8 else "")
-    now = "\n".join(f"{row.number}: {view.printed_row(row)}" for row in rows)
+    now = "\n".join(row.numbered() for row in rows)
     raise EditError(
         "lines_changed",
         f"Line {named} of {document.path} changed since it was shown. Nothing was written.\nThe lines there now:\n{now}\n",

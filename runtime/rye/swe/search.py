@@ -9,7 +9,7 @@ from rye.call import results
 from rye.filesearch import content_search
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
-from rye.line_ids.addresses import form_of
+from rye.line_ids.addresses import form_of, one_view
 from rye.line_ids.render import Hit, Seen
 
 _QUOTES = ("'", '"')
@@ -42,10 +42,8 @@ def search(
     named = form_of(params["line_ids"])
 
     def printed(path: str, hit: Hit, seen: Seen, _at: int) -> list[str]:
-        row = seen.rows[hit.line]
-        mark = f"[LID:{row.id}] " if row.id else ""
-        mark = f"{row.short}\t" if named == "short" and row.short else mark
-        return [form.format(path=path, line=hit.line, text=mark + content_search.around(hit, row))]
+        row = one_view(seen.rows[hit.line], named)
+        return [form.format(path=path, line=hit.line, text=row.mark + content_search.around(hit, row))]
 
     with content_search.opened(project_path, query) as found:
         end = found.show(0, printed, named)

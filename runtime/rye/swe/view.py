@@ -7,7 +7,7 @@ from typing import Any
 
 from rye.call import profile
 from rye.call.context import output_budget
-from rye.call.results import Page, call_text, cut_notice, ok, shorten
+from rye.call.results import Page, call_text, cut_notice, ok
 from rye.edits import view_state
 from rye.errors import UsageError
 from rye.line_ids import addresses
@@ -62,13 +62,6 @@ def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
         parameter=name,
         valid=[low, high],
     )
-
-
-def printed_row(row: Row) -> str:
-    """Return a row's text as it is shown, behind its ID or short address where it has one."""
-    if row.short and not row.id:
-        return f"{row.short}\t{shorten(row.text)}"
-    return f"[LID:{row.id}] {shorten(row.text)}" if row.id else shorten(row.text)
 
 
 def window_at(total: int, line: int | None, start: int | None, end: int | None) -> Span:
@@ -135,7 +128,7 @@ def _remembered(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row
 def _fitting(rows: list[Row]) -> list[Row]:
     page = Page(output_budget() - _NOTICES)
     for at, row in enumerate(rows):
-        if not page.add([f"{row.number}: {printed_row(row)}"]):
+        if not page.add([row.numbered()]):
             return rows[:at]
     return rows
 
@@ -143,7 +136,7 @@ def _fitting(rows: list[Row]) -> list[Row]:
 def result(shown: Shown, params: dict[str, Any]) -> dict[str, Any]:
     """Return a window under its header; `params` are the tool's, of which the call for the rest repeats how it looks."""
     first, last, total = shown.span.first if shown.rows else 0, shown.span.last, shown.total
-    lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(f"{row.number}: {printed_row(row)}" for row in shown.rows)]
+    lines = [f"--- {shown.path} (lines {first}-{last}) ---", *(row.numbered() for row in shown.rows)]
     notices = [] if total else ["[empty file]"]
     fields: dict[str, Any] = {} if profile.views_kept() else {"remembered": False}
     if last < total:

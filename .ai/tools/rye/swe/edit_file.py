@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:a61e89680481438ebe8f6bd605fdd73b5f9562dc7b8d6ef3b39371de183f5acc:Nwa1kua7mS_wyDNo0ZjqPDSIHxZWnqiq5c58GkPthisWJBtC1GsL8EEUL8k3gbvtKrEUaVPzGC5MXvHj71uxAw==:b63173adc9f5699f
+# rye:signed:2026-11-24T11:23:50Z:0440f657e51a7f61be83d628b46447fd73a5cdbc7a574483b3058e4ef84965db:3zukgYO-Le52f5bmDSdceAqvjaXdtCPFdL-Vj3k1dUkkq2J6CajG1PndIAl8Z40uZjh--Zd3gsAzApgE12YyBg==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -22,7 +22,6 @@ from rye.call.safe_text import nearest
 from rye.edits.splices import Splice, dominant
 from rye.errors import EditError
 from rye.swe.edit import RequestedEdit, edit
-from rye.swe.view import printed_row
 from rye.workspace.escapes import encoding_to_try
 from rye.workspace.text import Text, content_lines, split
 
@@ -180,7 +179,7 @@ def _absent(document: Document, old: str, search_bytes: bytes) -> EditError:
     words = {*re.findall(r"\w+", first)}
     alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(r"\w+", text))))
     close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
-    near = f" The nearest lines: {'; '.join(f'{row.number}: {printed_row(row)}' for row in close)}." if close else ""
+    near = f" The nearest lines: {'; '.join(row.numbered() for row in close)}." if close else ""
     return EditError(
         "snippet_not_found",
         f"The text of old does not occur in {document.path}. Nothing was written.{near}",

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:942c91b79f25d6c62bacb640559ca30d4a15df8379792e3514deca55491bc978:RsbOi6GNBcqrwFq7StVkLs_cb2C2E5YCFvcXyUIis0eed03Pmf7GjU4icE-GQJ34Bmi2KW2btNzVO54h0NfqAA==:b63173adc9f5699f
+# rye:signed:2026-11-24T11:23:50Z:e9ef5b5b8a6c89eed77695e1f59a24da4fce3d09f11d2afb747a330a71d5913d:z7eUiCWjDY2OAOlO3xWsxk6qzMaXQFVP1tQMXEPlVDZPk8UW49QG2POv8GCpQLuCvDVDxmNM6Jj7ekRgP6PuCQ==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -67,7 +67,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     more += ["MORE above — call with offset=0"] if first > 1 else []
     footer = f"[file {shown.path}; lines {first if total else 0}-{last} of {total}; {'; '.join(more)}]"
     width = len(str(total))
-    lines = [f"{row.number:>{width}}  {view.printed_row(row)}" for row in shown.rows]
+    lines = [row.numbered(width, "  ") for row in shown.rows]
     notices = [*filter(None, [shown.encoding_notice]), footer]
     fields = {"next_offset": last} if last < total else {}
     return ok(
