@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rye.call.context import deadline
@@ -63,11 +63,10 @@ class FetchDeadline:
         """Break the connections that are open, so that whoever waits on them wakes."""
         self._given_up = True
         for one in list(self._open):
-            try:
+            # One that is closed already refuses it.
+            with suppress(OSError):
                 # shutdown wakes a thread that waits in recv; close alone would leave it waiting.
                 one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
 
     def watch(self, one: socket.socket) -> None:
         """Break this connection, too, when the call is given up."""
@@ -75,14 +74,6 @@ class FetchDeadline:
         self._open = [*(other for other in self._open if other.fileno() >= 0), one]
         if self._given_up:
             self.give_up()
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Forget the connections at the end of the block."""
-        try:
-            yield
-        finally:
-            self._open = []
 
 
 class AddressGuard:

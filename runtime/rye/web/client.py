@@ -116,16 +116,15 @@ def fetch(request: FetchRequest) -> HttpAnswer:
             headers = {}
         return following
 
-    with limit.watching():
-        connections = Connections(limit, request.allowed, request.proxy)
-        try:
-            return follow(
-                parse(request.url),
-                lambda url: connections.send(method, url, {**_GENERAL, **headers}, json=body, most=MAX_BODY_BYTES),
-                moved,
-            )
-        finally:
-            connections.close()
+    connections = Connections(limit, request.allowed, request.proxy)
+    try:
+        return follow(
+            parse(request.url),
+            lambda url: connections.send(method, url, {**_GENERAL, **headers}, json=body, most=MAX_BODY_BYTES),
+            moved,
+        )
+    finally:
+        connections.close()
 
 
 def follow(
@@ -159,7 +158,7 @@ class Connections:
 
     def __init__(self, limit: FetchDeadline, allowed: Allowed, proxy: str | None = None, most: int = 1) -> None:
         """Connect within `limit`, to public addresses and the `allowed` hosts; `proxy` is the URL of one that the user set."""
-        from rye.web.transport import GuardedTransport
+        from rye.web import transport
 
         self._limit = limit
         self._target = guard = AddressGuard(limit, allowed)
@@ -168,11 +167,11 @@ class Connections:
             # The connection goes to the proxy, which may well be at a private address; targets are judged apart.
             guard = AddressGuard(limit, Allowed(frozenset({_proxy_host(proxy)})))
         # No httpx.Client: it would read the Location itself, and take proxies and cookies into account.
-        self._transport = GuardedTransport(guard, proxy, most)
+        self._pool = transport.pool(guard, proxy, most)
 
     def close(self) -> None:
         """Close the connections."""
-        self._transport.close()
+        self._pool.close()
 
     def send(
         self,
@@ -206,14 +205,17 @@ class Connections:
 
     def _sent(self, request: httpx.Request, most: int, encodings: frozenset[str]) -> HttpAnswer:
         import httpcore
+        import httpx
+
+        from rye.web import transport
 
         try:
-            response = self._transport.handle_request(request)
+            response = transport.handle(self._pool, request)
             try:
-                headers = {name.lower(): value for name, value in response.headers.items()}
+                headers = dict(httpx.Headers(response.headers).items())
                 # A redirect's body is not read: a hostile server could make it endless.
-                is_redirect = response.status_code in REDIRECTS and "location" in headers
-                body, cut = (b"", False) if is_redirect else _body(response.iter_raw(_STEP), headers, most, encodings)
+                is_redirect = response.status in REDIRECTS and "location" in headers
+                body, cut = (b"", False) if is_redirect else _body(response.iter_stream(), headers, most, encodings)
             finally:
                 response.close()
             if self._limit.remaining() <= 0:
@@ -230,7 +232,8 @@ class Connections:
                 f"{request.url} cannot be read: {str(err) or type(err).__name__}.",
                 "Check the URL, or try again later.",
             ) from None
-        return HttpAnswer(str(request.url), response.status_code, response.reason_phrase, headers, body, cut)
+        reason = response.extensions["reason_phrase"].decode("ascii", "ignore")
+        return HttpAnswer(str(request.url), response.status, reason, headers, body, cut)
 
 
 def parse(url: str) -> httpx.URL:
@@ -302,8 +305,7 @@ def _proxy_host(proxy: str) -> str:
 
     try:
         parts = urlsplit(proxy)
-        known = {"http": 80, "https": 443}[parts.scheme]
-        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or known}"
+        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or _SCHEMES[parts.scheme]}"
     except (ValueError, KeyError):
         raise UsageError("bad_config", "web.proxy is no http or https URL.", "Write http://host:port.") from None
 

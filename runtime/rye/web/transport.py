@@ -1,4 +1,4 @@
-"""The transport under the guarded HTTP client: httpx over httpcore, every connection opened by the guard.
+"""The transport under the guarded HTTP client: httpcore, every connection opened by the guard.
 
 Imported only when something is fetched, so it may import the HTTP libraries at its top.
 """
@@ -6,7 +6,7 @@ Imported only when something is fetched, so it may import the HTTP libraries at 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -109,43 +109,18 @@ class _Backend(httpcore.NetworkBackend):
         self._guard.limit.watch(connected)
 
 
-class _Body(httpx.SyncByteStream):
-    """The raw bytes of an answer."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._stream
-
-    def close(self) -> None:
-        self._stream.close()
+def pool(guard: AddressGuard, proxy: str | None, most: int) -> httpcore.ConnectionPool:
+    """Return a pool of `most` connections that all go through a guard; `proxy` is the URL of one that the user configured."""
+    tls, backend = _tls(), _Backend(guard)
+    if proxy is None:
+        return httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, max_connections=most)
+    return httpcore.HTTPProxy(proxy, ssl_context=tls, network_backend=backend, max_connections=most)
 
 
-class GuardedTransport(httpx.BaseTransport):
-    """A pool of connections that all go through a guard."""
-
-    def __init__(self, guard: AddressGuard, proxy: str | None = None, most: int = 1) -> None:
-        """Make a pool of `most` connections; `proxy` is the URL of a proxy that the user configured."""
-        tls = _tls()
-        backend = _Backend(guard)
-        self._pool: httpcore.ConnectionPool = (
-            httpcore.ConnectionPool(ssl_context=tls, network_backend=backend, max_connections=most)
-            if proxy is None
-            else httpcore.HTTPProxy(proxy, ssl_context=tls, network_backend=backend, max_connections=most)
-        )
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request."""
-        url = httpcore.URL(
-            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
-        )
-        core_request = httpcore.Request(
-            request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
-        )
-        answer = self._pool.handle_request(core_request)
-        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer.stream), extensions=answer.extensions)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._pool.close()
+def handle(connections: httpcore.ConnectionPool, request: httpx.Request) -> httpcore.Response:
+    """Send one request; the caller closes its answer."""
+    url = httpcore.URL(
+        scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
+    )
+    headers, content, more = request.headers.raw, request.stream, request.extensions
+    return connections.handle_request(httpcore.Request(request.method, url, headers=headers, content=content, extensions=more))
