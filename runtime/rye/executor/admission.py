@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rye.call.safe_text import plain
@@ -51,7 +52,7 @@ class Ready(Record):
 _ready: dict[_Key, Ready] = {}
 _read: dict[_Key, Tool] = {}
 _manifests: dict[str, tuple[bytes | None, str, bundles.Manifest]] = {}
-_verdicts: dict[str, Verdicts] = {}
+_verdicts = lru_cache(maxsize=_REMEMBERED)(Verdicts)
 
 
 class Admission:
@@ -160,17 +161,11 @@ class Admission:
         return candidate.digest, candidate.space, candidate.item_id + candidate.suffix, self.state
 
     def _verified(self, candidate: Candidate) -> Verified:
-        known = self._known()
         # The verdict belongs to this state of trust; under other keys the same bytes may be refused.
+        known = _verdicts(self.state)
         verified = bundles.signed(candidate, self.store, known)
         known.add(verified.file_digest)
         return verified
-
-    def _known(self) -> Verdicts:
-        known = _verdicts.get(self.state)
-        if known is None:
-            known = _remember(_verdicts, self.state, Verdicts(self.state))
-        return known
 
     def _check_manifest(self, candidate: Candidate) -> None:
         if candidate.space in ("project", "user"):
@@ -196,13 +191,13 @@ class Admission:
         if known is not None and known[:2] == (raw, self.state):
             return known[2]
         manifest = self._manifest(raw, bundle_id, space)
-        self._known().add(manifest.verified.file_digest)
+        _verdicts(self.state).add(manifest.verified.file_digest)
         _manifests[space.name] = raw, self.state, manifest
         return manifest
 
     def _manifest(self, raw: bytes | None, bundle_id: str, space: Space) -> bundles.Manifest:
         try:
-            return bundles.read(raw, bundle_id, self.store, self._known())
+            return bundles.read(raw, bundle_id, self.store, _verdicts(self.state))
         except TrustError as err:
             document = f"{space.folder}/trusted_keys/{err.details.get('fingerprint')}.toml"
             # A key document beside the bundle is named in the hint only; it never makes its own key count.

@@ -157,19 +157,9 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         with contextlib.suppress(RyeError):
             _log(call, settings, response["status"], response, **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
-    if not _is_ascii(call) and not is_encodable([call.item_id, call.item_type, call.parameters, call.project_path]):
+    if not is_encodable([call.item_id, call.item_type, call.parameters, call.project_path]):
         response = encodable(response)
     return response
-
-
-def _is_ascii(call: Call) -> bool:
-    """Tell whether all that a caller sent is plain ASCII, as it mostly is."""
-    given = call.parameters
-    values = [*given, *given.values()] if isinstance(given, dict) else [given]
-    # Other classes than these three are left to who asks.
-    texts = [one for one in values if one.__class__ is not int and one.__class__ is not bool]
-    sent = [call.item_id, call.item_type, call.project_path, *texts]
-    return all(one.__class__ is str and one.isascii() for one in sent)
 
 
 def _log(call: Call, settings: Settings, event: str, response: Mapping[str, Any] | None = None, **facts: Any) -> None:

@@ -123,9 +123,8 @@ def call(
         limit.when_expired(worker.kill)
         exchange = _Exchange(worker, tool.id)
         try:
-            answer = exchange.answer(
-                framed({**_message(worker, tool, parameters, limit, entry_point, files or {}), "memory": memory})
-            )
+            asked = {"parameters": parameters, "entry_point": entry_point, "files": dict(files or {}), "memory": memory}
+            answer = exchange.answer(framed({**_about(worker, tool, limit), **asked}))
             failure = _why_none(worker, limit, exchange) if answer is None else None
             # Else another program exchanged what the sandbox covers, as git does with its settings, while it was made.
             if failure is not None and (not left or exchange.started or not exchange.last_errors().startswith("bwrap: ")):
@@ -148,17 +147,12 @@ def finish(worker: Worker) -> None:
         worker.reported["set_aside"] = list(worker.set_aside)
 
 
-def _message(
-    worker: Worker, tool: Tool, parameters: dict[str, Any], limit: context.Deadline, entry_point: str, files: Mapping[str, str]
-) -> dict[str, Any]:
-    verified = tool.verified
+def _about(worker: Worker, tool: Tool, limit: context.Deadline) -> dict[str, Any]:
+    """Return what the worker is told of the tool, and of the call that it runs in."""
     return {
         "item_id": tool.id,
-        "digest": verified.digest,
-        "source": verified.body.decode(),
-        "entry_point": entry_point,
-        "files": dict(files),
-        "parameters": parameters,
+        "digest": tool.verified.digest,
+        "source": tool.verified.body.decode(),
         "root": worker.policy.root,
         # JSON has no infinity, which is the time that is left where there is no limit.
         "seconds": min(limit.remaining(), 1e9),

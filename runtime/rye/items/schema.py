@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from rye.call import safe_text
@@ -52,15 +52,13 @@ class Checker:
             ItemError: `bad_schema`, when it is no valid schema or refers to anything outside itself.
         """
         self.schema = schema
-        self._plain = is_plain(schema)
+        self._fits = plain_test(schema)
         # The library is loaded only where it is needed: that takes longer than a plain call.
-        self._library: Any = None if self._plain else self._compiled()
+        self._library: Any = self._compiled() if self._fits is None else None
         # What is asked of the schema at every call.
         self._combined = list(_applying([schema], schema))
         self._certain = list(_applying([schema], schema, certain=True))
         self._defaults = _defaults(self._certain, schema)
-        # Of a plain schema only parameters of its own can be paths; which ones is found once.
-        self._paths = _plain_paths(schema) if self._plain else None
 
     def _compiled(self) -> Any:
         import jsonschema_rs
@@ -105,9 +103,9 @@ class Checker:
 
     def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
         # Most calls: parameters that certainly fit are JSON, and known by name.
-        if self._plain:
+        if self._fits is not None:
             filled = _with_missing(dict(parameters), self._defaults)
-            if fits(self.schema, filled):
+            if self._fits(filled):
                 return filled, []
         try:
             # First, because the library would report NaN or a Python object in words of its own.
@@ -138,7 +136,7 @@ class Checker:
 
     def _problems(self, filled: dict[str, Any], *, named: bool) -> list[Problem]:
         """Return what the library finds; `named` where unknown names are reported already."""
-        if self._plain and fits(self.schema, filled):
+        if self._fits is not None and self._fits(filled):
             return []
         if self._library is None:
             self._library = self._compiled()
@@ -161,16 +159,7 @@ class Checker:
 
     def paths(self, checked: Mapping[str, Any]) -> Sequence[str]:
         """Return every workspace path among parameters that were checked, as `workspace_paths`."""
-        if self._paths is None:
-            return [path for _, path in workspace_paths(self.schema, checked)]
-        out: list[str] = []
-        for name in self._paths:
-            value = checked.get(name)
-            if value.__class__ is str:
-                out.append(value)
-            elif value is not None:
-                out += [path for _, path in workspace_paths(self.schema, {name: value})]
-        return out
+        return [path for _, path in workspace_paths(self.schema, checked)]
 
     def expected(self, names: Sequence[str] = ("",), offered: Collection[str] | None = None) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
@@ -212,14 +201,21 @@ _OF_TYPE = {
     "boolean": set[str](),
     "array": {"items"},
 }
+# Not `isinstance`: bool is a subclass of int, and true is no integer in JSON.
+_KIND_OF: dict[type, str] = {str: "string", int: "integer", bool: "boolean", list: "array"}
 # Larger numbers are left to the library.
 _LARGEST = 1 << 53
 
+_Test = Callable[[Any], bool]
 
-def is_plain(schema: Mapping[str, Any]) -> bool:
-    """Tell whether a schema is valid, and of the shape that `fits` understands whole."""
+
+def plain_test(schema: Mapping[str, Any]) -> _Test | None:
+    """Return what tells that parameters certainly obey a schema; None for one of another shape, and one that is not valid.
+
+    Where it says no, the library is to be asked.
+    """
     properties, required = schema.get("properties"), schema.get("required", [])
-    return (
+    if not (
         set(schema) <= _TOP
         and schema.get("type") == "object"
         and schema.get("additionalProperties") is False
@@ -228,21 +224,41 @@ def is_plain(schema: Mapping[str, Any]) -> bool:
         and all(type(name) is str for name in required)
         and len(set(required)) == len(required)
         and isinstance(properties, dict)
-        and all(type(name) is str and _is_plain_part(part) for name, part in properties.items())
-    )
+        and all(type(name) is str for name in properties)
+    ):
+        return None
+    tests = {name: test for name, part in properties.items() if (test := _part_test(part)) is not None}
+    if len(tests) < len(properties):
+        return None
+    needed = frozenset(required)
+
+    def fits(parameters: Mapping[str, Any]) -> bool:
+        if not needed <= parameters.keys():
+            return False
+        # Written out: each call checks some ten values.
+        for name, value in parameters.items():  # noqa: SIM110
+            if name not in tests or not tests[name](value):
+                return False
+        return True
+
+    return fits
 
 
-def _is_plain_part(part: object) -> bool:
-    kinds = _kinds_of(part)
-    if not isinstance(part, dict) or not kinds or not all(type(kind) is str and kind in _OF_TYPE for kind in kinds):
-        return False
+def _part_test(part: object) -> _Test | None:
+    """Return what tells that a value certainly obeys a parameter's schema; None as in `plain_test`."""
+    if not isinstance(part, dict):
+        return None
+    kinds: list[Any] = part["type"] if isinstance(part.get("type"), list) else [part.get("type")]
     lengths = [part[name] for name in ("minLength", "maxLength") if name in part]
     bounds = [*lengths, *(part[name] for name in ("minimum", "maximum") if name in part)]
-    exception = part.get("not", {"const": 0})
-    return (
-        set(part) <= _SAYS.union(*(_OF_TYPE[kind] for kind in kinds))
+    choices, exception = part.get("enum", []), part.get("not", {"const": 0})
+    items = _part_test(part.get("items")) if "array" in kinds else None
+    if not (
+        kinds
+        and all(type(kind) is str and kind in _OF_TYPE for kind in kinds)
+        and set(part) <= _SAYS.union(*(_OF_TYPE[kind] for kind in kinds))
         and len(set(kinds)) == len(kinds)
-        and ("array" not in kinds or _is_plain_part(part.get("items")))
+        and ("array" not in kinds or items is not None)
         and isinstance(part.get("description", ""), str)
         and part.get("format", WORKSPACE_PATH) == WORKSPACE_PATH
         and all(type(bound) is int and abs(bound) < _LARGEST for bound in bounds)
@@ -250,61 +266,25 @@ def _is_plain_part(part: object) -> bool:
         and isinstance(exception, dict)
         and set(exception) == {"const"}
         and type(exception["const"]) is int
-        and isinstance(part.get("enum", []), list)
-        and all(type(one) is str for one in part.get("enum", []))
-    )
+        and isinstance(choices, list)
+        and all(type(one) is str for one in choices)
+    ):
+        return None
+    least, most = max(part.get("minimum", -_LARGEST), -_LARGEST), part.get("maximum", _LARGEST)
+    shortest, longest = part.get("minLength", 0), part.get("maxLength", _LARGEST)
 
-
-def _plain_paths(schema: Mapping[str, Any]) -> list[str]:
-    """Return which parameters of a plain schema can hold a workspace path, in themselves or in a list."""
-
-    def holds(part: Any) -> bool:
-        return part.get("format") == WORKSPACE_PATH or ("items" in part and holds(part["items"]))
-
-    return [name for name, part in schema["properties"].items() if holds(part)]
-
-
-def _kinds_of(part: object) -> list[Any]:
-    kinds = part.get("type") if isinstance(part, dict) else None
-    return kinds if isinstance(kinds, list) else [kinds]
-
-
-def fits(schema: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
-    """Tell whether parameters certainly obey a plain schema; False only means: ask the library."""
-    properties = schema["properties"]
-    for name in schema.get("required", ()):
-        if name not in parameters:
+    def fits(value: Any) -> bool:
+        kind = _KIND_OF.get(type(value))
+        # With `enum` a value of another kind would have to be one of these, too.
+        if kind not in kinds or ("enum" in part and (kind != "string" or value not in choices)):
             return False
-    # Written out: each call checks some ten values.
-    for name, value in parameters.items():  # noqa: SIM110
-        if name not in properties or not _part_fits(properties[name], value):
-            return False
-    return True
+        if kind == "string":
+            return shortest <= len(value) <= longest and (value.isascii() or safe_text.is_encodable(value))
+        if kind == "integer":
+            return bool(least <= value <= most and part.get("not") != {"const": value})
+        return kind == "boolean" or (items is not None and all(map(items, value)))
 
-
-def _part_fits(part: Mapping[str, Any], value: object) -> bool:
-    kinds = _kinds_of(part)
-    return _kind_fits(kinds[0], part, value) if len(kinds) == 1 else any(_kind_fits(kind, part, value) for kind in kinds)
-
-
-def _kind_fits(kind: str, part: Mapping[str, Any], value: object) -> bool:
-    # With `enum` a value of another kind would have to be one of these, too.
-    if kind != "string" and "enum" in part:
-        return False
-    if kind == "boolean":
-        return type(value) is bool
-    if kind == "array":
-        return type(value) is list and all(_part_fits(part["items"], one) for one in value)
-    if kind == "integer":
-        least, most = max(part.get("minimum", -_LARGEST), -_LARGEST), part.get("maximum", _LARGEST)
-        # `type(…) is int`, since bool is a subclass of int and true is no integer in JSON.
-        return type(value) is int and least <= value <= most and part.get("not") != {"const": value}
-    return (
-        type(value) is str
-        and value in part.get("enum", [value])
-        and part.get("minLength", 0) <= len(value) <= part.get("maxLength", _LARGEST)
-        and (value.isascii() or safe_text.is_encodable(value))
-    )
+    return fits
 
 
 def _message(error: Any) -> str:

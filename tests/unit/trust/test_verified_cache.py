@@ -30,8 +30,9 @@ def fresh():
     """Return a function that makes this process forget what it knows, as a new one would."""
 
     def forget():
-        for known in (admission._ready, admission._read, admission._manifests, admission._verdicts):
+        for known in (admission._ready, admission._read, admission._manifests):
             known.clear()
+        admission._verdicts.cache_clear()
 
     forget()
     yield forget
