@@ -43,17 +43,7 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
         states it unless `owner` is given; `expected` and `actual` digests where the line was well formed and its key known.
     """
     for target in found:
-        row: dict[str, Any] = {
-            "target": target.text,
-            "item_id": target.item_id,
-            "type": target.item_type,
-            "verdict": "valid",
-            "signer": None,
-            "owner": None,
-            "expected": None,
-            "actual": None,
-            "hint": None,
-        }
+        row = _row(target, "verdict", "valid", "signer", "owner", "expected", "actual", "hint")
         try:
             _judge(target, store, row)
         except RyeError as err:
@@ -62,6 +52,12 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
             row["signer"] = row["signer"] or err.details.get("fingerprint")
             row.update({name: err.details[name] for name in ("expected", "actual") if name in err.details})
         yield row
+
+
+def _row(target: Target, outcome: str, value: str, *unknown: str) -> dict[str, Any]:
+    """Return a row that says of a file what is known before it is read."""
+    about = {"target": target.text, "item_id": target.item_id, "type": target.item_type}
+    return {**about, outcome: value, **dict.fromkeys(unknown)}
 
 
 def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
@@ -124,18 +120,8 @@ def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> I
     store = _store(key)
     batch = os.urandom(16).hex() if len(found) > 1 else None
     for target in found:
-        row: dict[str, Any] = {
-            "target": target.text,
-            "item_id": target.item_id,
-            "type": target.item_type,
-            "status": "failed",
-            "digest": None,
-            "signer": key.public.fingerprint,
-            "path": names.show(os.fsencode(target.path)),
-            "error": None,
-            "code": None,
-            "hint": None,
-        }
+        row = _row(target, "status", "failed", "digest", "signer", "path", "error", "code", "hint")
+        row.update(signer=key.public.fingerprint, path=names.show(os.fsencode(target.path)))
         try:
             if target.problem is not None:
                 raise target.problem

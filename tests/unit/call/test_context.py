@@ -10,7 +10,6 @@ import pytest
 
 import rye
 from rye.call import context
-from rye.call.context import CallOptions
 from rye.config import settings
 from rye.config.settings import Settings
 from rye.errors import UsageError
@@ -104,12 +103,6 @@ def test_what_was_prepared_is_what_runs(project):
     call = executor.Call("tool", "my/tool", {}, str(project), prepared=prepared)
     assert executor.run(call)["data"]["output"] == "first"
     assert executor.run(executor.Call("tool", "my/tool", {}, str(project)))["data"]["output"] == "second"
-
-
-def test_options_hold_in_their_block_only():
-    with context.using(options=CallOptions(max_output_bytes=7, actor="me")):
-        assert (context.output_budget(), context.actor()) == (7, "me")
-    assert (context.output_budget(), context.actor()) == (51_200, "")
 
 
 def test_the_host_is_made_only_for_a_tool_that_may_ask_for_it():

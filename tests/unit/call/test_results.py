@@ -84,20 +84,6 @@ def test_an_answer_is_as_small_as_the_door_asks_and_its_envelope_true(project):
     assert f"offset={small['next_offset']}" in small["output"]
 
 
-def test_a_door_cannot_ask_for_more_than_the_limit(project):
-    with context.using(options=context.CallOptions(max_output_bytes=10**9)):
-        assert context.output_budget() == results.MAX_OUTPUT_BYTES
-
-
-def test_reports_reach_the_door_and_nobody_without_one():
-    pieces = []
-    context.report("lost")
-    with context.using(options=context.CallOptions(on_output=pieces.append)):
-        context.report("heard")
-    context.report("lost")
-    assert pieces == ["heard"]
-
-
 def test_a_cancelled_call_ends_at_once_and_says_so(project):
     (project / "x.txt").write_bytes(b"x\n")
     cancellation = context.Cancellation()
@@ -105,16 +91,6 @@ def test_a_cancelled_call_ends_at_once_and_says_so(project):
     answer = call(project, "rye/file-system/read", context.CallOptions(cancellation=cancellation), file_path="x.txt")
     # Ended or just done: both are true; nothing between.
     assert answer["status"] == "success" or answer["code"] == "cancelled"
-
-
-def test_what_was_registered_is_called_once_on_cancellation_before_or_after():
-    seen = []
-    cancellation = context.Cancellation()
-    cancellation.when_cancelled(lambda: seen.append("before"))
-    cancellation.cancel()
-    cancellation.cancel()
-    cancellation.when_cancelled(lambda: seen.append("after"))
-    assert seen == ["before", "after"]
 
 
 def test_expiry_ends_what_the_call_started_and_gives_it_a_moment():

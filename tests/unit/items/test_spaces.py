@@ -63,11 +63,6 @@ def test_a_project_whose_ai_is_a_link_to_the_system_gains_nothing_by_it(project)
 # --- ids ---
 
 
-@pytest.mark.parametrize("item_id", ["a", "a/b/c", "A-b_c.d/e", "0/1", "_hidden/x", "a.b.c"])
-def test_an_id_is_a_path_of_plain_names(item_id):
-    spaces.check_id(item_id)
-
-
 @pytest.mark.parametrize(
     "item_id",
     [
@@ -99,25 +94,6 @@ def test_anything_else_is_none(project, item_id):
 # --- finding ---
 
 
-def test_the_first_space_that_has_it_serves_it(project, user_space):
-    put(user_space, "tools/my/tool.py", b"user")
-    assert (found(project).space, found(project).raw) == ("user", b"user")
-    put(project, "tools/my/tool.py", b"project")
-    one = found(project)
-    assert (one.space, one.raw, one.suffix, one.path) == ("project", b"project", ".py", str(project / ".ai/tools/my/tool.py"))
-
-
-def test_extensions_are_tried_in_one_order(project):
-    _, suffixes = spaces.type_folder("tool")
-    for suffix in reversed(suffixes):
-        put(project, f"tools/my/tool{suffix}", suffix.encode())
-        assert found(project).suffix == suffix
-        assert ids(project)[0] == ("my/tool", "project")
-    assert suffixes[:2] == (".py", ".yaml")
-    # A file that cannot be signed hides none that can.
-    assert suffixes[-1] == ".json"
-
-
 def test_a_reserved_id_is_the_systems_alone(project, user_space):
     for root in (project, user_space):
         put(root, "tools/rye/file-system/read.py", b"evil")
@@ -132,16 +108,6 @@ def test_a_reserved_id_is_the_systems_alone(project, user_space):
     assert ("rye/mine", "project") not in ids(project)
     put(project, "tools/ryes/mine.py", b"fine")
     assert found(project, "ryes/mine").space == "project"
-
-
-def test_the_nearest_ids_are_named(project):
-    put(project, "tools/my/greeter.py", b"x")
-    with pytest.raises(ItemError) as caught:
-        found(project, "my/greetr")
-    assert "my/greeter" in caught.value.hint
-    with pytest.raises(ItemError) as caught:
-        found(project, "zzzzzz")
-    assert "rye search" in caught.value.hint
 
 
 # --- hostile folders ---
