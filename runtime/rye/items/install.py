@@ -11,8 +11,7 @@ from rye.edits import apply
 from rye.errors import ItemError, WorkspaceError
 from rye.fs import names
 from rye.items import spaces
-from rye.journal import commit, journal
-from rye.workspace import cache
+from rye.journal import commit, journal, own_files
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Place, Workspace
 
@@ -48,30 +47,20 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
     """
     with Workspace(root) as ws, ExitStack() as stack:
         journal.recover(ws)
-        # First: what a crash left half done must not be taken for the present state of a file.
-        commit.recover(ws)
-        places = [stack.enter_context(journal.place_for(ws, copy.path)) for copy in copies]
-        # All locks in one call, which takes them in a fixed order: two installs cannot wait for each other.
-        stack.enter_context(cache.locked(ws, *{place.path for place in places}))
+        held = own_files.held(ws, stack, [copy.path for copy in copies])
         warnings: list[str] = []
-        old = [_existing(ws, place, copy, warnings, may_replace) for place, copy in zip(places, copies, strict=True)]
-        changes = [
-            commit.Change(
-                place,
-                None if before is None else digest_of(before),
-                copy.raw,
-                journal.whole_entry(ws, tool, place, before, copy.raw),
-            )
-            for place, copy, before in zip(places, copies, old, strict=True)
-            if before != copy.raw
-        ]
+        changes = []
+        for copy, (place, old) in zip(copies, held, strict=True):
+            _refuse_unfit(place, copy, old, may_replace)
+            if old == copy.raw:
+                warnings.append(f"{place.shown} is there already, byte for byte.")
+                continue
+            entry = journal.whole_entry(ws, tool, place, old, copy.raw)
+            changes.append(commit.Change(place, None if old is None else digest_of(old), copy.raw, entry))
         warnings += _apply(ws, changes, tool)
         shown = [names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(copy.path))) for copy in copies]
-        replaced = [
-            digest_of(before) if before is not None and before != copy.raw else None
-            for before, copy in zip(old, copies, strict=True)
-        ]
-        return Installed(shown, replaced, warnings)
+        before = {change.place.shown: change.expected for change in changes}
+        return Installed(shown, [before.get(place.shown) for place, _ in held], warnings)
 
 
 def _apply(ws: Workspace, changes: Sequence[commit.Change], tool: str) -> list[str]:
@@ -86,29 +75,20 @@ def _apply(ws: Workspace, changes: Sequence[commit.Change], tool: str) -> list[s
     return warnings
 
 
-def _existing(
-    ws: Workspace, place: Place, copy: Copy, warnings: list[str], may_replace: Callable[[str, bytes], bool]
-) -> bytes | None:
-    """Return the file at a copy's destination, if it may be replaced."""
+def _refuse_unfit(place: Place, copy: Copy, old: bytes | None, may_replace: Callable[[str, bytes], bool]) -> None:
+    """Refuse to write a copy behind a link, beside a file of the same id, or in place of what may not be replaced."""
     # The physical path is compared: a link in a project could lead the file to another place.
     if place.shown != copy.path:
         raise WorkspaceError(
             "is_link", f"{copy.path} is reached through a symbolic link, to {place.shown}.", "Remove the link."
         )
     _refuse_siblings(place, copy)
-    if place.stat is None:
-        return None
-    with ws.file(place.shown) as file:
-        old = file.read()
-    if old == copy.raw:
-        warnings.append(f"{place.shown} is there already, byte for byte.")
-    elif not may_replace(copy.path, old):
+    if old not in (None, copy.raw) and not may_replace(copy.path, old or b""):
         raise ItemError(
             "destination_exists",
             f"Another file is at {place.shown}. Nothing was copied.",
             "Compare the two; give overwrite to replace it.",
         )
-    return old
 
 
 def _refuse_siblings(place: Place, copy: Copy) -> None:

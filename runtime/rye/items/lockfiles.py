@@ -11,14 +11,15 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from rye.errors import ItemError, TrustError, WorkspaceError
 from rye.fs import beneath
 from rye.items import spaces
 from rye.items.spaces import Space
-from rye.workspace import atomic_replace
+from rye.plain_class import changed
+from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
 FOLDER = "lockfiles"
@@ -54,40 +55,30 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
     # Imported here: every call asks for lockfiles, few write one.
-    from rye.journal import commit, journal
-    from rye.workspace import cache
+    from rye.journal import commit, own_files
 
     record = compose(item_id, version, chain)
     data = json.dumps(record, indent=2).encode() + b"\n"
     name = f".ai/{name_of(item_id, version)}"
+    folder = name.rpartition("/")[0]
     with Workspace(project_path, writes=f".ai/{FOLDER}") as ws, ExitStack() as stack:
-        commit.recover(ws)
-        place = stack.enter_context(journal.place_for(ws, name))
+        found: list[str] = []
+        # A folder that cannot be read cannot be written either: that is said below.
+        with suppress(TrustError):
+            found += [f"{folder}/{one}" for one in _current(Space("project", f"{ws.real}/.ai"), item_id)]
+        # Links and pipes among them are no files of ours.
+        files = [one for one in found if one != name and stat.S_ISREG(os.lstat(f"{ws.real}/{one}").st_mode)]
+        held = own_files.held(ws, stack, [name, *files])
+        place = held[0][0]
         # A cloned project can hold a link here that leads to another file of the user.
         if place.path != os.fsencode(name):
             raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
-        found = [one for one in _current(Space("project", f"{ws.real}/.ai"), item_id) if os.fsencode(one) != place.name]
-        # Links and pipes among them are no files of ours.
-        rest = [one for one in found if not stat.S_ISREG(os.stat(one, dir_fd=place.dir_fd, follow_symlinks=False).st_mode)]
-        others = [stack.enter_context(ws.place(f"{name.rpartition('/')[0]}/{one}")) for one in found if one not in rest]
-        stack.enter_context(cache.locked(ws, place.path, *(one.path for one in others)))
+        changes = [commit.Change(one, None if old is None else digest_of(old), None) for one, old in held]
         # The new one first: a crash in between leaves the tool pinned twice, never free.
-        changes = [commit.Change(place, _digest_of(ws, name), data)]
-        changes += [commit.Change(one, _digest_of(ws, one.shown), None) for one in others]
-        commit.write_own(ws, changes, _TOOL)
-        for one in rest:
-            os.unlink(one, dir_fd=place.dir_fd)
+        commit.write_own(ws, [changed(changes[0], data=data), *changes[1:]], _TOOL)
+        for one in set(found) - {name, *files}:
+            os.unlink(os.path.basename(one), dir_fd=place.dir_fd)
     return record
-
-
-def _digest_of(workspace: Workspace, name: str) -> str | None:
-    try:
-        with workspace.file(name) as opened:
-            return atomic_replace.digest_of(opened.read())
-    except WorkspaceError as err:
-        if err.code == "file_not_found":
-            return None
-        raise
 
 
 def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> None:

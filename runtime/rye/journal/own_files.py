@@ -15,7 +15,7 @@ from rye.fs import atomic, names
 from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import conflict, digest_of
-from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Place, Workspace
 
 
 class OwnFile(NamedTuple):
@@ -65,21 +65,34 @@ def write(
             _write_unrecorded(file)
         return []
     with Workspace(root) as ws, ExitStack() as stack:
-        commit.recover(ws)
         shown = [names.show(os.fsencode(os.path.relpath(file.path, root))) for file in files]
-        places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in shown]
-        stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         changes = []
-        for file, place in zip(files, places, strict=True):
-            old = None
-            if place.stat is not None:
-                with ws.file(place.shown) as opened:
-                    old = opened.read()
+        for file, (place, old) in zip(files, held(ws, stack, shown, guarded=guarded), strict=True):
             if old is not None and not replace:
                 raise conflict(place)
             if old != file.data:
                 changes.append(commit.Change(place, None if old is None else digest_of(old), file.data, mode=file.mode))
         return commit.write_own(ws, changes, tool)
+
+
+def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool = True) -> list[tuple[Place, bytes | None]]:
+    """Hold the places and the locks of files until the stack ends; return each place with the file's content, None for no file.
+
+    Errors as `journal.place_for`.
+    """
+    # First: what a crash left half done must not be taken for the present state of a file.
+    commit.recover(ws)
+    places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in paths]
+    # All locks in one call, which takes them in a fixed order: two writers cannot wait for each other.
+    stack.enter_context(cache.locked(ws, *{place.path for place in places}))
+    return [(place, _content(ws, place)) for place in places]
+
+
+def _content(ws: Workspace, place: Place) -> bytes | None:
+    if place.stat is None:
+        return None
+    with ws.file(place.shown) as opened:
+        return opened.read()
 
 
 def _write_unrecorded(file: OwnFile) -> None:
