@@ -16,17 +16,17 @@ import subprocess
 import sys
 import time
 from array import array
-from hashlib import sha256
 
 import pytest
 
 import rye
 from rye.cli.rt import main as rt_main
-from rye.line_ids import document
+from rye.line_ids import document, store
 from rye.workspace import cache, seals
+from rye.workspace.text import Checkpoints
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
-from support.index_files import binary, entry, folder, settle
+from support.index_files import entry, folder, settle
 
 # Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
 LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
@@ -67,20 +67,15 @@ def false_checkpoints(theirs):
     (theirs / "f.txt").write_text("".join(LINES))
     settle(theirs / "f.txt")
     done("read", theirs, file_path="f.txt", offset=490, limit=20)
-    old = binary(theirs)
-    raw = old.read_bytes()
-    points = json.loads(entry(theirs).read_bytes())["points"]
-    table, digests = array("Q", raw[: 16 * points]), raw[16 * points :]
-    lines, offsets = table[:points], table[points:]
-    at = next(at for at, line in enumerate(lines) if line > 0)
-    for later in range(at, points):
-        offsets[later] += len(LINES[lines[later]])
-    fresh = (lines + offsets).tobytes()
-    wanted = sha256(fresh + digests).hexdigest()[:32]
-    old.with_name(f"{old.name.split('.')[0]}.{wanted}.lines").write_bytes(fresh + digests)
-    old.unlink()
-    names = {"dense": wanted, "table": sha256(fresh).hexdigest()[:32]}
-    resealed(entry(theirs), theirs, "line_index", lambda record: record.update(names))
+
+    def shift(record):
+        points = store._unpacked(record["points"])
+        at = next(at for at, line in enumerate(points.lines) if line > 0)
+        for later in range(at, len(points.lines)):
+            points.offsets[later] += len(LINES[points.lines[later]])
+        record["points"] = store._packed(points)
+
+    resealed(entry(theirs), theirs, "line_index", shift)
 
 
 def shifted_digests(theirs):
@@ -191,7 +186,8 @@ def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
     (path,) = folder(project).glob("*.points")
     record = json.loads(path.read_bytes())
     del record["seal"]
-    record["lines"][1:] = [line + 1 for line in record["lines"][1:]]
+    points = store._unpacked(record["points"])
+    record["points"] = store._packed(Checkpoints(array("Q", [0, *(line + 1 for line in points.lines[1:])]), points.offsets))
     record["count"] += 1
     body = json.dumps(record, separators=(",", ":")).encode()[1:]
     path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))
@@ -253,6 +249,7 @@ def test_a_secret_that_another_may_know_is_made_anew(project, user_space, tmp_pa
 MAKE = """
 import sys
 from rye.workspace import cache, seals
+from rye.workspace.text import Checkpoints
 from rye.workspace.workspace import Workspace
 sys.stdin.read(1)
 with Workspace(sys.argv[1]) as ws:

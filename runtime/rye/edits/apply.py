@@ -502,7 +502,7 @@ def index_whole(
     try:
         # Through the held directory: the path may lead elsewhere by now.
         info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
-        store.save(ws, place.path, index, code, info, text.points)
+        store.save(ws, place.path, store.of_state(index, code, info, text.points))
     except (OSError, WorkspaceError) as err:
         if ranges is not None:
             ranges.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -252,29 +252,20 @@ class Document(Record, frozen=False):
 
         Where that cannot be stored, the next view hashes it.
         """
-        # The index of a large file was loaded without digests, and a whole record must have them.
-        if not self.index.digests and self.text.count:
-            stored = store.load(self.ws, self.file.path, dense=True)
-            if stored is None:
-                return
-            self.index = stored.index
-        # Without `stored`, `store` saves the whole record, which is what takes the new stamp.
-        stored, self.stored = self.stored, None
-        try:
-            self.store()
-        except WorkspaceError:
-            self.stored = stored
+        if self.stored is not None:
+            known, file = self.stored, self.file
+            fresh = store.of_state(known.index, known.encoding, file.stat, self.text.points, looked=file.looked)
+            with suppress(WorkspaceError):
+                self.stored = store.save(self.ws, file.path, changed(fresh, dense=known.dense, count=known.count))
 
     def store(self) -> None:
         """Store the index as it now is."""
-        if self.stored is not None:
-            store.note_shown(self.ws, self.file.path, self.stored)
-        else:
-            applied, file = self.applied_stat, self.file
+        stored, applied, file = self.stored, self.applied_stat, self.file
+        if stored is None:
             # The state in which the content was read, not the present one: the file may have changed since.
             info, looked = (applied, 0) if applied is not None else (file.stat, file.looked)
-            code, points = self.text.encoding, self.text.points
-            self.stored = store.save(self.ws, file.path, self.index, code, info, points, looked=looked)
+            stored = store.of_state(self.index, self.text.encoding, info, self.text.points, looked=looked)
+        self.stored = store.save(self.ws, file.path, stored)
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 `<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
 `last_modified`, `lines: [{id, line_num, content_hash}]`) and what persistent IDs need besides. For a file of more than
-`ALL_IDS_MAX` lines, `lines` lists only those that were shown (with 8 bytes of their digests); `<name>.<digest>.lines` beside it
-holds the checkpoints and all digests in binary, and the record names both by their SHA-256. `<name>.points` holds the
-checkpoints of a large file that was looked at without line IDs, for one state of the file (see `stamp_of`).
+`ALL_IDS_MAX` lines, `lines` lists only those that were shown, without their digests; `<name>.<digest>.lines` beside it holds 8
+bytes of the digest of each line, and the record names it by its SHA-256. `<name>.points` holds the checkpoints of a large file
+that was looked at without line IDs, for one state of the file (see `stamp_of`).
 
 Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short or of another version counts as
 missing. One that another user space sealed is left alone: `<name>-<space>.json` stands beside it. That an index existed is
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
+from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
@@ -25,7 +26,7 @@ from typing import Any
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.index import ALL_IDS_MAX, EPOCHS, Index, LineEnd, LineId, Runs
+from rye.line_ids.index import EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding, restored
@@ -51,6 +52,8 @@ class Stored(Record):
         stamp: (device, inode, size, mtime_ns, ctime_ns) under which the content is known, or None.
         points: the checkpoints, for a large file; for a small one where they are known.
         count: lines of the file.
+        modified: when the file was last changed (seconds), which is for readers of the cache alone.
+        dense: names the binary that holds the digests of a large file; empty where they are to be written.
         views: what was found to be no news to this record, as `index.note_shown` takes it. Such a view stays no news until an
             edit, which makes another record.
     """
@@ -60,6 +63,8 @@ class Stored(Record):
     stamp: Stamp | None
     points: Checkpoints | None
     count: int
+    modified: int = 0
+    dense: str = ""
     views: set[tuple[int, int, bool]] = field(factory=set)
 
 
@@ -123,19 +128,17 @@ def _detached(stored: Stored) -> Stored:
 
 
 def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Stored | None:
-    total, width = whole_number(record["total_lines"]), 32
-    digests, points = b"", None
-    rows = record["lines"]
+    total, width, rows = whole_number(record["total_lines"]), 32, record["lines"]
+    points, binary = None, ""
     if "dense" in record:
-        width = 8
-        binary = _load_dense(fd, name, record, dense=dense)
-        if binary is None:
-            return None
-        points, digests = binary
+        width, binary, points = 8, _word(record["dense"]), _unpacked(record["points"])
+        digests = _load_digests(fd, f"{name}.{binary}.lines", binary, total, read=dense)
     else:
         digests = b"".join([bytes.fromhex(row["content_hash"].removeprefix("sha256:")) for row in rows])
         if len(digests) != 32 * total or [row["line_num"] for row in rows] != list(range(1, total + 1)):
             return None
+    if digests is None:
+        return None
     loose = bytes.fromhex(record["loose"])
     near, shown, told = (_expand(record[name]) for name in ("near", "shown", "told"))
     named = Addresses(
@@ -176,9 +179,10 @@ def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Store
         whole_number(record["numbers"]),
         named,
     )
-    encoding = encoding_of(*record["encoding"])
     stamp = record["stamp"]
-    return Stored(index, encoding, (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None, points, total)
+    known = (stamp[0], stamp[1], stamp[2], stamp[3], stamp[4]) if stamp else None
+    modified = whole_number(record["last_modified"])
+    return Stored(index, encoding_of(*record["encoding"]), known, points, total, modified, binary)
 
 
 def whole_number(value: object) -> int:
@@ -212,88 +216,83 @@ def _collapse(values: Iterable[int]) -> list[tuple[int, int]]:
     return [(len([*run]), value) for value, run in groupby(values)]
 
 
-def _load_dense(fd: int, name: str, record: dict[str, Any], *, dense: bool) -> tuple[Checkpoints, bytes] | None:
-    """Return the checkpoints, and with `dense` the digests, if they are those that a sealed record names."""
-    lines, points, dense_digest = whole_number(record["total_lines"]), whole_number(record["points"]), _word(record["dense"])
-    try:
-        binary = os.open(f"{name}.{dense_digest}.lines", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
-    except OSError:
+def _load_digests(fd: int, file: str, wanted: str, lines: int, *, read: bool) -> bytes | None:
+    """Return the digests that a sealed record names, nothing without `read`; None where they are not there."""
+    if not read:
+        with suppress(OSError):
+            return b"" if os.stat(file, dir_fd=fd, follow_symlinks=False).st_size == 8 * lines else None
         return None
-    try:
-        # The size is checked before the record's counts are used for reads.
-        if os.fstat(binary).st_size != 16 * points + 8 * lines:
-            return None
-        table = os.pread(binary, 16 * points, 0)
-        digests = os.pread(binary, 8 * lines, 16 * points) if dense else b""
-    finally:
-        os.close(binary)
-    # Every view needs the table, only aligning needs the digests: each has a digest of its own.
-    if _digest(table) != record["table"] or (dense and _digest(table, digests) != dense_digest):
-        return None
-    numbers = array("Q", table)
-    return Checkpoints(numbers[:points], numbers[points:]), digests
+    digests = cache.read(fd, file, 8 * lines)
+    return digests if digests is not None and len(digests) == 8 * lines and _digest(digests) == wanted else None
 
 
-def _digest(*parts: bytes) -> str:
-    found = sha256()
-    for part in parts:
-        found.update(part)
-    return found.hexdigest()[:32]
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()[:32]
 
 
-def save(
-    ws: Workspace, path: bytes, index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints, *, looked: int = 0
-) -> Stored:
-    """Store the index of a file whose content was read while its state was `info`, taken at `looked` or later; return it.
+def _packed(points: Checkpoints) -> str:
+    return b64encode(points.lines.tobytes() + points.offsets.tobytes()).decode()
 
-    After a change of our own, `looked` is 0: that state is too young to be known by its times. An index without digests
-    (loaded with `dense=False`) keeps the binary as it is.
+
+def _unpacked(text: str) -> Checkpoints:
+    """Return checkpoints that a sealed record holds. Raises ValueError, TypeError."""
+    numbers = array("Q", b64decode(text, validate=True))
+    half = len(numbers) // 2
+    if not half or half * 2 != len(numbers) or numbers[0]:
+        raise ValueError(text)
+    return Checkpoints(numbers[:half], numbers[half:])
+
+
+def of_state(index: Index, encoding: Encoding, info: os.stat_result, points: Checkpoints, *, looked: int = 0) -> Stored:
+    """Return what is to be stored of a file whose content was read while its state was `info`, taken at `looked` or later.
+
+    After a change of our own, `looked` is 0: that state is too young to be known by its times.
     """
-    stamp, count = stamp_of(info), index.count
+    stamp = stamp_of(info)
+    return Stored(index, encoding, stamp if settled(stamp, looked) else None, points, index.count, max(0, int(info.st_mtime)))
+
+
+def save(ws: Workspace, path: bytes, stored: Stored) -> Stored:
+    """Store an index, in place of the one that is stored of this file; return it. A known binary stays as it is."""
+    index, key = stored.index, seals.secret(ws)
+    marks = index.marks.values()
     record: dict[str, Any] = {
         "format": _FORMAT,
         "file_path": names.show(path),
         "content_hash": f"sha256:{index.content_hash}",
-        "last_modified": int(info.st_mtime),
-        "total_lines": count,
-        "stamp": stamp if settled(stamp, looked) else None,
-        "encoding": encoding_fields(encoding),
+        "last_modified": stored.modified,
+        "total_lines": stored.count,
+        "stamp": stored.stamp,
+        "encoding": encoding_fields(stored.encoding),
         "epoch": index.epoch,
         "revision": index.revision,
         "counter": index.counter,
         "versions": index.versions,
-        "ages": index.ages.part(0, count),
+        "ages": index.ages.part(0, stored.count),
         "dead": index.dead,
         **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
-        "loose": b"".join([mark.loose for mark in index.marks.values()]).hex(),
+        "loose": b"".join([mark.loose for mark in marks]).hex(),
         "numbers": index.numbers,
         "short": index.addresses.runs,
-        **_views(index),
-    }
-    stored, key = Stored(index, encoding, record["stamp"], points, count), seals.secret(ws)
-    with cache.folder(ws, *FOLDER) as fd:
-        name, _ = seals.own(fd, key, cache.name_of(path), ".json")
-        # The binary first: after a crash in between, the old record still names the old binary.
-        if index.width == 8:
-            record["dense"], record["table"] = _save_dense(fd, name, index, points)
-            record["points"] = len(points.lines)
-        raw = _dump(record, index, key, name)
-        cache.write(fd, f"{name}.json", raw)
-        if index.width == 32:
-            _remember(key, path, raw, stored)
-        _drop_other_dense(fd, name, record.get("dense"))
-        prune(fd)
-    return stored
-
-
-def _views(index: Index) -> dict[str, Any]:
-    """Return the fields of a record that say what was shown of each line."""
-    marks = index.marks.values()
-    return {
         "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
         "told": _collapse(int(mark.short_shown) for mark in marks),
     }
+    with cache.folder(ws, *FOLDER) as fd:
+        name, _ = seals.own(fd, key, cache.name_of(path), ".json")
+        if index.width == 8:
+            if not stored.dense:
+                stored = changed(stored, dense=_digest(index.digests))
+                # The binary first: after a crash in between, the old record still names the old binary.
+                cache.write(fd, f"{name}.{stored.dense}.lines", index.digests)
+            record |= {"dense": stored.dense, "points": _packed(stored.points or Checkpoints(array("Q", [0]), array("Q", [0])))}
+        raw = _dump(record, index, key, name)
+        cache.write(fd, f"{name}.json", raw)
+        if index.width == 32:
+            _remember(key, path, raw, stored)
+        _drop_other_dense(fd, name, stored.dense)
+        prune(fd)
+    return stored
 
 
 def encoding_fields(encoding: Encoding) -> list[Any]:
@@ -309,9 +308,11 @@ def _label(name: str, kind: str = "line_index") -> str:
 def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
     """Write the record with one row a line; the rows' values need no escaping."""
     head = json.dumps(record, separators=(",", ":"))[:-1]
-    digests, size = index.digests.hex(), 2 * index.width
+    digests = index.digests.hex() if index.width == 32 else ""
     rows = [
-        f'{{"id":"{mark.id}","line_num":{at + 1},"content_hash":"sha256:{digests[at * size : (at + 1) * size]}"}}'
+        f'{{"id":"{mark.id}","line_num":{at + 1},"content_hash":"sha256:{digests[at * 64 : (at + 1) * 64]}"}}'
+        if digests
+        else f'{{"id":"{mark.id}","line_num":{at + 1}}}'
         for at, mark in index.marks.items()
     ]
     body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
@@ -323,48 +324,9 @@ def encoding_of(name: str, bom: str, newline: str, certain: object) -> Encoding:
     return restored(_word(name), bytes.fromhex(bom), bytes.fromhex(newline), certain=bool(certain))
 
 
-def _save_dense(fd: int, name: str, index: Index, points: Checkpoints) -> tuple[str, str]:
-    """Write the binary; return the digests of all of it and of the checkpoints alone."""
-    table = points.lines.tobytes() + points.offsets.tobytes()
-    made = _digest(table, index.digests)
-    cache.write(fd, f"{name}.{made}.lines", (table, index.digests))
-    return made, _digest(table)
-
-
-def note_shown(ws: Workspace, path: bytes, stored: Stored) -> None:
-    """Store new IDs and newly shown lines of an otherwise unchanged index, without rewriting its binary."""
-    index, key = stored.index, seals.secret(ws)
-    with cache.folder(ws, *FOLDER) as fd:
-        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
-        if raw is None:
-            return
-        try:
-            record = seals.unsealed(key, _label(name), raw)
-        except (ValueError, TypeError, RecursionError):
-            # Another process changed it meanwhile; the next look heals it.
-            return
-        del record["lines"]
-        # The rows of shown lines print digests, which a view did not load.
-        if not index.digests and stored.count:
-            binary = _load_dense(fd, name, record, dense=True)
-            if binary is None:
-                return
-            index.digests = binary[1]
-        record.update(
-            counter=index.counter, loose=b"".join([mark.loose for mark in index.marks.values()]).hex(), **_views(index)
-        )
-        stamp = record["stamp"] and tuple(record["stamp"])
-        raw = _dump(record, index, key, name)
-        cache.write(fd, f"{name}.json", raw)
-        if index.width == 32:
-            _remember(key, path, raw, changed(stored, stamp=stamp))
-
-
-def _drop_other_dense(fd: int, name: str, digest: str | None) -> None:
+def _drop_other_dense(fd: int, name: str, digest: str) -> None:
     """Remove the binary that an older state used."""
-    if digest is None:
-        return
-    for entry in os.listdir(fd):
+    for entry in os.listdir(fd) if digest else ():
         if entry.startswith(f"{name}.") and entry.endswith(".lines") and entry != f"{name}.{digest}.lines":
             # No call makes a folder here: what a clone brought stays.
             with suppress(OSError):
@@ -377,25 +339,7 @@ def prune(fd: int) -> None:
         atomic.prune(f"/proc/self/fd/{fd}", MOST_FILES, MOST_BYTES, every=256)
 
 
-__all__ = [
-    "ALL_IDS_MAX",
-    "FOLDER",
-    "Stamp",
-    "Stored",
-    "encoding_fields",
-    "encoding_of",
-    "load",
-    "note_shown",
-    "prune",
-    "same_state",
-    "save",
-    "settled",
-    "stamp_of",
-    "whole_number",
-]
-
-
-_CHECKPOINT_FORMAT = 2
+_CHECKPOINT_FORMAT = 3
 _CHECKPOINT_BYTES = 1 << 22
 
 
@@ -405,15 +349,13 @@ def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
     # A write in the same tick of the clock would leave the stamp as it is.
     if not settled(stamp, file.looked):
         return
-    points = text.points
     record = {
         "format": _CHECKPOINT_FORMAT,
         "file_path": names.show(path),
         "stamp": stamp,
         "encoding": encoding_fields(text.encoding),
         "count": text.count,
-        "lines": points.lines.tolist(),
-        "offsets": points.offsets.tolist(),
+        "points": _packed(text.points),
     }
     body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
     with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
@@ -437,9 +379,6 @@ def _read(key: bytes, name: str, raw: bytes, path: bytes, stamp: Stamp) -> tuple
         record = seals.unsealed(key, _label(name, "points"), raw)
         if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
             return None
-        points = Checkpoints(array("Q", record["lines"]), array("Q", record["offsets"]))
-        if not points.lines or points.lines[0] or len(points.lines) != len(points.offsets):
-            return None
-        return encoding_of(*record["encoding"]), whole_number(record["count"]), points
+        return encoding_of(*record["encoding"]), whole_number(record["count"]), _unpacked(record["points"])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
