@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rye.plain_class import Record
 from rye.workspace.encoding import Encoding
 
-STRIDE = 256
+STRIDE = 512
 """There is a checkpoint at least every so many lines."""
 
 _CHUNK = 1 << 20
