@@ -391,7 +391,8 @@ class _locked:  # noqa: N801 - used as the function that it stands for: each cal
     def __enter__(self) -> OpenFile:
         # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
         for _ in range(5):
-            parts = self._ws.regular(self._path)
+            with self._ws.file(self._path) as found:
+                parts = found.parts
             lock = cache.locked(self._ws, b"/".join(parts))
             try:
                 lock.__enter__()

@@ -12,7 +12,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
 
@@ -314,18 +314,6 @@ class Workspace:
             raise
         return OpenFile(fd, physical, b"/".join(physical), info, looked)
 
-    def regular(self, path: str) -> beneath.Parts:
-        """Return where the regular file that `path` names physically lies, for its lock; `file` checks the rest of it.
-
-        Errors as `open_file`.
-        """
-        check_deadline()
-        with self.held(path, _READ) as (fd, physical):
-            mode = os.fstat(fd).st_mode
-        if not stat.S_ISREG(mode):
-            raise wrong_kind(mode, names.show(b"/".join(physical)) or ".")
-        return physical
-
     @contextmanager
     def file(self, path: str) -> Iterator[OpenFile]:
         """Open a regular file for the length of the block; errors as `open_file`."""
@@ -367,76 +355,66 @@ class Workspace:
         parts = self.components(path)
         created: list[beneath.Parts] = []
         try:
-            dir_fd, physical = self._parent(parts, created if create_parents else None, guarded=guarded)
-        except OSError as err:
-            self._remove_empty(created)
-            raise self.refusal(err, path) from None
-        except WorkspaceError:
-            self._remove_empty(created)
-            raise
-        try:
-            if guarded:
-                self.guard(physical)
-            check = partial(self.guard_open, dir_fd, physical) if guarded else None
-            yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
+            try:
+                dir_fd, physical = self._parent(parts, created, guarded=guarded, create=create_parents)
+            except OSError as err:
+                raise self.refusal(err, path) from None
+            try:
+                if guarded:
+                    self.guard(physical)
+                check = partial(self.guard_open, dir_fd, physical) if guarded else None
+                yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
+            finally:
+                os.close(dir_fd)
         except BaseException:
             self._remove_empty(created)
             raise
-        finally:
-            os.close(dir_fd)
 
     def missing_folders(self, path: str) -> list[bytes]:
         """Return the physical paths of the folders that `place` would make for a file, the outer first."""
         parts = self.components(path)[:-1]
-        for count in range(len(parts), -1, -1):
-            try:
-                fd, physical = beneath.open_beneath(self.fd, parts[:count], beneath.DIRECTORY)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                break
-            os.close(fd)
-            missing = parts[count:]
-            if {b"", b".", b".."} & {*missing}:
-                break
-            return [b"/".join([*physical, *missing[: at + 1]]) for at in range(len(missing))]
-        return []
+        try:
+            count, physical = self._existing(parts)
+        except OSError:
+            return []
+        missing = parts[count:]
+        if {b"", b".", b".."} & {*missing}:
+            return []
+        return [b"/".join([*physical, *missing[: at + 1]]) for at in range(len(missing))]
 
-    def _parent(self, parts: beneath.Parts, created: list[beneath.Parts] | None, *, guarded: bool) -> tuple[int, beneath.Parts]:
+    def _existing(self, parts: beneath.Parts) -> tuple[int, beneath.Parts]:
+        """Return how many of some components lead to a folder that is there, and its physical path. Raises OSError."""
+        for count in range(len(parts), -1, -1):
+            with suppress(FileNotFoundError):
+                fd, physical = beneath.open_beneath(self.fd, parts[:count], beneath.DIRECTORY)
+                os.close(fd)
+                return count, physical
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    def _parent(
+        self, parts: beneath.Parts, created: list[beneath.Parts], *, guarded: bool, create: bool
+    ) -> tuple[int, beneath.Parts]:
+        """Open the folder of a file; with `create` missing ones are made, beneath the root and none in a protected place."""
         try:
             return beneath.open_parent(self.fd, parts)
         except FileNotFoundError:
-            if created is None:
+            if not create:
                 raise
-        self._make_directory(parts[:-1], created, names.show(b"/".join(parts)), guarded=guarded)
+        there, _ = self._existing(parts[:-1])
+        for count in range(there + 1, len(parts)):
+            if parts[count - 1] in (b"", b"."):
+                continue
+            dir_fd, physical = beneath.open_parent(self.fd, parts[:count])
+            try:
+                if guarded:
+                    self.guard(physical, names.show(b"/".join(parts)))
+                # Where another process made it, it is not ours to remove.
+                with suppress(FileExistsError):
+                    os.mkdir(physical[-1], dir_fd=dir_fd)
+                    created.append(physical)
+            finally:
+                os.close(dir_fd)
         return beneath.open_parent(self.fd, parts)
-
-    def _make_directory(self, parts: beneath.Parts, created: list[beneath.Parts], wanted: str, *, guarded: bool) -> None:
-        """Make a directory and its missing ancestors, each beneath the root and none in a protected place.
-
-        `wanted` is what a refusal names: the file for which they are made.
-        """
-        try:
-            fd, _ = beneath.open_beneath(self.fd, parts, beneath.DIRECTORY)
-            os.close(fd)
-            return
-        except FileNotFoundError:
-            if not parts:
-                raise
-        self._make_directory(parts[:-1], created, wanted, guarded=guarded)
-        if parts[-1] in (b"", b"."):
-            return
-        dir_fd, physical = beneath.open_parent(self.fd, parts)
-        try:
-            if guarded:
-                self.guard(physical, wanted)
-            os.mkdir(physical[-1], dir_fd=dir_fd)
-            created.append(physical)
-        except FileExistsError:
-            # Another process made it, so it is not ours to remove.
-            pass
-        finally:
-            os.close(dir_fd)
 
     def _remove_empty(self, created: list[beneath.Parts]) -> None:
         """Take back directories that were made for a file which then did not come."""
@@ -444,14 +422,12 @@ class Workspace:
         for parts in reversed(created):
             try:
                 fd, _ = beneath.open_beneath(self.fd, parts[:-1], beneath.DIRECTORY)
+                try:
+                    os.rmdir(parts[-1], dir_fd=fd)
+                finally:
+                    os.close(fd)
             except OSError:
                 return
-            try:
-                os.rmdir(parts[-1], dir_fd=fd)
-            except OSError:
-                return
-            finally:
-                os.close(fd)
 
     def guard(self, parts: beneath.Parts, shown: str = "", links: protected_paths.Links | None = None) -> None:
         """Raise `protected_path` when physical components lie in a place that tools may not write.
