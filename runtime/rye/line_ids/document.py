@@ -19,7 +19,7 @@ from rye.line_ids.render import Row, reveal
 from rye.plain_class import Record, changed
 from rye.workspace import cache, escapes
 from rye.workspace.encoding import UTF8, Encoding, binary_kind, detect
-from rye.workspace.text import Checkpoints, Text, chunks, glanced, mark, parse, reopen, streamed
+from rye.workspace.text import Text, glanced, parse, reopen, streamed
 from rye.workspace.workspace import OpenFile, Workspace
 
 if TYPE_CHECKING:
@@ -525,20 +525,9 @@ def scan(data: bytes, code: Encoding, width: int | None = None) -> tuple[Text, i
     """Return a content's text, the digest width, and its lines' digests, in one pass."""
     if width is None:
         width = line_ids_index.width_for(data.count(b"\n") + 1)
-    from array import array
-
-    from rye.workspace.text import Checkpoints
-
-    points: Checkpoints = Checkpoints(array("Q"), array("Q"))
     digests: list[bytes] = []
-    count = 0
-    for offset, raw in chunks(data, code):
-        mark(points, raw, count, offset)
-        digests.append(line_ids_index.digest_lines(keys(raw, code), width))
-        count += len(raw)
-    if not count:
-        mark(points, [b""], 0, len(code.bom))
-    return Text(code, len(data), count, points, lambda low, high: data[low:high]), width, b"".join(digests)
+    text = parse(data, code, lambda raw: digests.append(line_ids_index.digest_lines(keys(raw, code), width)))
+    return text, width, b"".join(digests)
 
 
 def keys(raw: list[bytes], code: Encoding) -> list[bytes]:
