@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from rye.errors import WorkspaceError
+from rye.fs import beneath
 from rye.workspace import atomic_replace
 from rye.workspace.atomic_replace import digest_of, temporary_name
 from rye.workspace.workspace import Workspace
@@ -46,7 +47,8 @@ def without(monkeypatch, *flags, code=errno.ENOSYS):
             raise OSError(code, os.strerror(code))
         real(dir_fd, source, target, wanted)
 
-    monkeypatch.setattr(atomic_replace, "rename", rename)
+    for module in (beneath, atomic_replace):
+        monkeypatch.setattr(module, "rename", rename)
 
 
 def left_behind(project):

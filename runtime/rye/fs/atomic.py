@@ -10,7 +10,6 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 _PATIENCE = 60.0
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 
 
 @contextmanager
@@ -121,10 +116,7 @@ def write(
             if durably:
                 # Before the rename: after a power cut some file systems have the new name with no content.
                 os.fsync(fd)
-        if not durably and _exchanged(temporary, path, dir_fd):
-            os.unlink(temporary, dir_fd=dir_fd)
-        else:
-            os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+        _put(temporary, path, dir_fd, durably=durably)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=dir_fd)
@@ -133,22 +125,20 @@ def write(
         sync(folder)
 
 
-@lru_cache(maxsize=1)
-def _renameat2() -> Any:
-    # In a process that opens anything beneath a root ctypes is loaded.
-    import ctypes
+def _put(temporary: str, path: str | Path, dir_fd: int | None, *, durably: bool) -> None:
+    exchanged = False
+    if not durably:
+        # Loaded here: it takes time, and in a process that opens anything beneath a root it is there.
+        from rye.fs import beneath
 
-    return getattr(ctypes.CDLL(None), "renameat2", None)
-
-
-def _exchanged(one: str, other: str | Path, dir_fd: int | None) -> bool:
-    """Exchange two names; False where that is not possible, or one is not there.
-
-    At a rename over a file ext4 writes the new content to the disk first, which takes ten milliseconds beside other work.
-    """
-    call = _renameat2()
-    at = _AT_FDCWD if dir_fd is None else dir_fd
-    return call is not None and call(at, os.fsencode(one), at, os.fsencode(other), _RENAME_EXCHANGE) == 0
+        # At a rename over a file ext4 writes the new content to the disk first, which takes ten milliseconds beside other work.
+        with suppress(OSError):
+            beneath.rename(dir_fd, temporary, os.fspath(path), beneath.EXCHANGE)
+            exchanged = True
+    if exchanged:
+        os.unlink(temporary, dir_fd=dir_fd)
+    else:
+        os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
 
 def sync(folder: str | Path) -> None:

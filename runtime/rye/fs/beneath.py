@@ -388,6 +388,33 @@ def open_parent(root_fd: int, parts: Sequence[bytes]) -> tuple[int, Parts]:
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
+_AT_FDCWD = -100
+NOREPLACE, EXCHANGE = 1, 2
+"""What `rename` is told, as in <linux/fs.h>."""
+UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
+"""What it says where the file system cannot do that."""
+
+
+def rename(dir_fd: int | None, source: str | bytes, target: str | bytes, flags: int) -> None:
+    """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError."""
+    at, call, code = _AT_FDCWD if dir_fd is None else dir_fd, getattr(_libc, "renameat2", None), errno.ENOSYS
+    # glibc and musl export it, others do not.
+    if call is not None:
+        if call(at, os.fsencode(source), at, os.fsencode(target), flags) == 0:
+            return
+        code = ctypes.get_errno()
+    if code not in UNSUPPORTED or flags == EXCHANGE:
+        raise OSError(code, os.strerror(code))
+    # `link` fails where the target exists, which is what NOREPLACE asks for.
+    os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+    try:
+        os.unlink(source, dir_fd=dir_fd)
+    except OSError:
+        # The move counts as not made, so the second name must go.
+        os.unlink(target, dir_fd=dir_fd)
+        raise
+
+
 def open_file(folder_fd: int, name: str, flags: int) -> int:
     """Open a file in a folder for reading, through no link. Raises OSError."""
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)

@@ -379,9 +379,9 @@ def _settle_temporary(fd: int, name: str, temporary: str, one: Change) -> None:
 def _put_back(fd: int, name: str, temporary: str) -> None:
     source, target = os.fsencode(temporary), os.fsencode(name)
     try:
-        atomic_replace.rename(fd, source, target, atomic_replace.EXCHANGE)
+        beneath.rename(fd, source, target, beneath.EXCHANGE)
     except FileNotFoundError:
-        atomic_replace.rename(fd, source, target, atomic_replace.NOREPLACE)
+        beneath.rename(fd, source, target, beneath.NOREPLACE)
 
 
 def _remove(fd: int, name: str, temporary: str, was: os.stat_result | None) -> bool:
@@ -391,7 +391,7 @@ def _remove(fd: int, name: str, temporary: str, was: os.stat_result | None) -> b
         return True
     # Moved first, then compared: between a look and an unlink another program could write.
     try:
-        atomic_replace.rename(fd, os.fsencode(name), os.fsencode(temporary), atomic_replace.NOREPLACE)
+        beneath.rename(fd, os.fsencode(name), os.fsencode(temporary), beneath.NOREPLACE)
     except FileNotFoundError:
         return True
     if not _is_same(was, _stat_at(fd, temporary)):
@@ -408,11 +408,11 @@ def _put_in_place(fd: int, name: str, temporary: str, was: os.stat_result | None
     """
     source, target = os.fsencode(temporary), os.fsencode(name)
     try:
-        atomic_replace.rename(fd, source, target, atomic_replace.NOREPLACE if was is None else atomic_replace.EXCHANGE)
+        beneath.rename(fd, source, target, beneath.NOREPLACE if was is None else beneath.EXCHANGE)
     except (FileExistsError, FileNotFoundError):
         return False
     except OSError as err:
-        if was is None or err.errno not in atomic_replace.UNSUPPORTED:
+        if was is None or err.errno not in beneath.UNSUPPORTED:
             raise
         if not _is_same(was, _stat_at(fd, name)):
             return False

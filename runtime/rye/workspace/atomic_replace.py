@@ -9,7 +9,6 @@ A crash at any point leaves the old content or the new one, and at most a tempor
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import os
 import stat
@@ -18,14 +17,11 @@ from hashlib import sha256
 from rye.call.context import deadline
 from rye.call.results import call_text
 from rye.errors import WorkspaceError
+from rye.fs.beneath import EXCHANGE, NOREPLACE, UNSUPPORTED, rename
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
 
-# <linux/fs.h>; glibc and musl export renameat2, others do not.
-NOREPLACE, EXCHANGE = 1, 2
-_libc = ctypes.CDLL(None, use_errno=True)
 _BUFFER = 1 << 18
-UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 
 def temporary_name() -> bytes:
@@ -309,27 +305,6 @@ def _copy(place: Place, backup: bytes) -> None:
     finally:
         os.close(fd)
     stage(place, data, backup, None)
-
-
-def rename(dir_fd: int, source: bytes, target: bytes, flags: int) -> None:
-    """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError."""
-    call = getattr(_libc, "renameat2", None)
-    if call is not None:
-        if call(dir_fd, source, dir_fd, target, flags) == 0:
-            return
-        code = ctypes.get_errno()
-        if code not in UNSUPPORTED or flags == EXCHANGE:
-            raise OSError(code, os.strerror(code))
-    elif flags == EXCHANGE:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
-    # `link` fails where the target exists, which is what NOREPLACE asks for.
-    os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
-    try:
-        os.unlink(source, dir_fd=dir_fd)
-    except OSError:
-        # The move counts as not made, so the second name must go.
-        os.unlink(target, dir_fd=dir_fd)
-        raise
 
 
 def _inode_at(dir_fd: int, name: bytes) -> int:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
+from rye.fs.beneath import EXCHANGE
 from rye.journal import commit, journal
 from rye.journal import entries as edits_entries
 from rye.journal.history import History
-from rye.workspace import atomic_replace, cache
+from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 from support.replacing import without
@@ -35,7 +36,7 @@ class Cut(BaseException):
 def project(request, project, monkeypatch):
     """Also a file system that cannot exchange names."""
     if request.param != "exchange":
-        without(monkeypatch, atomic_replace.EXCHANGE)
+        without(monkeypatch, EXCHANGE)
     for path, data in BEFORE.items():
         (project / path).parent.mkdir(exist_ok=True)
         (project / path).write_bytes(data)
@@ -225,7 +226,7 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
             # A file system that cannot exchange names.
-            without(patch, atomic_replace.EXCHANGE)
+            without(patch, EXCHANGE)
         cut = data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop", "remove_temporary"]))
         cut_at(patch, cut, data.draw(st.integers(1, 6)))
         try:

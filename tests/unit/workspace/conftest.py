@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rye.workspace import atomic_replace
+from rye.fs.beneath import EXCHANGE
 from support.replacing import OLD, without
 
 
@@ -19,5 +19,5 @@ def file(project):
 def way(request, monkeypatch):
     """Also a file system that cannot exchange."""
     if request.param != "exchange":
-        without(monkeypatch, atomic_replace.EXCHANGE)
+        without(monkeypatch, EXCHANGE)
     return request.param

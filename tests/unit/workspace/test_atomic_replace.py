@@ -6,9 +6,11 @@ import errno
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from rye.fs import beneath
 from rye.workspace import atomic_replace
 from rye.workspace.atomic_replace import temporary_name
 from support.replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
@@ -177,7 +179,7 @@ def test_whatever_stands_there_instead_is_a_conflict_and_stays(project, file, wa
 @pytest.mark.parametrize("kernel", [True, False])
 def test_a_new_file_never_replaces_what_appeared_meanwhile(project, monkeypatch, kind, kernel):
     if not kernel:
-        monkeypatch.setattr(atomic_replace, "_libc", object())
+        no_renameat2(monkeypatch)
     file = project / "file"
 
     def appear():
@@ -197,6 +199,11 @@ def test_a_new_file_never_replaces_what_appeared_meanwhile(project, monkeypatch,
         (project / "naive").write_bytes(NEW)
         (project / "naive").rename(file)
         assert file.read_bytes() == NEW
+
+
+def no_renameat2(monkeypatch):
+    others = {name: getattr(beneath._libc, name) for name in ("syscall", "fstatfs", "statx")}
+    monkeypatch.setattr(beneath, "_libc", SimpleNamespace(**others))
 
 
 def at_rename(monkeypatch, number, action):
@@ -237,7 +244,7 @@ def test_a_file_deleted_between_the_two_exchanges_comes_back_as_the_other_left_i
 @pytest.mark.parametrize("kernel", [True, False])
 def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, kernel):
     if not kernel:
-        monkeypatch.setattr(atomic_replace, "_libc", object())
+        no_renameat2(monkeypatch)
     refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
     assert file.read_bytes() == FOREIGN
     assert os.listdir(project) == ["file"]

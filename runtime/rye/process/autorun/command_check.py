@@ -43,7 +43,7 @@ from rye.process.autorun.findings import (
     settings_shown,
 )
 from rye.sandbox.policy import Confined
-from rye.workspace import atomic_replace, protected_paths, repositories, running_commands
+from rye.workspace import protected_paths, repositories, running_commands
 from rye.workspace.workspace import Workspace
 
 SUFFIX: Final = ".rye-set-aside"
@@ -277,9 +277,9 @@ def _swap(fd: int, name: str, other: str) -> None:
     """Exchange two names of a folder, of which the second may be of nothing. Raises OSError."""
     pair = os.fsencode(name), os.fsencode(other)
     try:
-        atomic_replace.rename(fd, *pair, atomic_replace.EXCHANGE)
+        beneath.rename(fd, *pair, beneath.EXCHANGE)
     except FileNotFoundError:
-        atomic_replace.rename(fd, *pair, atomic_replace.NOREPLACE)
+        beneath.rename(fd, *pair, beneath.NOREPLACE)
 
 
 def bring_back(ws: Workspace, one: Kept) -> int:
