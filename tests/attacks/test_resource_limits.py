@@ -58,7 +58,7 @@ def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
         assert job(project, "wait", started(project, "echo works"))["output"] == "works\n"
     # A job's are removed by the next command.
     assert bash(project, "echo works")["output"] == "works\n"
-    # One is ready for the next command.
+    # One is kept for the next command.
     until(lambda: all(len(left(parent) - before) <= 1 for parent, before in groups.items()))
     assert all(len(left(parent) - before) <= 1 for parent, before in groups.items())
     body = "import rye, sys; [rye.execute('rye/bash/bash', {'command': 'true'}, project_path=sys.argv[1]) for _ in range(3)]"

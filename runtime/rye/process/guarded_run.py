@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 
 from rye.plain_class import changed
-from rye.process import reapers
 from rye.process.autorun import command_check
 from rye.process.autorun.command_check import Look
 from rye.sandbox.policy import Confined, Mode
@@ -56,8 +55,6 @@ class Guarded:
                 set_aside = command_check.end(self._look, self.confined.report, root)
         finally:
             moved = self.confined.finish(root)
-            # Last: joining its control groups holds up who makes or removes some.
-            reapers.prepare()
         return set_aside, moved
 
 

@@ -11,6 +11,7 @@ counts, 0 or 1, a count, the numbers of descriptors), then so many strings, each
 of the numbers, of which the last KEPT are not the command's. After the order `j`, the path of our packages, NUL and the path of
 a job's order mean: go on as the supervisor of a job, with the descriptors kept. Where SCOPED is 2, the arguments are these two
 paths, and the supervisor starts the command itself. Any other byte, or the end of the stream, means: end everything.
+Where nothing was asked and nothing is left, the next order may follow.
 It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
 `job ERRNO`, 0 where it is a supervisor from then on.
 """
@@ -233,6 +234,13 @@ def children_ended() -> tuple[int, int]:
     return reading, writing
 
 
+def children_count_no_more() -> None:
+    """Take back `children_ended`, whose pipe can be closed then."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def is_asked_to_end(woken: int) -> bool:
     """Empty the pipe of `children_ended`; tell whether this process was asked to terminate."""
     try:
@@ -321,25 +329,37 @@ def _report(control: int, text: str) -> None:
         return
 
 
-def main(line: socket.socket) -> None:
-    """Start what the order names, report its end, and end its tree when asked to."""
-    order, fds = _order(line)
+def main(line: int) -> None:
+    """Carry out one order after the other, for the socket with this number, until one was broken off or left something."""
+    adopt_orphans()
+    while line >= 0:
+        line = _carry_out(line)
+
+
+def _carry_out(line: int) -> int:
+    """Start what an order names, report its end, and end its tree when asked to.
+
+    Returns:
+        The socket for the next order, with all else closed; -1: there is none.
+    """
+    connection = socket.socket(fileno=line)
+    order, fds = _order(connection)
+    connection.detach()
     argv, env, scoped, numbers, kept = parse_order(order)
     os.fchdir(fds[0])
-    control = _place(line.fileno(), fds[1:], [0, 1, 2, *numbers, *kept])
+    control = _place(line, fds[1:], [0, 1, 2, *numbers, *kept])
     for fd in kept:
         os.set_inheritable(fd, False)
     if scoped == _JOB:
         _become_supervisor(argv, None, control)
-        return
-    adopt_orphans()
+        return -1
     # Before the start: a command that ends at once must not be missed.
     woken, waker = children_ended()
     try:
         leader: int | None = spawn(argv, env, scoped=scoped == _SCOPED)
     except OSError as err:
         _report(control, f"failed {err.errno or errno.EIO}")
-        return
+        return -1
     # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
     forget_inherited(control, woken, waker, *kept)
     poll = select.poll()
@@ -362,11 +382,15 @@ def main(line: socket.socket) -> None:
         if found is not None:
             leader = None
             _report(control, f"exited {found}")
-        if survivors is None and leader is None and _is_childless():
-            survivors = 0
         if survivors is not None:
             _report(control, f"ended {survivors}")
-            return
+            return -1
+        if leader is None and _is_childless():
+            children_count_no_more()
+            # Before it is told: the next command has none of these, and needs the numbers.
+            forget_inherited(control)
+            _report(control, "ended 0")
+            return control
 
 
 def _asked(control: int) -> bytes:
@@ -441,7 +465,7 @@ def _wait_for_order(number: int, groups: list[bytes]) -> None:
         os.setsid()
         # Before the order comes, for the kernel takes up to 15 ms for this.
         enter(groups, scoped=False)
-        main(socket.socket(fileno=number))
+        main(number)
     except OSError as err:
         _report(number, f"failed {err.errno or errno.EIO}")
     finally:

@@ -1,4 +1,4 @@
-"""Reapers for commands (see `rye.process.reaper`): a process of one thread forks them, and one waits for the next command.
+"""Reapers for commands (see `rye.process.reaper`): a process of one thread forks them, and those of sandboxed ones serve again.
 
 Never forked by this process, which may have threads. The process that forks is started with the first command, and ends with
 this one; it is started anew where it was killed, or where what commands inherit from this process has changed.
@@ -22,6 +22,7 @@ from rye.sandbox import resource_limits
 
 # Behind the standard library on the path, so that no module beside it stands in for one of its own.
 _START = "import sys; sys.path.append(sys.argv[1]); import reaper; reaper.serve(int(sys.argv[2]))"
+_MOST_IDLE = 10
 _FOLDER = str(Path(__file__).parent)
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
@@ -110,16 +111,15 @@ class _Forker:
 
 
 class _State:
-    """What this process has: the process that forks, and the reaper that waits; used under the lock."""
+    """What this process has: the process that forks, and reapers that wait; used under the lock."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
         self.lock = threading.Lock()
-        self.is_first = True
         self.forker: _Forker | None = None
-        self.spare: Reaper | None = None
+        self.idle: list[Reaper] = []
 
     def new(self, groups: tuple[str, ...]) -> Reaper:
         if self.forker is not None and self.forker.inherited == _inherited():
@@ -138,28 +138,37 @@ _state = _State()
 def take(groups: tuple[str, ...]) -> Reaper:
     """Return a reaper for one command, which has joined these control groups or does so now. Raises OSError."""
     with _state.lock:
-        spare, _state.spare = _state.spare, None
-        if spare is not None and spare.groups == groups and _is_usable(spare):
-            return spare
+        fitting = next((one for one in _state.idle if one.groups == groups), None)
+        if fitting is not None:
+            _state.idle.remove(fitting)
+            if _is_usable(fitting):
+                return fitting
         found = _state.new(groups)
-    if spare is not None:
-        spare.close()
+    if fitting is not None:
+        fitting.close()
     return found
 
 
-def prepare() -> None:
-    """Have a reaper ready for a command that is limited as the latest one was; not for the first, which may be the only one."""
-    with _state.lock, suppress(OSError):
-        if _state.spare is None and not _state.is_first:
-            _state.spare = _state.new(resource_limits.prepare())
-        _state.is_first = False
+def give_back(reaper: Reaper) -> None:
+    """Let a reaper serve another command, with its control groups: its own has ended whole, in a sandbox.
+
+    Without one the command could have taken the reaper over.
+    """
+    reaper.line.setblocking(True)
+    with _state.lock:
+        _state.idle.append(reaper)
+        resource_limits.keep(reaper.groups)
+        oldest = _state.idle.pop(0) if len(_state.idle) > _MOST_IDLE else None
+    if oldest is not None:
+        oldest.close()
+        resource_limits.give_up(oldest.groups)
 
 
-def _is_usable(spare: Reaper) -> bool:
+def _is_usable(idle: Reaper) -> bool:
     poll = select.poll()
-    poll.register(spare.line, select.POLLIN)
-    # One that says something before its order was killed, or could not join its groups.
-    return not poll.poll(0) and spare.forker.inherited == _inherited()
+    poll.register(idle.line, select.POLLIN)
+    # One that says something before its order was killed.
+    return not poll.poll(0) and idle.forker.inherited == _inherited()
 
 
 def _inherited() -> tuple[object, ...]:
@@ -171,9 +180,9 @@ def _inherited() -> tuple[object, ...]:
 
 @atexit.register
 def _finish() -> None:
-    if _state.spare is not None:
-        _state.spare.close()
-        resource_limits.release(_state.spare.groups)
+    for one in _state.idle:
+        one.close()
+        resource_limits.give_up(one.groups)
 
 
 # In a forked process: the reapers are its parent's, and another thread may have held the lock.

@@ -157,6 +157,8 @@ class Tree:
             RyeError: `command_failed_to_start`; and what `confined.ready` raises.
         """
         self.mark = os.urandom(8).hex()
+        # Whether the reaper can serve another command: no command could reach it, and nothing was asked of it.
+        self._is_clean = confined.report.get("kind", "none") != "none" and not job
         self._job: int | None = None
         self.exit_status: int | None = None
         self.survivors: int | None = None
@@ -219,6 +221,7 @@ class Tree:
 
     def end(self) -> None:
         """Have the whole tree ended; `read_status` notes when that is done."""
+        self._is_clean = False
         with suppress(OSError):
             self._line.send(b"x")
 
@@ -227,6 +230,7 @@ class Tree:
 
         Without a path it was told so when it started.
         """
+        self._is_clean = False
         if order:
             with suppress(OSError):
                 self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
@@ -237,7 +241,10 @@ class Tree:
         return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
     def close(self) -> None:
-        """End what still runs, without asking; the reaper ends with it, or is a job's supervisor."""
+        """End what still runs, without asking; the reaper serves another command, ends with it, or is a job's supervisor."""
+        if self._is_clean and self.survivors == 0:
+            reapers.give_back(self._reaper)
+            return
         # Of one that left nothing the last step is not waited for.
         if self._job == 0 or self.survivors == 0:
             self._line.close()

@@ -8,10 +8,11 @@ this user may write: systemd gives a user's session such a group, a container mo
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import suppress
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from rye.call import context
 from rye.plain_class import Record
@@ -53,25 +54,49 @@ def _installed() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-_ready: dict[Limits, tuple[str, ...]] = {}
-_latest: list[Limits] = []
+Groups = tuple[str, ...]
+# The groups that this process has made, with their limits and who has them: a command; one that ends, after which they are
+# kept; or none.
+_made: dict[Groups, tuple[Limits, Literal["used", "kept", "free"]]] = {}
+_lock = threading.Lock()
 _left: set[str] = set()
-# They are the parent's.
-os.register_at_fork(after_in_child=_ready.clear)
 
 
-def prepare() -> tuple[str, ...]:
-    """Make groups with the latest limits, and keep them for the next command that is to have these: it may join them before."""
-    for limits in _latest:
-        _ready[limits] = found = _ready.get(limits) or make(limits)[0]
-        return found
-    return ()
+def _forget() -> None:
+    """Leave the groups to the parent, in a forked child."""
+    _made.clear()
+    _lock.release()
 
 
-def make(limits: Limits) -> tuple[tuple[str, ...], str]:
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
+
+
+def keep(groups: Groups) -> None:
+    """Have the groups of a command that ends stay for the next one with such limits: a process waits in them that it left."""
+    with _lock:
+        if groups in _made:
+            _made[groups] = _made[groups][0], "kept"
+
+
+def give_up(groups: Groups) -> None:
+    """Keep these groups no more; a command that has them goes on with them."""
+    with _lock:
+        limits, state = _made.get(groups, (None, "used"))
+        if limits is not None and state == "kept":
+            _made[groups] = limits, "used"
+        if state != "free":
+            return
+        del _made[groups]
+    _remove(groups)
+
+
+def make(limits: Limits) -> tuple[Groups, str]:
     """Make a control group with these limits; return what to join, and why that is not possible (nothing: it is)."""
-    if ready := _ready.pop(limits, ()):
-        return ready, ""
+    with _lock:
+        free = next((groups for groups, known in _made.items() if known == (limits, "free")), None)
+        if free is not None:
+            _made[free] = limits, "used"
+            return free, ""
     parents = _parents()
     # Say so instead of raising: most machines give a user no control group, and a command must still run there.
     if not parents:
@@ -88,14 +113,29 @@ def make(limits: Limits) -> tuple[tuple[str, ...], str]:
                 _write(f"{parent}/{name}/{file}", limits.memory if file.startswith("memory") else limits.processes)
     except OSError as err:
         # Version 1 has one tree for each limit: the first group may exist when the second one fails.
-        release(tuple(made))
+        _remove(tuple(made))
         return (), f"a control group could not be made: {err.strerror}"
-    _latest[:] = [limits]
+    with _lock:
+        _made[tuple(made)] = limits, "used"
     return tuple(made), ""
 
 
-def release(groups: tuple[str, ...]) -> None:
-    """Remove the groups of a command that has ended; what is not empty yet is removed by a later call of `make`."""
+def release(groups: Groups) -> None:
+    """Remove the groups of a command that has ended; what is not empty yet is removed with a later one's."""
+    for group in tuple(_left):
+        with suppress(OSError):
+            os.rmdir(group)
+            _left.discard(group)
+    with _lock:
+        limits, state = _made.get(groups, (None, "used"))
+        if limits is not None and state != "used":
+            _made[groups] = limits, "free"
+            return
+        _made.pop(groups, None)
+    _remove(groups)
+
+
+def _remove(groups: Groups) -> None:
     for group in groups:
         # Its reaper may be about to end.
         for _ in range(_TRIES):
@@ -166,7 +206,6 @@ def _remove_old(parent: str) -> None:
     """Remove empty groups that are used no more: one whose maker is alive may be about to be used."""
     for name in os.listdir(parent):
         words, group = name.split("-"), f"{parent}/{name}"
-        if len(words) == 3 and words[0] == "rye" and (group in _left or not os.path.exists(f"/proc/{words[1]}")):
+        if len(words) == 3 and words[0] == "rye" and not os.path.exists(f"/proc/{words[1]}"):
             with suppress(OSError):
                 os.rmdir(group)
-                _left.discard(group)

@@ -199,9 +199,7 @@ def has_ended(pid):
 
 @pytest.mark.parametrize("who", ["the one that forks", "the one that waits", "both"])
 def test_where_a_guard_was_killed_before_the_command_another_one_serves(tmp_path, who):
-    for _ in range(2):
-        run("true", tmp_path)
-    # The one that waits for the next command is forked while this one's end is told.
+    guarded("true", tmp_path)
     until(lambda: len(children("reaper.serve")) >= 2)
     guards = children("reaper.serve")
     # Sorted by their age: the first one forks.
@@ -210,7 +208,34 @@ def test_where_a_guard_was_killed_before_the_command_another_one_serves(tmp_path
         os.kill(pid, 9)
     # Its command line is gone before what it holds open is.
     until(lambda: all(has_ended(pid) for pid in killed))
-    assert text(run("echo works", tmp_path).stdout) == "works\n"
+    assert text(guarded("echo works", tmp_path).stdout) == "works\n"
+
+
+def guarded(command, folder, kind="bubblewrap", fds=()):
+    """Run a command as one that a sandbox keeps from its guard."""
+    with held(folder) as fd:
+        return process_run.run(changed(confined(command), report={**NONE, "kind": kind}, fds=fds), fd, 20)
+
+
+def test_the_guard_of_a_sandboxed_command_serves_the_next_one_with_nothing_of_it(tmp_path):
+    asks = "echo $PPID; ls /proc/self/fd | tr '\\n' ' '; ls -l /proc/$PPID/fd | wc -l; pwd; cat"
+    with open(os.devnull, "rb") as file:
+        first = text(guarded(asks, tmp_path, fds=(file.fileno(),)).stdout).splitlines()
+    (tmp_path / "other").mkdir()
+    second = text(guarded(asks, tmp_path / "other").stdout).splitlines()
+    assert second[0] == first[0]
+    assert second[1].startswith("0 1 2 3 ")
+    assert first[1] != second[1]
+    assert second[2] == str(tmp_path / "other")
+    assert second[1].split()[-1] == first[1].split()[-1], "the guard holds what it held at first"
+    # What could have taken its guard over, was ended, or left something, was guarded for the last time.
+    assert text(guarded(asks, tmp_path, kind="none").stdout).split()[0] == first[0]
+    others = [
+        guarded("echo $PPID", tmp_path),
+        guarded("echo $PPID; kill -9 $PPID", tmp_path),
+        guarded("echo $PPID; sleep 60 &", tmp_path),
+    ]
+    assert len({first[0], *(text(one.stdout).strip() for one in others)}) == 3
 
 
 def test_a_command_has_what_this_process_has_now(tmp_path):
