@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -106,13 +107,12 @@ def _add(args: SimpleNamespace, _project: str) -> int:
     key = verify.parse_key_document(keys.named_documents([args.key])[0], "user")
     # Before the question: a revoked key must not look as if a yes could bring it back.
     _refuse_revoked(key, decisions.load().revoked_keys)
-    _describe(key)
-    if at_terminal() and not confirm("Trust this key in every project?"):
-        return _refused()
     path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
-    _write_document(path, key)
-    print(harmless(f"Added: {path}"))
-    return EXIT_OK
+    known = atomic.read(path)
+    if known is not None and verify.parse_key_document(known, "user").public != key.public:
+        raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.")
+    document = known or verify.render_key_document(key.public, key.owner, key.attestation)
+    return _decided(_described(key), "Trust this key in every project?", lambda: _put(path, document), f"Added: {path}")
 
 
 def _add_pem(path: str) -> int:
@@ -120,23 +120,24 @@ def _add_pem(path: str) -> int:
     pem, digest = signing.public_key(path)
     if digest in decisions.load().revoked_keys:
         raise TrustError("revoked_key", f"You revoked the key {digest}.", "It stays refused whatever is added or approved.")
-    print(f"key {digest[:16]}, full digest {digest}", file=sys.stderr)
-    if at_terminal() and not confirm("Trust this key for folders that it signs?"):
+    path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
+    shown = f"key {digest[:16]}, full digest {digest}"
+    return _decided(shown, "Trust this key for folders that it signs?", lambda: _put(path, pem), f"Added: {path}")
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.write(path, data, 0o644)
+
+
+def _decided(shown: str, question: str, act: Callable[[], object], said: str) -> int:
+    """Show what is to be decided, ask a person at the terminal, and act; return the exit code."""
+    print(harmless(shown), end="\n" if shown else "", file=sys.stderr)
+    if at_terminal() and not confirm(question):
         return _refused()
-    added = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
-    added.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic.write(added, pem, 0o644)
-    print(harmless(f"Added: {added}"))
+    act()
+    print(harmless(said))
     return EXIT_OK
-
-
-def _write_document(path: Path, key: TrustedKey) -> None:
-    known = atomic.read(path)
-    if known is None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic.write(path, verify.render_key_document(key.public, key.owner, key.attestation), 0o644)
-    elif verify.parse_key_document(known, "user").public != key.public:
-        raise RyeError("fingerprint_taken", f"{path} holds another key.", "Remove it first if it is not wanted.")
 
 
 def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
@@ -153,11 +154,8 @@ def _refused() -> int:
     return EXIT_NO
 
 
-def _describe(key: TrustedKey) -> None:
-    print(
-        harmless(f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}"),
-        file=sys.stderr,
-    )
+def _described(key: TrustedKey) -> str:
+    return f"key {key.public.fingerprint}, says it belongs to {key.owner!r}\nfull digest {key.public.digest}"
 
 
 def _approve(args: SimpleNamespace, project: str) -> int:
@@ -176,22 +174,16 @@ def _approve(args: SimpleNamespace, project: str) -> int:
     if not proposed:
         hint = "Who signed its items runs `rye keys export --project` and commits the file. `rye trust list` shows what counts."
         raise RyeError("nothing_proposed", "This project brings no such key to approve.", hint)
-    approved = [_approve_key(key, root, store.revoked) for key in proposed]
-    return EXIT_OK if all(approved) else EXIT_NO
+    return max([_approve_key(key, root, store.revoked) for key in proposed])
 
 
-def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> bool:
+def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> int:
     _refuse_revoked(key, revoked)
     admitted = proposed_keys.admitted(key, root)
-    _describe(key)
-    print(f"For the project {printable(root.path)} it would admit:", file=sys.stderr)
-    for row in admitted or [proposed_keys.Admitted("nothing yet", "")]:
-        print(harmless(f"  {row.item_id}  {row.effects}".rstrip()), file=sys.stderr)
-    if not confirm("Let it count for this project?"):
-        return _refused() == EXIT_OK
-    proposed_keys.approve(key, root, admitted)
-    print(f"Approved {key.public.fingerprint} for {printable(root.path)}.")
-    return True
+    rows = [f"  {row.item_id}  {row.effects}".rstrip() for row in admitted] or ["  nothing yet"]
+    shown = "\n".join([_described(key), f"For the project {printable(root.path)} it would admit:", *rows])
+    said = f"Approved {key.public.fingerprint} for {printable(root.path)}."
+    return _decided(shown, "Let it count for this project?", lambda: proposed_keys.approve(key, root, admitted), said)
 
 
 def _settings(args: SimpleNamespace, project: str) -> int:
@@ -237,16 +229,12 @@ def _approve_shadow(item_id: str, root: Root) -> int:
     spaces.check_id(item_id)
     if not item_id.startswith(spaces.RESERVED):
         raise UsageError("not_reserved", f"{item_id} is not reserved; any space may serve it.", "Nothing to approve.")
-    print(
+    shown = (
         f"{item_id} would be served by {printable(root.path)} instead of the system bundle; its file there is "
-        f"{_signer_of(item_id, root)}. Its key must count as well.",
-        file=sys.stderr,
+        f"{_signer_of(item_id, root)}. Its key must count as well."
     )
-    if not confirm("Let the project replace it?"):
-        return _refused()
-    decisions.approve_shadow(item_id, root)
-    print(f"Approved: {item_id} may come from {printable(root.path)}.")
-    return EXIT_OK
+    said = f"Approved: {item_id} may come from {printable(root.path)}."
+    return _decided(shown, "Let the project replace it?", lambda: decisions.approve_shadow(item_id, root), said)
 
 
 def _approve_interpreter(path: str, root: Root) -> int:
@@ -257,24 +245,18 @@ def _approve_interpreter(path: str, root: Root) -> int:
         )
     file = interpreters.identity(root.path, inside)
     real, _inode, digest, _settings = file.rsplit(" ", 3)
-    print(
+    shown = (
         f"{printable(inside)} in {printable(root.path)} is {printable(real)} (SHA-256 {digest[:16]}…). It would run this "
-        "project's tools, with the packages that lie beside it, in the sandbox and with each tool's permissions.",
-        file=sys.stderr,
+        "project's tools, with the packages that lie beside it, in the sandbox and with each tool's permissions."
     )
-    if not confirm("Let it run tools here?"):
-        return _refused()
-    decisions.approve_interpreter(inside, file, root)
-    print(f"Approved: {printable(inside)} may run tools of {printable(root.path)}.")
-    return EXIT_OK
+    said = f"Approved: {printable(inside)} may run tools of {printable(root.path)}."
+    return _decided(shown, "Let it run tools here?", lambda: decisions.approve_interpreter(inside, file, root), said)
 
 
 def _revoke(args: SimpleNamespace, _project: str) -> int:
     require_person_or_key("revoke a key")
     if args.key is None or len(args.key) != 64 or set(args.key) - set("0123456789abcdef"):
         raise UsageError("not_a_digest", "revoke takes a full key digest, 64 hex digits.", "`rye trust list` shows them.")
-    if at_terminal() and not confirm(f"Refuse everything signed by {args.key}, everywhere?"):
-        return _refused()
-    decisions.revoke(args.key)
-    print(harmless(f"Revoked {args.key}."))
-    return EXIT_OK
+    digest = str(args.key)
+    question = f"Refuse everything signed by {digest}, everywhere?"
+    return _decided("", question, lambda: decisions.revoke(digest), f"Revoked {digest}.")
