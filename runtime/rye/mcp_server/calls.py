@@ -23,6 +23,8 @@ MOST_WAITING: Final = 1_000
 _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
 _HEARTBEAT_SECONDS = 5.0
+# Calls often follow each other: so long the thread waits for the next one.
+_IDLE_TICKS = 20
 
 
 class Request(Record):
@@ -143,41 +145,35 @@ class _Progress:
     hear nothing, some after a minute. The number is that of the bytes printed and of these notifications, so it always rises.
     """
 
-    def __init__(self, report: Report, cancellation: context.Cancellation, wake: Callable[[], None]) -> None:
-        self._report, self._cancellation, self._wake = report, cancellation, wake
+    def __init__(self, report: Report, cancellation: context.Cancellation) -> None:
+        self._report, self._cancellation = report, cancellation
         self._lock = threading.Lock()
         self._number = 0
         self._tail = ""
         self._told = time.monotonic()
+        self._ended = False
 
     def take(self, text: str) -> None:
         """Take a piece of output, from any thread."""
         with self._lock:
-            first = not self._tail
             self._number += len(text.encode("utf-8", "replace"))
             # Only the tail: a command that prints without end must not fill the memory between two reports.
             self._tail = (self._tail + text)[-_PROGRESS_TAIL:]
-        if first and text:
-            self._wake()
 
-    def look(self, *, is_last: bool = False) -> bool:
-        """Send what is due: output, or that the call still runs; return whether output waits."""
+    def look(self, *, is_last: bool = False) -> None:
+        """Send what is due: output, or that the call still runs; nothing after the last."""
         with self._lock:
-            silent = time.monotonic() - self._told
-            if not self._tail and silent >= _HEARTBEAT_SECONDS and not is_last:
+            if self._ended:
+                return
+            self._ended = is_last
+            if not self._tail:
+                if is_last or time.monotonic() - self._told < _HEARTBEAT_SECONDS:
+                    return
                 self._number += 1
-            elif not self._tail or (silent < _PROGRESS_EVERY and not is_last):
-                return bool(self._tail)
             # A cancelled call is told nothing more.
             if not self._cancellation.cancelled:
                 self._report(float(self._number), self._tail)
             self._tail, self._told = "", time.monotonic()
-            return False
-
-    def end(self) -> None:
-        """Send what is left, and nothing after it."""
-        self.look(is_last=True)
-        self._told = float("inf")
 
 
 class _Ticker:
@@ -186,11 +182,10 @@ class _Ticker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._going: set[_Progress] = set()
-        self._news = threading.Event()
         self._is_alive = False
 
     def begin(self, report: Report, cancellation: context.Cancellation) -> _Progress:
-        made = _Progress(report, cancellation, self._news.set)
+        made = _Progress(report, cancellation)
         with self._lock:
             self._going.add(made)
             starts, self._is_alive = not self._is_alive, True
@@ -202,22 +197,19 @@ class _Ticker:
         """Send what is left, and forget it."""
         with self._lock:
             self._going.discard(progress)
-        progress.end()
+        progress.look(is_last=True)
 
     def _work(self) -> None:
-        waits, idle = False, 0
-        while True:
-            # Not woken for the beginning and the end of a call, so that a short one costs nothing here.
-            self._news.wait(_PROGRESS_EVERY if waits else 1.0)
-            self._news.clear()
+        idle = 0
+        while idle < _IDLE_TICKS:
+            time.sleep(_PROGRESS_EVERY)
             with self._lock:
                 going = list(self._going)
                 idle = 0 if going else idle + 1
-                if idle > 1:
-                    self._is_alive = False
-                    return
-            # Each is looked at, so no `any` over the looks themselves.
-            waits = sum(one.look() for one in going) > 0
+                # Decided with the lock held: a call that begins now starts another thread.
+                self._is_alive = idle < _IDLE_TICKS
+            for one in going:
+                one.look()
 
 
 def _busy(item_id: str) -> dict[str, Any]:
