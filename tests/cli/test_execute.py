@@ -43,11 +43,6 @@ def here(project):
     return project
 
 
-def params(done):
-    assert done.returncode == 0, done
-    return json.loads(done.stdout)["data"]["params"]
-
-
 # --- exit codes ---
 
 
@@ -169,43 +164,6 @@ def test_warnings_go_to_standard_error(here):
     done = rye(*READ, "file_path=a.txt", cwd=here)
     assert b"warning" in done.stderr
     assert b"warning" not in done.stdout
-
-
-# --- values ---
-
-
-def test_values_are_typed_by_the_schema(here):
-    put_tool(here, "my/tool", ECHO, TYPES)
-    words = ("text=5", "number=-5", "real=1e3", "flag=true", 'list=[1, "a"]', "either=null", "path=a=b.txt")
-    assert params(rye("execute", "my/tool", *words, "--json", cwd=here)) == {
-        "text": "5",
-        "number": -5,
-        "real": 1000.0,
-        "flag": True,
-        "list": [1, "a"],
-        "either": None,
-        "path": "a=b.txt",
-    }
-
-
-def test_parameters_come_as_json_from_the_line_a_file_or_standard_input_and_words_win(here):
-    put_tool(here, "my/tool", ECHO, TYPES)
-    given = {"text": "${HOME} `id`\n", "number": 3}
-    (here / "p.json").write_text(json.dumps(given))
-    for source, stdin in ((json.dumps(given), b""), ("@p.json", b""), ("-", json.dumps(given).encode())):
-        done = rye("execute", "my/tool", "--params", source, "--json", cwd=here, stdin=stdin)
-        assert params(done) == given, source
-    done = rye("execute", "my/tool", "--params", json.dumps(given), "number=4", "--json", cwd=here)
-    assert params(done) == {**given, "number": 4}
-
-
-@pytest.mark.parametrize("source", ["@", "@nowhere", "@.", "{", "[]", "5", "null", '{"a": NaN', "[" * 50_000, "@binary", "''"])
-def test_bad_json_is_one_sentence_and_a_hint(here, source):
-    (here / "binary").write_bytes(b"\xff\xfe")
-    done = rye(*READ, "--params", source, cwd=here)
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"rye: ")
-    assert b"Traceback" not in done.stderr
 
 
 # --- the project ---

@@ -28,7 +28,9 @@ TYPES = {
         "text": {"type": "string"},
         "items": {"type": "array"},
         "number": {"type": "integer"},
+        "real": {"type": "number"},
         "flag": {"type": "boolean"},
+        "either": {"type": ["string", "null"]},
         "any": {},
         "path": PATH,
         "other_path": PATH,
@@ -42,6 +44,10 @@ TYPES = {
 def here(project):
     (project / "app.py").write_bytes(APP)
     put_tool(project, "my/echo", ECHO, TYPES)
+    for name, data in FILES.items():
+        (project / name).write_bytes(data)
+    for name in ("sub", "@types"):
+        (project / name).mkdir()
     return project
 
 
@@ -65,7 +71,6 @@ def test_a_tool_goes_by_its_last_part(here):
         ["read", "file_path=app.py"],
     ):
         assert rye(*typed, cwd=here).stdout == long.stdout, typed
-    (here / "sub").mkdir()
     assert rye("read", "../app.py", cwd=here / "sub").stdout == long.stdout
 
 
@@ -90,94 +95,93 @@ def test_a_tool_of_another_project_is_found_there(here, tmp_path):
     assert got("echo", "a", "[]", "--project", str(here), cwd=tmp_path / "elsewhere")["text"] == "a"
 
 
-# --- bare values ---
+# --- values ---
+
+FILES = {
+    "text.txt": "ä\r\n\n".encode(),
+    "list.json": b"[1, 2]\n",
+    "n": b"7\n",
+    "all.json": b'{"text": "${HOME} `id`\\n", "items": []}',
+    "binary": b"\xff\xfe",
+}
+ALL = FILES["all.json"].decode()
+WHOLE = {"text": "${HOME} `id`\n", "items": []}
+A = {"text": "a", "items": []}
+# Words behind `echo`, and the parameters that they are: a bare value fills what is left, first what is required, then the path.
+VALUES = {
+    "bare": (["a", "[1]"], {"text": "a", "items": [1]}),
+    "bare and named": (["a", "[]", "number=3", "flag=true"], {**A, "number": 3, "flag": True}),
+    "a path at the end": (["number=3", "a", "items=[]", "app.py"], {**A, "number": 3, "path": "app.py"}),
+    "the first is named": (["text=a", "[2]"], {"text": "a", "items": [2]}),
+    "by the schema": (
+        ["text=5", "items=[1]", "number=-5", "real=1e3", "either=null", "path=a=b.txt"],
+        {"text": "5", "items": [1], "number": -5, "real": 1000.0, "either": None, "path": "a=b.txt"},
+    ),
+    "JSON": (
+        ["a", "[]", 'any:={"b": [null]}', "number:=5", "flag:=false"],
+        {**A, "any": {"b": [None]}, "number": 5, "flag": False},
+    ),
+    "JSON of a text": (['text:="@nothing"', "[]"], {**A, "text": "@nothing"}),
+    "a sign in a value": (["text=FOO=1 make", "[]"], {**A, "text": "FOO=1 make"}),
+    "a sign behind --": (["items=[]", "--", "FOO=1 make"], {**A, "text": "FOO=1 make"}),
+    "a dash behind --": (["items=[]", "--", "--json"], {**A, "text": "--json"}),
+    "a name behind --": (["--", "text=a", "items=[]"], A),
+    **{f"no name: {one}": ([one, "[]"], {**A, "text": one}) for one in ("a b=c", "https://x.org/?a=b", "x.y=1", "=", "1==b")},
+    # What another signer's tool answers has plain line ends.
+    "a file": (["text=@text.txt", "[]"], {**A, "text": "ä\n\n"}),
+    "a file of a list": (["text=a", "items=@list.json"], {"text": "a", "items": [1, 2]}),
+    "a file of JSON": (["text=a", "items:=@list.json"], {"text": "a", "items": [1, 2]}),
+    "a file of a number": (["a", "[]", "number=@n"], {**A, "number": 7}),
+    "standard input": (["text=@-", "[]"], {**A, "text": ALL}),
+    "a path is no file's": (["a", "[]", "path=@types"], {**A, "path": "@types"}),
+    "nor a bare one": (["a", "[]", "@types"], {**A, "path": "@types"}),
+    "all as JSON": (["--params", ALL], WHOLE),
+    "all of a file": (["--params", "@all.json"], WHOLE),
+    "all of standard input": (["--params", "-"], WHOLE),
+    "a word wins": (["--params", ALL, "number=4"], {**WHOLE, "number": 4}),
+}
 
 
-def test_bare_values_fill_the_required_parameters_then_the_path(here):
-    assert got("echo", "a", "[1]", cwd=here) == {"text": "a", "items": [1]}
-    assert got("echo", "a", "[1]", "number=3", "flag=true", cwd=here) == {"text": "a", "items": [1], "number": 3, "flag": True}
-    assert got("echo", "number=3", "a", "items=[]", "app.py", cwd=here) == {
-        "text": "a",
-        "items": [],
-        "number": 3,
-        "path": "app.py",
-    }
-    (here / "sub").mkdir()
+@pytest.mark.parametrize("name", VALUES)
+def test_words_are_values(here, name):
+    typed, wanted = VALUES[name]
+    assert got("echo", *typed, cwd=here, stdin=ALL.encode()) == wanted
+
+
+def test_a_path_is_from_the_current_folder(here):
     assert os.path.normpath(got("echo", "a", "[1]", "../app.py", cwd=here / "sub")["path"]) == "app.py"
-
-
-def test_a_value_with_an_equals_sign_is_not_taken_for_another_parameter(here):
-    """A slip in a name must not become a value, and a value that looks like a name is refused with how to write it."""
-    done = rye("echo", "FOO=1 make", "[]", cwd=here)
-    assert done.returncode == 2
-    assert b"text='FOO=1 make'" in done.stderr
-    assert got("echo", "text=FOO=1 make", "[]", cwd=here)["text"] == "FOO=1 make"
-    assert got("echo", "items=[]", "--", "FOO=1 make", cwd=here)["text"] == "FOO=1 make"
-    done = rye("echo", "txt=a", "[]", cwd=here)
-    assert done.returncode == 2
-    assert b"did you mean 'text'?" in done.stderr
-    # Not of the form of a name: a value.
-    for value in ("a b=c", "https://example.org/?a=b", "x.y=1", "=", "a==b".replace("a", "1")):
-        assert got("echo", value, "[]", cwd=here)["text"] == value
-
-
-def test_behind_two_dashes_a_value_may_begin_with_a_dash(here):
-    assert got("echo", "items=[]", "--", "--json", cwd=here)["text"] == "--json"
     (here / "b.txt").write_text("-x\n")
     assert rye("grep", "path=b.txt", "--", "-x", cwd=here).stdout.startswith(b"b.txt:1:")
-
-
-def test_a_parameter_is_given_once(here):
-    for typed in (["text=a", "text=b"], ["text=a", 'text:="b"'], ['text:="a"', 'text:="b"']):
-        done = rye("echo", *typed, cwd=here)
-        assert done.returncode == 2
-        assert b"text is given twice" in done.stderr
-    # A bare value fills what is left.
-    assert got("echo", "text=a", "[2]", cwd=here)["items"] == [2]
-
-
-# --- files and JSON ---
-
-
-def test_a_value_comes_from_a_file_byte_for_byte(here):
-    (here / "text.txt").write_bytes("ä\r\n\n".encode())
-    (here / "list.json").write_text("[1, 2]\n")
     assert rye("write", "copy.txt", "content=@text.txt", cwd=here).returncode == 0
-    assert (here / "copy.txt").read_bytes() == "ä\r\n\n".encode()
-    assert got("echo", "text=a", "items=@list.json", cwd=here)["items"] == [1, 2]
-    assert got("echo", "text=a", "items:=@list.json", cwd=here)["items"] == [1, 2]
-    assert got("echo", "text=@-", "[]", cwd=here, stdin=b"from stdin")["text"] == "from stdin"
-    (here / "n").write_text("7\n")
-    assert got("echo", "a", "[]", "number=@n", cwd=here)["number"] == 7
+    assert (here / "copy.txt").read_bytes() == FILES["text.txt"], "byte for byte"
 
 
-def test_a_file_that_cannot_be_read_is_refused_with_how_to_give_the_text(here):
-    done = rye("echo", "text=@nothing", "[]", cwd=here)
-    assert done.returncode == 2
-    assert b"""text:='"@nothing"'""" in done.stderr
-    assert got("echo", 'text:="@nothing"', "[]", cwd=here)["text"] == "@nothing"
-    (here / "binary").write_bytes(b"\xff\xfe")
-    assert rye("echo", "text=@binary", "[]", cwd=here).returncode == 2
-    assert rye("echo", "text=@.", "[]", cwd=here).returncode == 2
+# A slip in a name must not become a value, and a value that looks like a name is refused with how to write it.
+REFUSED = {
+    "a value that may be a name": (["FOO=1 make", "[]"], "text='FOO=1 make'"),
+    "a slip in a name": (["txt=a", "[]"], "did you mean 'text'?"),
+    **{
+        f"twice: {one}": ([*one.split()], "text is given twice")
+        for one in ("text=a text=b", 'text=a text:="b"', 'text:="a" text:="b"')
+    },
+    "a file that is not there": (["text=@nothing", "[]"], """text:='"@nothing"'"""),
+    "a file of bytes": (["text=@binary", "[]"], "is no UTF-8 text"),
+    "a folder": (["text=@.", "[]"], "text=@.: "),
+    "no JSON": (["a", "[]", "number:=five"], "number is not JSON"),
+    "a list without quotes": (["a", "items=[{b: c}]"], "It came as [{b: c}] In a shell, quote it: items='[…]'."),
+    **{
+        f"all: {one[:20]}": (["--params", one], "rye: ")
+        for one in ("@", "@nowhere", "@.", "{", "[]", "5", "null", '{"a": NaN', "[" * 50_000, "@binary", "''")
+    },
+}
 
 
-def test_a_path_is_never_read_from_a_file(here):
-    (here / "@types").mkdir()
-    assert got("echo", "a", "[]", "path=@types", cwd=here)["path"] == "@types"
-    assert got("echo", "a", "[]", "@types", cwd=here)["path"] == "@types"
-
-
-def test_json_is_given_as_it_is(here):
-    assert got("echo", "a", "[]", 'any:={"b": [null]}', "number:=5", "flag:=false", cwd=here) == {
-        "text": "a",
-        "items": [],
-        "any": {"b": [None]},
-        "number": 5,
-        "flag": False,
-    }
-    done = rye("echo", "a", "[]", "number:=five", cwd=here)
-    assert done.returncode == 2
-    assert b"number is not JSON" in done.stderr
+@pytest.mark.parametrize("name", REFUSED)
+def test_words_that_are_no_value_are_2_with_what_to_write(here, name):
+    typed, said = REFUSED[name]
+    done = rye("echo", *typed, cwd=here)
+    assert (done.returncode, done.stdout, said in done.stderr.decode()) == (2, b"", True), done
+    assert b"Traceback" not in done.stderr
 
 
 def test_an_edit_of_the_first_page_in_short_words(here):
