@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 
 import pytest
 
-from rye.items import spaces
 from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
 from support.terminal import typed
@@ -143,30 +141,7 @@ def test_a_manifest_that_is_not_good_is_refused_as_a_whole(bundle):
     assert (done.returncode, done.stdout) == (3, b"")
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (("verify", "--folder", "none"), "no folder none"),
-        (("create", "--folder", "src/.ai", "--id", "../x", "--key", "key.pem"), "Not an item id"),
-        (("create", "--folder", "src/.ai", "--key", "none.pem"), "none.pem"),
-    ],
-)
-def test_errors_are_one_sentence_and_a_hint(bundle, words, told):
-    done = shell("bundle", *words, cwd=bundle)
-    assert done.returncode in (1, 2)
-    assert told in done.stderr.decode()
-    assert done.stderr.count(b"\n") == 1
-
-
 def test_the_system_bundle_is_whole(bundle):
     done = shell("bundle", "verify", cwd=bundle)
     assert done.returncode == 0, done.stdout
     assert b"0 not." in done.stdout
-
-
-@pytest.mark.parametrize("words", [("create", "--id", "extra"), ("create",), ("verify", "--id", "extra")])
-def test_no_bundle_of_ones_own_is_looked_for_in_the_installed_package(bundle, words):
-    # `create` wrote a manifest beside the system's own.
-    done = shell("bundle", *words, "--key", "key.pem", cwd=bundle)
-    assert (done.returncode, b"Give --folder" in done.stderr) == (2, True)
-    assert not os.path.exists(f"{spaces.system_folder()}/bundles/extra")

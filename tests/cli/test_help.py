@@ -75,22 +75,6 @@ def test_no_help_for_what_is_not_there(project):
     assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("edit app.py", "Write `rye edit_lines FILE 'ID|new text'`"),
-        ("read", "`rye help read` explains them."),
-        ("load rye/file-system/line-ids", "`rye load knowledge rye/file-system/line-ids`"),
-        ("registry push", "rye registry push ID…: send items"),
-        ("registry key", "rye registry key REF: print the signer's key document"),
-    ],
-)
-def test_what_a_newcomer_types_wrong_is_answered_with_what_to_type(project, typed, said):
-    done = rye(*typed.split(), cwd=project)
-    assert done.returncode == 2
-    assert said in done.stderr.decode()
-
-
 def test_the_verbs_as_json(project):
     verbs = json.loads(rye("help", "--json", cwd=project).stdout)["verbs"]
     assert "load" in verbs

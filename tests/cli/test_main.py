@@ -218,39 +218,3 @@ def test_a_folder_named_on_pythons_path_as_empty_is_not_used_for_what_is_loaded_
     assert not (project / "canary").exists()
     subprocess.run([sys.executable, "-c", "import yaml"], cwd=project, env=env, capture_output=True, check=False)
     assert (project / "canary").exists(), "control"
-
-
-# Words of a verb, and the exit code and what is said; the same words of an option may stand anywhere.
-OPTIONS = [
-    ("log --limit=1 --json", 0, "[]"),
-    ("log --json --limit 1 a.txt", 0, "[]"),
-    ("--color never log --json", 0, "[]"),
-    ("log --json --color=never", 0, "[]"),
-    ("log a.txt b.txt", 2, "'b.txt' is a word too many. usage: rye log [FILE] [--limit N]"),
-    ("log --limit", 2, "--limit has no value. Write --limit N."),
-    ("log --limit --json", 2, "--limit has no value."),
-    ("log --limit many", 2, "--limit is a whole number, not 'many'."),
-    ("log --json=yes", 2, "--json takes no value."),
-    ("log --limt 3", 2, "rye log has no option --limt. Did you mean --limit?"),
-    ("--colour never log", 2, "rye has no option --colour. Did you mean --color?"),
-    ("--color maybe log", 2, "--color is auto, always or never, not 'maybe'."),
-    ("state prun", 2, "ACTION is list, prune or adopt, not 'prun'. Did you mean 'prune'?"),
-    ("trust list x", 2, "list takes no key."),
-    ("lock", 2, "usage: rye lock TOOL [--project DIR] [--json]\n`rye lock --help` explains it."),
-    ("load tool", 2, "Such as `rye load tool rye/file-system/line-ids`"),
-    ("log --help --limit", 0, "usage: rye log [FILE]"),
-    ("log --limt 3 --json", 2, '"code": "bad_option"'),
-    ("tools --color sometimes", 2, "--color is auto, always or never, not 'sometimes'."),
-    ("lock read", 0, "Locked rye/file-system/read "),
-    ("", 2, "verbs:"),
-    ("-V", 0, "rye 0."),
-    ("--version", 0, "rye 0."),
-    ("-h", 0, "2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away"),
-]
-
-
-@pytest.mark.parametrize(("words", "code", "said"), OPTIONS)
-def test_options_stand_anywhere_and_a_wrong_one_is_answered_in_a_line(project, words, code, said):
-    done = rye(*words.split(), cwd=project)
-    assert (done.returncode, said in (done.stdout + done.stderr).decode()) == (code, True), done
-    assert len(done.stderr.splitlines()) <= 2

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import pytest
-
 from rye.cli.main import main
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ([], "Say what to serve"),
-        (["--agent-sandbox", "--port", "70000"], "70000 is no port"),
-        (["--agent-sandbox", "--project", "/no/such/folder"], "/no/such/folder"),
-        (["--agent-sandbox", "--host", "no such host", "--port", "0"], "Cannot listen"),
-    ],
-)
-def test_a_call_that_cannot_be_served_is_refused(project, monkeypatch, capfd, words, says):
-    monkeypatch.chdir(project)
-    assert main(["serve", *words]) == 2
-    assert says in capfd.readouterr().err
 
 
 def test_a_weak_token_is_refused(project, monkeypatch, capfd):

@@ -180,29 +180,6 @@ def test_nothing_to_verify_is_no_success(shell):
     assert "nothing to verify" in err
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        (("verify", "my/gret"), 1, "my/greet"),
-        (("verify", "a", "--all"), 2, "not both"),
-        (("verify", "--space", "moon"), 2, "project, user and system"),
-        (("verify", "--trust", "no.toml"), 2, "no.toml"),
-        (("sign",), 2, "--all"),
-        (("sign", "."), 1, "rye keys generate"),
-        (("sign", ".", "--key", ".ai/tools/my/greet.py"), 3, "not an Ed25519"),
-        (("keys", "show"), 1, "rye keys generate"),
-        (("keys", "show", "--owner", "x"), 2, "--owner"),
-    ],
-)
-def test_errors_are_one_sentence_and_a_hint(shell, words, code, told):
-    shell.put(".ai/tools/my/greet.py")
-    answer, out, err = shell.rye(*words)
-    assert (answer, out) == (code, "")
-    assert told in err
-    assert err.startswith("rye: ")
-    assert err.count("\n") == 1
-
-
 def test_keys_are_never_overwritten(shell):
     shell.rye("keys", "generate")
     before = shell.rye("keys", "show", "--json")

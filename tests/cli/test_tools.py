@@ -84,13 +84,6 @@ def test_what_cannot_run_says_why(project):
     assert "cannot run" in rye("tools", "rye/core/runtimes", cwd=project).stdout.decode()
 
 
-def test_a_project_that_is_not_there_is_said(project):
-    for words in (["tools"], ["verify"], ["lint"], ["trust", "list"]):
-        done = rye(*words, "--project", "gone", cwd=project)
-        assert (done.returncode, done.stdout) == (2, b""), words
-        assert b"There is no folder gone." in done.stderr
-
-
 def test_a_description_cannot_steer_the_terminal(project):
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
     done = rye("tools", "my", cwd=project, env={"PYTHONIOENCODING": "utf-8"})

@@ -118,29 +118,6 @@ def test_list_and_show_are_for_all_but_the_words_of_strangers_for_persons_only(c
     assert json.loads(shell("trust", "show", own["fingerprint"], "--json", cwd=clone).stdout)["pem"] == MINE.public.pem.decode()
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "told"),
-    [
-        (("show",), 2, "no key is named"),
-        (("show", "f" * 16), 1, "no key ffffffffffffffff"),
-        (("revoke",), 2, "64 hex digits"),
-        (("revoke", "f" * 16), 2, "64 hex digits"),
-        (("revoke", "F" * 64), 2, "64 hex digits"),
-        (("add",), 2, "no key document"),
-        (("add", "no.toml"), 2, "no.toml"),
-        (("add", ".ai/tools/my/report.py"), 2, "not a key document"),
-    ],
-)
-def test_errors_are_one_sentence_and_a_hint(clone, user_space, words, code, told):
-    put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
-    done = shell("trust", *words, cwd=clone)
-    err = done.stderr.decode()
-    assert (done.returncode, done.stdout) == (code, b"")
-    assert told in err.lower()
-    assert err.count("\n") == 1
-    assert "Traceback" not in err
-
-
 # --- at a terminal ---
 
 

@@ -159,26 +159,6 @@ def test_a_server_that_listens_is_named_without_its_token(home, project, client)
         assert url in server.values()
 
 
-def test_what_cannot_be_is_said(home, project):
-    assert list(CLIENTS) == ALL
-    for words, said in (
-        (("install",), "--client"),
-        (("install", "--client", "emacs"), "no client 'emacs'"),
-        (("install", "--client", "claude-desktop", "--http", "1"), "stdio"),
-        (("install", "--client", "goose", "--scope", "project"), "--scope user"),
-        (("install", "--client", "vscode", "--http", "1", "--write"), "--write"),
-        (("install", "--client", "codex", "--tools", "raed"), "Did you mean read"),
-        (("--client", "codex"), "install"),
-        (("--write",), "install"),
-        (("--tools", "raed"), "Did you mean read"),
-        (("install", "--client", "codex", "--http", "here"), "HOST:PORT"),
-    ):
-        done = rye("mcp", *words, "--project", str(project), cwd=project)
-        assert done.returncode == 2, words
-        assert said in done.stderr.decode()
-        assert not done.stdout
-
-
 def test_a_misspelt_category_is_refused_with_the_nearest_names(home, project):
     for words in ((), ("install", "--client", "codex")):
         for category, near in (("rye/swee", "Did you mean rye/swe"), ("rey/file-system", "Did you mean rye/file-system")):
@@ -449,12 +429,6 @@ def test_uninstall_takes_out_what_install_put_in(home, repo, client, others):
     assert settings_file.parse(path.read_text(), syntax) in (
         [settings_file.parse(before, syntax)] if others else [{}, {keys[0]: {}}, {keys[0]: None}]
     )
-
-
-def test_a_client_that_is_none_is_told_the_nearest(home, repo):
-    for action in ("install", "uninstall"):
-        done = rye("mcp", action, "--client", "claude", cwd=repo)
-        assert (done.returncode, b"Did you mean claude-code or claude-desktop?" in done.stderr) == (2, True)
 
 
 def test_doctor_finds_what_was_written(home, repo):

@@ -120,9 +120,9 @@ def _add_pem(path: str) -> int:
     pem, digest = signing.public_key(path)
     if digest in decisions.load().revoked_keys:
         raise TrustError("revoked_key", f"You revoked the key {digest}.", "It stays refused whatever is added or approved.")
-    path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
+    added = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
     shown = f"key {digest[:16]}, full digest {digest}"
-    return _decided(shown, "Trust this key for folders that it signs?", lambda: _put(path, pem), f"Added: {path}")
+    return _decided(shown, "Trust this key for folders that it signs?", lambda: _put(added, pem), f"Added: {added}")
 
 
 def _put(path: Path, data: bytes) -> None:
