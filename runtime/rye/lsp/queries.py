@@ -16,7 +16,6 @@ from rye.config import user_dirs
 from rye.errors import UsageError, WorkspaceError
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern
-from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
 from rye.line_ids.render import Row
@@ -283,10 +282,11 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
     """
     with documents.view(project.ws, path) as document:
         document.name([(0, min(document.text.count, 2_000))])
-        at = _at(document, line_id)
-    if at is None:
-        hint = f"Call {call_text('read', file_path=path)} to see the IDs."
-        raise UsageError("unknown_line_id", f"No line of {path} has the ID {line_id!r}.", hint)
+        try:
+            at, _ = document.lines_named(re.sub(r"^\[?(?:LID:)?|\]$", "", str(line_id).strip()), None)
+        except UsageError:
+            hint = f"Call {call_text('read', file_path=path)} to see the IDs."
+            raise UsageError("unknown_line_id", f"No line of {path} has the ID {line_id!r}.", hint) from None
     positions = project.positions(path)
     assert positions is not None  # the file was shown to the server
     start = positions.start(at + 1)
@@ -300,16 +300,6 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
             "Give a symbol exactly as it is written in the line; occurrence counts from 1.",
         )
     return positions.at(start + found[occurrence - 1])
-
-
-def _at(document: Document, line_id: str | int) -> int | None:
-    """Return the position of the line that an ID, or a short address that was shown, names."""
-    bare_id = line_id if isinstance(line_id, int) else re.sub(r"^\[?(?:LID:)?|\]$", "", line_id.strip())
-    short = addresses.parsed(bare_id)
-    if short is None:
-        return document.index.positions().get(str(bare_id))
-    at = document.index.place(short)
-    return at if at is not None and document.index.is_told(at) else None
 
 
 def diagnosed(project: Project, path: str, seconds: float = ANSWER_SECONDS) -> list[dict[str, Any]]:

@@ -305,7 +305,8 @@ def _proxy_host(proxy: str) -> str:
 
     try:
         parts = urlsplit(proxy)
-        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or _SCHEMES[parts.scheme]}"
+        usual = _SCHEMES[parts.scheme]
+        return f"{(parts.hostname or '').rstrip('.')}:{parts.port or usual}"
     except (ValueError, KeyError):
         raise UsageError("bad_config", "web.proxy is no http or https URL.", "Write http://host:port.") from None
 

@@ -159,6 +159,7 @@ def test_a_proxy_is_not_asked_for_what_is_not_public(site, target):
         with pytest.raises(RyeError) as caught:
             client.fetch(FetchRequest(url, 10, proxy=site.url))
         assert caught.value.code == "address_not_public"
-    with pytest.raises(RyeError) as caught:
-        client.fetch(FetchRequest("http://nowhere.invalid/", 10, proxy="socks9://x"))
-    assert caught.value.code == "bad_config"
+    for proxy in ("socks9://x", "socks5://127.0.0.1:1080", "http://127.0.0.1:99999"):
+        with pytest.raises(RyeError) as caught:
+            client.fetch(FetchRequest("http://nowhere.invalid/", 10, proxy=proxy))
+        assert caught.value.code == "bad_config"
