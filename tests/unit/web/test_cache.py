@@ -28,26 +28,23 @@ def folder(root):
     return Path(user_dirs.state_dir(str(root))) / "web"
 
 
-def test_what_was_kept_comes_back_whole(tmp_path):
-    cache.store(str(tmp_path), NAME, answer(b"\0\n\xff", ("https://site.example/old",)))
-    kept = cache.load(str(tmp_path), NAME)
-    assert kept is not None
-    assert kept[0] == answer(b"\0\n\xff", ("https://site.example/old",))
-
-
-def test_a_project_does_not_see_what_another_keeps(tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.mkdir()
-    other.mkdir()
-    cache.store(str(one), NAME, answer(b"poison"))
+def test_what_was_kept_comes_back_whole_to_its_project_alone(tmp_path):
+    one, other, broken = (tmp_path / name for name in ("one", "other", "broken"))
+    for root in (one, other, broken):
+        root.mkdir()
+    kept = answer(b"\0\n\xff", ("https://site.example/old",))
+    cache.store(str(one), NAME, kept)
+    assert cache.load(str(one), NAME)[0] == kept
     assert cache.load(str(other), NAME) is None
-
-
-def test_nothing_of_a_project_is_taken_for_what_was_kept(tmp_path):
-    cache.store(str(tmp_path), NAME, answer())
-    assert not str(folder(tmp_path)).startswith(str(tmp_path / ".ai"))
-    assert folder(tmp_path).stat().st_mode & 0o077 == 0
-    assert (folder(tmp_path) / NAME).stat().st_mode & 0o077 == 0
+    # Nothing of a project is taken for what was kept: it lies elsewhere, closed to others.
+    assert not str(folder(one)).startswith(str(one / ".ai"))
+    assert [path.stat().st_mode & 0o077 for path in (folder(one), folder(one) / NAME)] == [0, 0]
+    # What the server forbids to store is not stored; a cache that cannot be written is no failure.
+    cache.store(str(other), NAME, answer(**{"cache-control": "private, No-Store"}))
+    Path(user_dirs.state_dir(str(broken))).mkdir(parents=True, exist_ok=True)
+    folder(broken).write_text("a file is in the way")
+    cache.store(str(broken), NAME, answer())
+    assert cache.load(str(other), NAME) is cache.load(str(broken), NAME) is None
 
 
 @pytest.mark.parametrize(
@@ -57,11 +54,6 @@ def test_a_spoilt_entry_is_no_entry(tmp_path, spoil):
     cache.store(str(tmp_path), NAME, answer())
     path = folder(tmp_path) / NAME
     path.write_bytes(spoil(path.read_bytes()))
-    assert cache.load(str(tmp_path), NAME) is None
-
-
-def test_what_the_server_forbids_to_store_is_not(tmp_path):
-    cache.store(str(tmp_path), NAME, answer(**{"cache-control": "private, No-Store"}))
     assert cache.load(str(tmp_path), NAME) is None
 
 
@@ -86,10 +78,3 @@ def test_an_answer_stored_while_the_clock_was_ahead_is_asked_for_anew(tmp_path, 
 
 def test_a_key_depends_on_every_part_and_where_it_ends():
     assert len({cache.key("ab", "c"), cache.key("a", "bc"), cache.key("abc"), cache.key("ab", "c", "")}) == 4
-
-
-def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path):
-    Path(user_dirs.state_dir(str(tmp_path))).mkdir(parents=True, exist_ok=True)
-    folder(tmp_path).write_text("a file is in the way")
-    cache.store(str(tmp_path), NAME, answer())
-    assert cache.load(str(tmp_path), NAME) is None
