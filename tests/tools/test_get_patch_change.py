@@ -25,34 +25,22 @@ def result(project):
     )
 
 
-def test_a_batch_with_the_diffs_of_all_its_files(project, result):
+def test_a_batch_a_file_patch_and_a_change_are_shown_with_their_diffs(project, result):
     answer = get(project, result["batchId"])
-    told = answer["result"]
+    told, output = answer["result"], answer["output"]
     assert (told["kind"], told["batchLabel"], told["status"], told["undoneBy"]) == ("batch", "both", "applied", [])
-    assert len(told["entries"]) == 2
-    assert "+++ b/a.txt" in answer["output"]
-    assert "+++ b/b.txt" in answer["output"]
-
-
-def test_a_file_patch_with_its_diff(project, result):
+    assert (len(told["entries"]), "+++ b/a.txt" in output, "+++ b/b.txt" in output) == (2, True, True)
     one = result["files"][0]
     answer = get(project, one["filePatchId"])
-    assert answer["result"]["kind"] == "file"
-    assert answer["result"]["file"]["fileLabel"] == "first"
-    assert "patch a.txt. first" in answer["output"]
-    assert "\n+zero\n one\n-two\n+2\n-three" in answer["output"]
+    assert (answer["result"]["kind"], answer["result"]["file"]["fileLabel"]) == ("file", "first")
+    for said in ("patch a.txt. first", "\n+zero\n one\n-two\n+2\n-three"):
+        assert said in answer["output"]
     assert "b.txt" not in answer["output"]
-
-
-@pytest.mark.parametrize(
-    ("at", "diff"), [(0, "@@ before line 1 @@\n+zero"), (1, "@@ lines 2 to 2 @@\n-two\n+2"), (2, "@@ lines 3 to 3 @@\n-three")]
-)
-def test_a_change_with_its_own_lines(project, result, at, diff):
-    change = result["files"][0]["changes"][at]
-    answer = get(project, change["changeId"])
-    assert answer["result"]["kind"] == "change"
-    assert answer["result"]["change"]["changeId"] == change["changeId"]
-    assert answer["output"].endswith(diff)
+    diffs = ("@@ before line 1 @@\n+zero", "@@ lines 2 to 2 @@\n-two\n+2", "@@ lines 3 to 3 @@\n-three")
+    for change, diff in zip(one["changes"], diffs, strict=True):
+        answer = get(project, change["changeId"])
+        assert (answer["result"]["kind"], answer["result"]["change"]["changeId"]) == ("change", change["changeId"])
+        assert answer["output"].endswith(diff)
 
 
 def test_what_became_of_it(project, result):
