@@ -15,18 +15,67 @@ def plant(project, *paths):
         (project / path).write_text("")
 
 
-def test_files_only_in_order_relative_to_the_project(project):
-    plant(project, "b.py", "src/a.py", "src/lib/c.py", "a.txt", "dir.py/x")
-    data = done("glob", project, pattern="*.py")
-    assert data["files"] == ["b.py", "src/a.py", "src/lib/c.py"]
-    assert data["output"] == "b.py\nsrc/a.py\nsrc/lib/c.py"
-    assert (data["count"], data["total"], data["truncated"]) == (3, 3, False)
-    assert done("glob", project, pattern="*.py", path="src")["files"] == ["src/a.py", "src/lib/c.py"]
-    assert done("glob", project, pattern="*/*.py")["files"] == ["src/a.py"]
-    assert done("glob", project, pattern="src/")["files"] == ["src/a.py", "src/lib/c.py"]
-    assert done("glob", project, pattern=f"{project}/src/*.py")["files"] == ["src/a.py"]
-    assert done("glob", project, pattern=f"{project}/*.py")["files"] == ["b.py"]
-    assert done("glob", project, pattern="./src/**/c.py")["files"] == ["src/lib/c.py"]
+TREE = "b.py src/a.py src/lib/c.py a.txt dir.py/x not.egg-info.py src/build.py src/build/e.py x.egg-info/c.py gen.py x.log .git/HEAD"
+TREE += " node_modules/b.py .github/d.py .github/workflows/ci.yml build/out"
+PY = ["b.py", "not.egg-info.py", "src/a.py", "src/build.py", "src/lib/c.py"]
+IGNORED = ["build/out", "gen.py", "node_modules/b.py", "src/build/e.py", "x.egg-info/c.py"]
+
+
+@pytest.mark.parametrize("below", ["", "dist/project"])
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        # Files alone, in order, by their paths from the root.
+        ({"pattern": "*.py"}, PY),
+        ({"pattern": "*.py", "path": "src"}, PY[2:]),
+        ({"pattern": "*/*.py"}, ["src/a.py", "src/build.py"]),
+        ({"pattern": "src/"}, PY[2:]),
+        ({"pattern": "{root}/src/*.py"}, ["src/a.py", "src/build.py"]),
+        ({"pattern": "{root}/*.py"}, ["b.py", "not.egg-info.py"]),
+        ({"pattern": "./src/**/c.py"}, ["src/lib/c.py"]),
+        ({"pattern": "*.py", "hidden": True}, [".github/d.py", *PY]),
+        ({"pattern": "*.py", "no_ignore": True}, sorted([*PY, *IGNORED[1:]])),
+        ({"pattern": ".github/*"}, [".github/d.py"]),
+        ({"pattern": "*.log"}, []),
+        # An exact name is found whatever leaves it out; not in what is never searched.
+        *[({"pattern": name}, [name]) for name in ("x.log", ".github/workflows/ci.yml", "build/out")],
+        ({"pattern": "out", "path": "build"}, ["build/out"]),
+        ({"pattern": "{index}"}, []),
+        # Links are not listed and not followed.
+        ({"pattern": "*b*"}, ["b.py", "src/build.py"]),
+        ({"pattern": "b*", "path": "loop"}, ["b.py", "src/build.py"]),
+    ],
+)
+def test_which_files_are_found(tmp_path, below, asked, found):
+    # A project may lie below a folder of an ignored name.
+    project = tmp_path / (below or "project")
+    plant(project, *TREE.split())
+    (project / ".gitignore").write_text("gen.py\n*.log\n")
+    (project / "bee").symlink_to("b.py")
+    (project / "loop").symlink_to(".")
+    done("read", project, file_path="a.txt")
+    (index,) = (project / ".ai/cache").rglob("line_index/*.json")
+    given = asked["pattern"].replace("{root}", str(project)).replace("{index}", str(index.relative_to(project)))
+    data = done("glob", project, **{**asked, "pattern": given})
+    assert data["files"] == found
+    assert (data["count"], data["total"], data["truncated"]) == (len(found), len(found), False)
+    assert data["output"] == "\n".join(found) if found else "no_ignore=true" in data["output"] or "{index}" in asked["pattern"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        *[({"pattern": pattern}, "path_outside") for pattern in ("../*", "b/../../*", "{b,../b}/*", "/etc/*", "/*")],
+        *[({"pattern": pattern}, "bad_glob") for pattern in ("[", "{a", "a\\", "\0", ".", "./")],
+        ({"pattern": "*", "path": "a"}, "not_a_directory"),
+        ({"pattern": "*", "path": "nowhere"}, "file_not_found"),
+        ({"pattern": "*", "path": "out"}, "path_outside"),
+    ],
+)
+def test_refusals(project, asked, code):
+    plant(project, "a", "b/c")
+    (project / "out").symlink_to("/etc")
+    refused(code, "glob", project, **asked)
 
 
 def test_sorted_before_cut_with_paging(project):
@@ -41,66 +90,11 @@ def test_sorted_before_cut_with_paging(project):
     assert not done("glob", project, pattern="f00*", limit=10)["truncated"]
 
 
-def test_an_exact_name_is_found_whatever_leaves_it_out(project):
-    plant(project, "x.log", ".github/workflows/ci.yml", "build/out", "a.yml")
-    (project / ".gitignore").write_text("*.log\n")
-    (project / ".git").mkdir()
-    done("read", project, file_path="a.yml")
-    for name in ("x.log", ".github/workflows/ci.yml", "build/out"):
-        assert done("glob", project, pattern=name)["files"] == [name]
-    assert done("glob", project, pattern="out", path="build")["files"] == ["build/out"]
-    assert done("glob", project, pattern="*.log")["files"] == []
-    # What is never searched is not found by its name either.
-    (index,) = (project / ".ai/cache").rglob("*.json")
-    assert done("glob", project, pattern=str(index.relative_to(project)))["files"] == []
-
-
 def test_the_last_modified_first(project):
     plant(project, "a", "b", "c")
     for at, name in enumerate("bca"):
         os.utime(project / name, (at, at))
     assert done("glob", project, pattern="*", sort="modified")["files"] == ["a", "c", "b"]
-
-
-def test_what_is_left_out_and_how_to_see_it(project):
-    plant(
-        project,
-        "a.py",
-        "node_modules/b.py",
-        "x.egg-info/c.py",
-        "not.egg-info.py",
-        ".github/d.py",
-        "build/e.py",
-        "gen.py",
-        "src/build.py",
-    )
-    (project / ".gitignore").write_text("gen.py\n")
-    assert done("glob", project, pattern="*.py")["files"] == ["a.py", "not.egg-info.py", "src/build.py"]
-    assert ".github/d.py" in done("glob", project, pattern="*.py", hidden=True)["files"]
-    assert len(done("glob", project, pattern="*.py", no_ignore=True)["files"]) == 7
-    assert done("glob", project, pattern=".github/*")["files"] == [".github/d.py"]
-    assert "no_ignore=true" in done("glob", project, pattern="*.rs")["output"]
-
-
-def test_a_project_below_a_folder_of_an_ignored_name(tmp_path):
-    plant(tmp_path, "dist/project/.git/HEAD", "dist/project/a.py")
-    assert done("glob", tmp_path / "dist/project", pattern="*")["files"] == ["a.py"]
-
-
-@pytest.mark.parametrize("pattern", ["../*", "a/../../*", "{a,../b}/*", "/etc/*", "/*"])
-def test_a_pattern_that_leads_out_is_refused(project, pattern):
-    plant(project, "a/b")
-    refused("path_outside", "glob", project, pattern=pattern)
-
-
-def test_links_are_not_listed_and_not_followed(project):
-    plant(project, "a/b")
-    (project / "link").symlink_to("a/b")
-    (project / "loop").symlink_to(".")
-    (project / "out").symlink_to("/etc")
-    assert done("glob", project, pattern="**")["files"] == ["a/b"]
-    assert done("glob", project, pattern="*", path="loop/a")["files"] == ["a/b"]
-    refused("path_outside", "glob", project, pattern="*", path="out")
 
 
 def test_a_shown_name_is_a_pattern_and_a_path(project):
@@ -111,14 +105,6 @@ def test_a_shown_name_is_a_pattern_and_a_path(project):
     assert shown == [r"caf\xe9\x0a.txt"]
     assert done("glob", project, pattern=shown[0])["files"] == shown
     assert done("read", project, file_path=shown[0])["total_lines"] == 1
-
-
-def test_refusals(project):
-    plant(project, "a")
-    for pattern in ("[", "{a", "a\\", "\0", ".", "./"):
-        refused("bad_glob", "glob", project, pattern=pattern)
-    refused("not_a_directory", "glob", project, pattern="*", path="a")
-    refused("file_not_found", "glob", project, pattern="*", path="b")
 
 
 def test_a_name_that_results_show_is_accepted_wherever_a_name_or_a_pattern_is_asked_for(project):
