@@ -1,8 +1,12 @@
-"""Each property that a report lists has an attack that succeeds when the property is switched off, and fails when it holds."""
+"""Each property that a report lists has an attack that succeeds when the property is switched off, and fails when it holds.
+
+Most are those of `test_sandbox_escapes.py`.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from attacks.test_resource_limits import ATTACKS as LIMITS_ATTACKS
 from attacks.test_resource_limits import LIMITS, configured
-from attacks.test_sandbox_escapes import MACHINE_MAY_REFUSE, tried
 from rye.process import reaper
 from rye.sandbox import resource_limits, sandbox
 from support.escapes import WAYS
-from support.other_users import USERS
 from support.shell_calls import bash
 
 # Property: (what the policy says where it holds, what a command does, how it shows: file of the project, or output).
@@ -24,6 +26,7 @@ BY_POLICY = {
     "project_read_only": ({"write_project": False}, "echo WAS-HERE > made; cat made"),
     "project_hidden": ({"read_project": False}, "cat $ROOT/file"),
     "no_programs": ({"run": False}, "/bin/echo WAS-HERE"),
+    "network_off": ({"network": "off"}, "bash -c 'echo > /dev/tcp/127.0.0.1/$PORT && echo WAS-HERE'"),
 }
 WITH_WAYS = {way.prop for way in WAYS}
 
@@ -48,29 +51,10 @@ def test_a_report_lists_no_other_property(project, monkeypatch, layer):
     assert listed == set(sandbox.PROPERTIES)
 
 
-@pytest.mark.slow
-@pytest.mark.root
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock does not hold them all, and says so")
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("prop", sorted(WITH_WAYS))
-def test_an_attack_on_it_succeeds_only_without_it(user, prop):
-    root = user == 0
-    ways = [
-        way.name
-        for way in WAYS
-        if way.prop == prop and not (way.root_only and not root) and not (way.user_only and root)
-        if way.name not in MACHINE_MAY_REFUSE
-    ]
-    _, found = tried(user, "bubblewrap", *ways[:3])
-    assert found
-    for one in found:
-        assert one["control"], one
-        assert one["held"], one
-        assert not one["escaped"], one
-
-
 def attempted(project, script, mode="auto", **policy):
-    policy = sandbox.Policy(str(project), str(project), env={"ROOT": str(project)}, **policy)
+    listener = socket.create_server(("127.0.0.1", 0))
+    env = {"ROOT": str(project), "PORT": str(listener.getsockname()[1])}
+    policy = sandbox.Policy(str(project), str(project), env=env, **policy)
     confined = sandbox.confine(["/bin/sh", "-c", script], policy, mode)
     try:
         done = subprocess.run(
@@ -85,6 +69,7 @@ def attempted(project, script, mode="auto", **policy):
     finally:
         confined.close()
         confined.finish()
+        listener.close()
     return "WAS-HERE" in done.stdout.decode(), confined.report["holds"]
 
 

@@ -32,8 +32,8 @@ EDIT, WRITE, UNDO = (f"rye/file-system/{name}" for name in ("edit_lines", "write
 BASH, PATCH = "rye/bash/bash", "rye/workspace/workspace_write_patch"
 NOBODY = "changed by someone else"
 LINES = [f"line {number}\n" for number in range(30)]
-# Nine files, in three folders.
-MANY = [f"d{number % 3}/f{number}.txt" for number in range(9)]
+# In three folders.
+MANY = [f"d{number % 3}/f{number}.txt" for number in range(19)]
 CHANGES = (
     "echo more >> a.txt; mkdir new; echo new > new/b.txt; rm gone.txt; mv moved.txt new/moved.txt; chmod 755 x.sh; "
     "mkfifo -m 666 pipe; ln -s a.txt link; ln x.sh twin.txt"
@@ -102,9 +102,7 @@ def command(project: Path, words: str) -> str:
 
 def fresh(folder: Path) -> Path:
     project = folder / "project"
-    for path in MANY:
-        (project / path).parent.mkdir(parents=True, exist_ok=True)
-        (project / path).write_text(f"{path}\nsecond\n")
+    project.mkdir()
     (project / "a.txt").write_text("".join(LINES))
     (project / "gone.txt").write_text("gone\n")
     (project / "moved.txt").write_bytes(b"\0moved")
@@ -160,13 +158,17 @@ def edit(project: Path) -> Order:
 
 
 def batch(project: Path) -> Order:
-    """Seven files patched, one deleted, one created in a new folder, one renamed."""
+    """Eighteen files patched, one deleted, one created in a new folder."""
+    for path in MANY:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).write_text(f"{path}\nsecond\n")
+    command(project, "true")
     change = {"operation": "replace", "startLine": 2, "endLine": 2, "expectedOriginalLines": ["second"], "newLines": ["2", "3"]}
     digest = {path: hashlib.sha256((project / path).read_bytes()).hexdigest() for path in MANY}
     return PATCH, {
-        "files": [{"docPath": path, "originalSha256": digest[path], "changes": [change]} for path in MANY[:7]],
+        "files": [{"docPath": path, "originalSha256": digest[path], "changes": [change]} for path in MANY[:18]],
         "createFiles": [{"path": "d3/created.txt", "content": "created\n"}],
-        "deleteFiles": [{"docPath": MANY[7], "originalSha256": digest[MANY[7]]}],
+        "deleteFiles": [{"docPath": MANY[18], "originalSha256": digest[MANY[18]]}],
     }
 
 

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import pytest
 
+from support import escapes
 from support.harness import RUNTIME
 from support.machine import needs_bubblewrap
 from support.shell_calls import set_sandbox
 from support.signed_tools import put_tool
 
-CANARY = "canary-71d0b4"
-MARK = "WAS-HERE"
+CANARY = escapes.CANARY
 
 # name: (what it breaks, permissions with which it is no way out but a right, the file that shows it or "", code).
 # The code has `p`, the names of the arena's places; what it returns or writes shows whether it succeeded.
@@ -104,7 +102,7 @@ WAYS = {
     ),
     "the project, without leave to read": ("project_hidden", ("read",), "", "return open(p['root'] + '/secret').read()"),
     "~/.ssh": ("home_hidden", (), "", "return open(p['home'] + '/.ssh/id_rsa').read()"),
-    "the user's signing key": ("home_hidden", (), "", "return open(p['space'] + '/.ai/keys/private_key.pem').read()"),
+    "the user's signing key": ("home_hidden", (), "", "return open(p['space'] + '/.ai/keys/private.pem').read()"),
     "the trust store": (
         "home_hidden",
         (),
@@ -153,7 +151,7 @@ WAYS = {
         "other_processes_hidden",
         (),
         "",
-        "return MARK if 'VICTIM-MARK' in read(f\"/proc/{p['victim']}/cmdline\") else ''",
+        "return MARK if 'prctl' in read(f\"/proc/{p['victim']}/cmdline\") else ''",
     ),
     "a user namespace and a mount": (
         "no_new_privileges",
@@ -255,68 +253,26 @@ def tool(permissions):
     return TOOL.format(permissions=permissions, ways=ways).encode()
 
 
-class Arena:
-    """A project of git, what lies outside it, a home with keys, listeners, and a process to attack."""
+class Arena(escapes.Arena):
+    """That of `escapes.py`, with what a foreign tool looks for besides."""
 
     def __init__(self, base: Path):
-        self.base = base
-        self.got: list[str] = []
-        self.places = {
-            "root": str(base / "project"),
-            "out": str(base / "outside"),
-            "home": str(base / "home"),
-            "space": str(base / "space"),
-            "server": os.getpid(),
-            "runtime": str(RUNTIME),
-        }
-        code = "import ctypes; ctypes.CDLL(None).prctl(0x59616D61, -1, 0, 0, 0); print(flush=True); import time; time.sleep(600) # VICTIM-MARK"
-        self.victim = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        self.victim.stdout.readline()
+        (base / "outside").mkdir(parents=True)
+        super().__init__(base)
+        self.build(git=True)
         for path, text in {
-            "outside/victim": "",
             "outside/moded": "",
             "project/secret": CANARY,
-            "home/.ssh/id_rsa": CANARY,
-            "project/.git/HEAD": "ref: refs/heads/main\n",
-            "space/.ai/keys/private_key.pem": CANARY,
-            "space/.ai/trusted_keys/x": "",
             "project/.git/hooks/x": "",
-            "project/.git/config": "[core]\n",
             "project/.ai/tools/x": "",
             "project/.ai/cache/x": "",
+            "space/.ai/trusted_keys/x": "",
         }.items():
             (base / path).parent.mkdir(parents=True, exist_ok=True)
             (base / path).write_text(text)
-        self.tcp = socket.create_server(("127.0.0.1", 0))
-        port = self.tcp.getsockname()[1]
-        self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.udp.bind(("127.0.0.1", port))
-        self.unix = [socket.socket(socket.AF_UNIX) for _ in range(2)]
-        self.unix[0].bind(str(base / "outside/stream"))
-        self.unix[1].bind(f"\0rye-{port}")
-        for listener in self.unix:
-            listener.listen(8)
-        self.places |= {"port": port, "victim": self.victim.pid}
-        threading.Thread(target=self._receive, daemon=True).start()
-
-    def _receive(self):
-        while True:
-            self.udp.recv(10)
-            self.got.append("udp")
-
-    def succeeded(self, name, said):
-        shows = WAYS[name][2]
-        path = self.base / shows.lstrip("%")
-        if not shows:
-            return MARK in said or CANARY in said
-        if shows == "?udp":
-            return "udp" in self.got
-        if shows.startswith("%"):
-            return path.stat().st_mode & 0o777 == 0o777
-        try:
-            return MARK in path.read_text()
-        except OSError:
-            return False
+        names = {"root": "project", "out": "outside", "home": "home", "space": "space"}
+        self.places = {name: str(base / folder) for name, folder in names.items()}
+        self.places |= {"server": os.getpid(), "runtime": str(RUNTIME), "port": self.port, "victim": self.victim.pid}
 
 
 def attempt(base: Path, permissions: tuple[str, ...], *, confined: bool) -> dict:
@@ -325,7 +281,6 @@ def attempt(base: Path, permissions: tuple[str, ...], *, confined: bool) -> dict
     from rye.executor import executor
     from support.signed_tools import put, signed, trust_key
 
-    base.mkdir()
     os.environ["HOME"], os.environ["USER_SPACE"] = str(base / "home"), str(base / "space")
     arena = Arena(base)
     try:
@@ -339,11 +294,11 @@ def attempt(base: Path, permissions: tuple[str, ...], *, confined: bool) -> dict
         assert response["status"] == "success", response
         time.sleep(0.8)
         said = response["data"]["said"]
-        ways = {name: arena.succeeded(name, said[name]) for name in WAYS}
+        shows = {name: escapes.Way(name, prop, code, shows) for name, (prop, _, shows, code) in WAYS.items()}
+        ways = {name: escapes.shown(arena, shows[name], said[name]) for name in WAYS}
         return {"ways": ways, "said": said, "isolation": response.get("isolation")}
     finally:
-        arena.victim.kill()
-        arena.victim.wait()
+        arena.close()
 
 
 def main() -> None:

@@ -185,7 +185,7 @@ text = json.dumps(response)
 print(json.dumps({"grown": grown, "seconds": time.monotonic() - began, "size": len(text), "response": response if len(text) < 300_000 else {**response, "data": {}}}))
 """
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-SECONDS, PATIENCE = 4, 60
+SECONDS, PATIENCE = 2, 60
 
 
 def imported(project, stem, server, codes=None):

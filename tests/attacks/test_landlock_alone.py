@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attacks.test_every_finding import without_bubblewrap
 from rye.sandbox import landlock
-from support.other_users import USERS, as_user, python_for, system_copy
+from support.other_users import USERS, as_user, python_for, system_copy, without_bubblewrap
 
 pytestmark = [
     pytest.mark.root,

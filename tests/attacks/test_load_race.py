@@ -212,20 +212,20 @@ SAFE_PATH = [sys.executable, "-P"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("start", "spared"),
+    ("start", "spared", "verbs"),
     [
-        ([*SAFE_PATH, "-c", "import sys; from rye.cli.main import main; sys.exit(main())"], ()),
-        ([*SAFE_PATH, "-m", "rye"], ()),
-        ([sys.executable, "-m", "rye"], BEFORE_US),
+        ([*SAFE_PATH, "-c", "import sys; from rye.cli.main import main; sys.exit(main())"], (), VERBS),
+        ([*SAFE_PATH, "-m", "rye"], (), VERBS[:3]),
+        ([sys.executable, "-m", "rye"], BEFORE_US, VERBS[:3]),
     ],
     ids=["command", "-P -m", "-m"],
 )
-def test_nothing_a_project_brings_is_run(project, tmp_path, start, spared):
+def test_nothing_a_project_brings_is_run(project, tmp_path, start, spared, verbs):
     put_tool(project, "my/tool", 'import json, yaml, hashlib\nreturn {"success": True, "output": json.dumps("GOOD")}')
     (project / "README.md").write_text("read me\n")
     poison(project, spared)
     canary = tmp_path / "canary"
-    for verb in VERBS:
+    for verb in verbs:
         done = subprocess.run(
             [*start, *verb],
             cwd=project,

@@ -1,4 +1,7 @@
-"""Many processes and a careless editor at one file: every edit is there exactly once, or its maker was told."""
+"""A careless editor, which takes no lock, at one file: every version of it is kept, or we were told.
+
+Many processes of our own are in `test_killed_writers.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,9 @@ import hashlib
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import threading
-import time
-from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,99 +22,11 @@ import rye
 from rye.errors import WorkspaceError
 from rye.workspace import atomic_replace
 from rye.workspace.workspace import Workspace
-from support.harness import can_exchange, environment, times
+from support.harness import can_exchange, times
 
-LINES = 128
 EDIT, READ = "rye/file-system/edit_lines", "rye/file-system/read"
 # What a second editor of the same line is told, and tries again after.
 RETRY = {"invalid_line_id", "stale_file", "conflict", "locked"}
-
-
-# --- sixteen of our own ---
-
-
-def edit_by_rye(project: str, token: str, rng: random.Random) -> str | None:
-    """Append a token to a line of the file; return None once it is done, else the refusal's code."""
-    window = {"file_path": "shared.txt", "offset": rng.randrange(LINES) + 1, "limit": 1}
-    answer = rye.execute(READ, window, project_path=project)
-    assert answer["status"] == "success", answer
-    found = re.match(r"\[LID:([0-9a-f]+)\] (.*)", answer["data"]["output"])
-    change = {"line_id": found[1], "new_content": f"{found[2]} {token}"}
-    answer = rye.execute(EDIT, {"file_path": "shared.txt", "changes": [change]}, project_path=project)
-    assert answer.get("code") in RETRY | {None}, answer
-    return answer.get("code")
-
-
-def edit_naively(project: str, token: str, rng: random.Random) -> None:
-    """Read, change, write a temporary file and rename it: atomic, and still not safe."""
-    file = Path(project, "shared.txt")
-    lines = file.read_text().split("\n")
-    lines[rng.randrange(LINES)] += f" {token}"
-    fresh = file.with_name(f".{token}")
-    fresh.write_text("\n".join(lines))
-    fresh.replace(file)
-
-
-def worker(how: str, project: str, name: str, edits: int, seed: int) -> None:
-    rng = random.Random(f"{seed} {name}")
-    refusals: Counter = Counter()
-    for number in range(edits):
-        token = f"{name}-{number}."
-        if how == "naive":
-            edit_naively(project, token, rng)
-            continue
-        while (code := edit_by_rye(project, token, rng)) is not None:
-            refusals[code] += 1
-            time.sleep(rng.random() * 0.01)
-    print(json.dumps(refusals))
-
-
-def together(project: Path, how: str, processes: int, edits: int) -> tuple[Counter, Counter]:
-    """Have processes edit at the same time; return how often each token stands in the file, and the refusals."""
-    project.mkdir(exist_ok=True)
-    (project / "shared.txt").write_text("".join(f"line {number}:\n" for number in range(LINES)))
-    seed = random.randrange(1 << 32)
-    print("seed", seed)
-    command = [sys.executable, __file__, "--worker", how, str(project)]
-    running = [
-        subprocess.Popen([*command, f"p{number}", str(edits), str(seed)], stdout=subprocess.PIPE, env=environment())
-        for number in range(processes)
-    ]
-    refusals: Counter = Counter()
-    try:
-        for child in running:
-            out, _ = child.communicate()
-            assert child.returncode == 0
-            if how != "naive":
-                refusals.update(json.loads(out))
-    finally:
-        for child in running:
-            if child.poll() is None:
-                child.kill()
-                child.communicate()
-    text = (project / "shared.txt").read_text()
-    assert how == "naive" or [line.split(":")[0] for line in text.splitlines()] == [f"line {number}" for number in range(LINES)]
-    return Counter(re.findall(r"p\d+-\d+\.", text)), refusals
-
-
-def missing(found: Counter, processes: int, edits: int) -> int:
-    wanted = {f"p{one}-{number}." for one in range(processes) for number in range(edits)}
-    assert not set(found) - wanted
-    assert max(found.values()) == 1
-    return len(wanted - set(found))
-
-
-@pytest.mark.slow
-def test_processes_lose_no_edit_of_each_other(project):
-    found, refusals = together(project, "rye", 4, times(15))
-    print("refused and tried again:", dict(refusals))
-    assert missing(found, 4, times(15)) == 0
-    assert not list(project.glob(".rye-*"))
-    found, _ = together(project, "naive", 4, 200)
-    assert missing(found, 4, 200) > 0
-
-
-# --- an editor that takes no lock ---
 
 EDITOR = r"""
 import ctypes, json, os, random, sys, time
@@ -246,8 +158,3 @@ def test_checking_before_the_rename_loses_some(project):
         if lost:
             break
     assert lost > 0
-
-
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--worker"]:
-        worker(*sys.argv[2:5], *map(int, sys.argv[5:7]))

@@ -1,4 +1,4 @@
-"""Ways by which a command makes the user's own git run a program, one line of JSON for each; run by `test_git_actions.py`.
+"""Ways by which a command makes the user's own git run a program, one line of JSON for each; run by `test_users_git.py`.
 
 Arguments: a folder to work in, `require` or `off`, and names of ways (none: all). Each way has what the user did before, what
 the model's command does, and what the user does after it, outside the sandbox.

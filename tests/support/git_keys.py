@@ -1,4 +1,4 @@
-"""Hostile values for git's own keys, in repositories that a call of ours made or changed; run by `test_git_keys.py`.
+"""Hostile values for git's own keys, in repositories that a call of ours made or changed; run by `test_users_git.py`.
 
 Arguments: a folder, `require` or `off`, a seed, a share of keys and tries (1: all). `require`: many keys in one file, by each writer, at
 each place, and those keys that our verdict lets stay, split on a hit; `off`: each key that is known to do harm alone, in a plain file. One line of
@@ -245,6 +245,17 @@ def wrote(arena: Arena, writer: str, place: str, text: str) -> str:
     return place
 
 
+def tried(arena: Arena, writer: str, place: str, text: str, prelude: str) -> list[str]:
+    """Return what happened by the lines in a repository's settings, twice: once it may be late, of the try before."""
+    found: list[str] = []
+    for _ in range(2):
+        arena.fresh(prelude)
+        found = arena.fired(wrote(arena, writer, place, text))
+        if not found:
+            break
+    return found
+
+
 def stays(text: str) -> bool:
     try:
         return not git_settings.questionable(text.encode())
@@ -254,8 +265,7 @@ def stays(text: str) -> bool:
 
 def split(arena: Arena, kind: str, chosen: list[str]) -> bool:
     """Try keys together, and on a hit each half, down to the keys that did it; tell whether there was one."""
-    arena.fresh("ssh")
-    found = arena.fired(wrote(arena, "command", "nested", arena.lines(chosen, kind, "none")))
+    found = tried(arena, "command", "nested", arena.lines(chosen, kind, "none"), "ssh")
     halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
     if not sum(split(arena, kind, half) for half in halves):
         print(
@@ -295,15 +305,11 @@ def main() -> None:
     ]
     chance.shuffle(chosen)
     for number, (writer, place, kind, prelude) in enumerate(chance.sample(tries, min(len(tries), int(len(tries) * share) + 1))):
-        arena.fresh(prelude)
         mixed = [chosen[at % len(chosen)] for at in range(number * MIXED, (number + 1) * MIXED)]
         # A remote's address stays, and the user's own fetch asks it.
         mixed = [key for key in mixed if key not in ADDRESSES]
-        met = wrote(arena, writer, place, arena.lines(mixed, kind, prelude))
-        print(
-            json.dumps({"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": arena.fired(met)}),
-            flush=True,
-        )
+        found = tried(arena, writer, place, arena.lines(mixed, kind, prelude), prelude)
+        print(json.dumps({"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": found}), flush=True)
     # What our verdict lets stay is tried without the rest, with which the file as a whole is set aside.
     for kind in WIDE:
         stay = [key for key in chosen if stays(arena.lines([key], kind, "none"))]

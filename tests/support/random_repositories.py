@@ -1,4 +1,4 @@
-"""Random scripts that build a repository in parts and in any order, by many writers; run by `test_random_repositories.py`.
+"""Random scripts that build a repository in parts and in any order, by many writers; run by `test_users_git.py`.
 
 Arguments: a folder, `require` or `off`, a number of scripts, a seed, the number of the first script. `off`: the same scripts as plain
 writes. One line of JSON for each script that a program ran of, and a last one of figures.

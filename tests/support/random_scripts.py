@@ -1,4 +1,4 @@
-"""Random command scripts of a model, and what a user and the user's programs do after each; run by `test_random_scripts.py`.
+"""Random command scripts of a model, and what a user and the user's programs do after each; run by `test_users_git.py`.
 
 Arguments: a folder, `require` or `off`, how many scripts, a seed. Prints one line of JSON: how
 many scripts ran, after how many a program of the model ran outside, by shape, how many canaries were read, and the scripts that did it;

@@ -574,7 +574,7 @@ def own_state(monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["lid", "short"])
-@pytest.mark.parametrize("count", [25, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [25, pytest.param(times(150), marks=pytest.mark.slow)])
 def test_no_address_ever_names_another_line(own_state, form, count):
     problems, tally = run(10**6, times(count), form)
     assert problems == []

@@ -286,6 +286,14 @@ def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_s
     assert "narrow" not in tools.call("grep", {"pattern": "word"})
 
 
+def test_of_many_folders_the_first_are_named_and_the_others_counted(project):
+    for number in range(9):
+        (project / f"d{number}").mkdir()
+        (project / f"d{number}/a.txt").write_text("word\n" * (10 - number))
+    text = rye.toolset(project, only=["grep"]).call("grep", {"pattern": "word", "limit": 3})
+    assert "(d0/ 10, d1/ 9, d2/ 8, d3/ 7, d4/ 6, d5/ 5, 3 more folders); 51 more omitted" in text
+
+
 def test_nothing_is_cut_where_a_tenth_would_be_left_out(project):
     (project / "a.txt").write_text("word\n" * 110)
     for number in range(11):

@@ -148,6 +148,17 @@ def ids_in_cache(project):
     return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_the_bytes_of_a_newline_across_two_wide_characters_end_no_line(project, put, codec):
+    """As between U+0A21 and U+0100 in either order."""
+    lines = ["\u0a21\u0100\u0a21\n", "\u0100\u0a00\u0100\n", "last\n"]
+    path = put(("\ufeff" + "".join(lines)).encode(codec))
+    data = done("read", project, file_path="f.txt")
+    assert [text for _, text in rows(data)] == [line.strip() for line in lines]
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[1][0], "new_content": "new"}])
+    assert path.read_bytes() == ("\ufeff" + lines[0] + "new\n" + lines[2]).encode(codec)
+
+
 def test_the_id_of_a_shortened_line_stands_for_all_of_it(project, put):
     path = put("y" * 5_000 + "\nb\n")
     done("edit_lines", project, file_path="f.txt", changes=[{"line_id": ids(project)[0], "new_content": "short"}])

@@ -349,6 +349,17 @@ def test_a_changed_character_of_a_record_is_seen(project, file):
     assert call(project, "undo", entry_id=entry.id)["status"] == "success"
 
 
+def test_a_copy_of_a_record_under_another_name_is_no_second_change(project, file):
+    entry = entry_for(project)
+    land(project, NEW, entry)
+    other = entry.id[:-1] + ("1" if entry.id.endswith("0") else "0")
+    (folder(project) / f"{other}.json").write_bytes((folder(project) / f"{entry.id}.json").read_bytes())
+    assert call(project, "undo", entry_id=other)["code"] == "damaged_entry"
+    assert file.read_bytes() == NEW
+    assert call(project, "undo", list=True)["data"]["total"] == 1
+    assert call(project, "undo", entry_id=entry.id)["status"] == "success"
+
+
 def test_lines_that_do_not_give_the_old_content_are_not_written(project, file):
     """The record is whole by its digest, but not what was there before."""
     entry = entry_for(project)

@@ -14,6 +14,7 @@ import rye
 from rye.journal import history
 from rye.provenance import patch, points
 from rye.workspace.workspace import Workspace
+from support.harness import times
 from support.shell_calls import bash
 
 NAMES = ("a.txt", "a b.txt", "new\nline.txt", "tab\there", "\udcff.bin", "ü.txt", 'quo"te', "back\\slash", "-dash", "d/e/f.py")
@@ -90,7 +91,7 @@ def change(rng: random.Random, folder: Path) -> None:
             where.write_bytes(content(rng))
 
 
-@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(at, marks=pytest.mark.slow) for at in range(5, 30))])
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(at, marks=pytest.mark.slow) for at in range(5, 5 + times(5)))])
 def test_the_patch_gives_the_new_tree_and_backwards_the_old_one(tmp_path, project, seed):
     rng = random.Random(seed)
     for _ in range(12):

@@ -1,0 +1,103 @@
+"""What commands leave behind for the user's own git and editors: under the sandbox nothing of it runs, asks a host or is read.
+
+Known ways (`support/git_actions.py`), hostile values of git's own keys (`support/git_keys.py`), repositories that are built in
+parts by many writers (`support/random_repositories.py`) and random scripts (`support/random_scripts.py`), each as root and as
+an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from rye.sandbox import landlock
+from support.git_actions import WAYS
+from support.harness import times
+from support.other_users import USERS, run_as
+
+# A job that still runs may write where only Landlock holds it: it is judged at its own end.
+OF_RUNNING_JOBS = ("a job whose mounts come off", "tasks whose mount comes off")
+SCRIPTS = ["random_scripts.py", "script_shapes.py"]
+pytestmark = pytest.mark.slow
+by_user = pytest.mark.parametrize("user", USERS)
+
+
+def share(user: int, ways: list[str]) -> list[str]:
+    """Return the ways that this user tries where all users together try each once."""
+    return ways[USERS.index(user) :: len(USERS)]
+
+
+# --- known ways ---
+
+
+@by_user
+def test_no_program_of_the_command_runs(user):
+    found = run_as(user, ["git_actions.py"], "require")
+    assert len(found) == len(WAYS)
+    assert [way["name"] for way in found if way["ran"]] == []
+    for way in found:
+        assert way["holds"] is None or "protected_names" in way["holds"], way
+
+
+@pytest.mark.skipif(bool(landlock.why_not()) or os.geteuid() != 0, reason="needs Landlock, and root to hide bubblewrap")
+@by_user
+def test_no_program_of_the_command_runs_where_landlock_is_alone(user):
+    ways = share(user, [name for name in WAYS if name not in OF_RUNNING_JOBS])
+    found = run_as(user, ["git_actions.py"], "auto", *ways, layer="landlock")
+    assert [way["name"] for way in found if way["ran"]] == []
+    assert len(found) == len(ways)
+    assert not any("protected_names" in (way["holds"] or ()) for way in found)
+
+
+@by_user
+def test_control_without_the_sandbox_each_runs(user):
+    assert [way["name"] for way in run_as(user, ["git_actions.py"], "off", *share(user, [*WAYS])) if not way["ran"]] == []
+
+
+# --- git's own keys ---
+
+
+@by_user
+def test_no_key_does_anything(user, rng):
+    found = run_as(user, ["git_keys.py"], "require", rng.randrange(1 << 30), 0.06)
+    assert len(found) > 5
+    # The address of a remote is where git's own fetch goes, also that of the user's partial clone: documented as open.
+    addresses = [one for one in found if one.get("key") == "remote.origin.url"]
+    assert all(hit.startswith("host") for one in addresses for hit in one["fired"]), addresses
+    assert [one for one in found if one["fired"] and one not in addresses] == []
+
+
+def test_control_without_a_look_many_keys_do():
+    fired = [one["key"] for one in run_as(USERS[-1], ["git_keys.py"], "off", 1, 1) if one["fired"]]
+    assert len(fired) >= 25, fired
+
+
+# --- random ones ---
+
+
+@by_user
+def test_no_program_runs_by_a_repository_that_many_built(user, rng):
+    *fired, figures = run_as(user, ["random_repositories.py"], "require", times(20), rng.randrange(1 << 30), 0)
+    assert fired == []
+    assert figures["with_something_set_aside"] > 0
+
+
+def test_control_where_nothing_looks_repositories_run_programs():
+    figures = run_as(USERS[-1], ["random_repositories.py"], "off", 60, 1, 0)[-1]
+    assert figures["fired"] / figures["scripts"] >= 0.05, figures
+
+
+@by_user
+def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
+    (found,) = run_as(user, SCRIPTS, "require", times(24), rng.randrange(1 << 30))
+    assert (found["ran"], found["read"]) == (0, 0), found["culprits"]
+
+
+def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
+    (found,) = run_as(USERS[-1], SCRIPTS, "off", 40, 1)
+    assert found["ran"] > 0
+    assert found["read"] > 0
