@@ -237,7 +237,7 @@ def test_what_one_tool_alone_uses_stands_in_its_file_or_is_an_entry_point_of_a_m
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
     }
     users = {one: set() for one in functions}
-    facade = {tuple(f"rye.{place}".rsplit(".", 1)) for place in rye.toolkit._PLACES.values()}
+    facade = {(f"rye.{module}", name) for name, module in rye.toolkit._HOMES.items()}
     for name, tree in [(path.stem, _tree(path)) for path in TOOLS] + [(name, _tree(path)) for name, path in MODULES.items()]:
         for used in set(_named(tree, name)) & functions:
             users[used].add(name)

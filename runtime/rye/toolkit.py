@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rye.call.context import deadline, output_budget
-    from rye.call.event_log import tell as log_event
+    from rye.call.event_log import log_event
     from rye.call.results import Page, call_text, cut_notice, fit_lines, ok
     from rye.edits.apply import Applied, Show
     from rye.edits.edit_files import Edited, edit_files, edit_lines
@@ -24,36 +24,23 @@ if TYPE_CHECKING:
     from rye.workspace.pictures import picture
     from rye.workspace.workspace import OpenFile, Workspace
 
-_PLACES = {
-    "Applied": "edits.apply.Applied",
-    "Document": "line_ids.document.Document",
-    "EditError": "errors.EditError",
-    "Edited": "edits.edit_files.Edited",
-    "OpenFile": "workspace.workspace.OpenFile",
-    "Page": "call.results.Page",
-    "Replaced": "edits.whole_file.Replaced",
-    "RyeError": "errors.RyeError",
-    "Show": "edits.apply.Show",
-    "UsageError": "errors.UsageError",
-    "Workspace": "workspace.workspace.Workspace",
-    "WorkspaceError": "errors.WorkspaceError",
-    "call_text": "call.results.call_text",
-    "checked": "lsp.check.checked",
-    "cut_notice": "call.results.cut_notice",
-    "deadline": "call.context.deadline",
-    "edit_files": "edits.edit_files.edit_files",
-    "edit_lines": "edits.edit_files.edit_lines",
-    "fit_lines": "call.results.fit_lines",
-    "log_event": "call.event_log.tell",
-    "notebook_view": "line_ids.notebook_view.notebook_view",
-    "ok": "call.results.ok",
-    "output_budget": "call.context.output_budget",
-    "pdf_pages": "web.pdf_text.pdf_pages",
-    "picture": "workspace.pictures.picture",
-    "places_since": "journal.file_history.places_since",
-    "replace_file": "edits.whole_file.replace_file",
-    "view_lines": "line_ids.document.view_lines",
+_MODULES = {
+    "call.context": ("deadline", "output_budget"),
+    "call.event_log": ("log_event",),
+    "call.results": ("Page", "call_text", "cut_notice", "fit_lines", "ok"),
+    "edits.apply": ("Applied", "Show"),
+    "edits.edit_files": ("Edited", "edit_files", "edit_lines"),
+    "edits.whole_file": ("Replaced", "replace_file"),
+    "errors": ("EditError", "RyeError", "UsageError", "WorkspaceError"),
+    "journal.file_history": ("places_since",),
+    "line_ids.document": ("Document", "view_lines"),
+    "line_ids.notebook_view": ("notebook_view",),
+    "lsp.check": ("checked",),
+    "web.pdf_text": ("pdf_pages",),
+    "workspace.pictures": ("picture",),
+    "workspace.workspace": ("OpenFile", "Workspace"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "Applied",
     "Document",
@@ -90,11 +77,10 @@ __path__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _HOMES:
         raise AttributeError(f"module 'rye.toolkit' has no attribute {name!r}")
-    module, _, attribute = _PLACES[name].rpartition(".")
     # The next tool finds it without coming here.
-    found = globals()[name] = getattr(import_module(f"rye.{module}"), attribute)
+    found = globals()[name] = getattr(import_module(f"rye.{_HOMES[name]}"), name)
     return found
 
 

@@ -44,7 +44,7 @@ NAMES = [
 
 
 def test_the_names_are_these_and_each_is_there():
-    assert toolkit.__all__ == NAMES == sorted(toolkit._PLACES) == dir(toolkit)
+    assert toolkit.__all__ == NAMES == sorted(toolkit._HOMES) == dir(toolkit)
     for name in NAMES:
         assert getattr(toolkit, name).__doc__ or name.isupper(), name
     with pytest.raises(AttributeError):

@@ -20,7 +20,7 @@ from rye.config import user_dirs
 _MAX_BYTES = 10 * 1024 * 1024
 
 
-def tell(logger: str, root: str, event: str, **facts: Any) -> None:
+def log_event(logger: str, root: str, event: str, **facts: Any) -> None:
     """Log an event under a logger's name, and append it to the log of events, if that is switched on.
 
     Parameter values never are among the facts. A log that cannot be written stops nothing.

@@ -169,7 +169,7 @@ def _log(call: Call, settings: Settings, event: str, response: Mapping[str, Any]
         from rye.call import event_log
 
         facts |= event_log.of_answer(response or {})
-        event_log.tell(_LOG, call.project_path, event, item=call.item_id, **facts)
+        event_log.log_event(_LOG, call.project_path, event, item=call.item_id, **facts)
 
 
 def _refuse(response: dict[str, Any], err: RyeError) -> None:

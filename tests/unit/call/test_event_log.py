@@ -66,7 +66,7 @@ def test_hostile_text_stays_on_its_line(project, log):
 def test_a_full_log_is_set_aside_once(project, log, monkeypatch):
     monkeypatch.setattr(event_log, "_MAX_BYTES", 1_000)
     for number in range(60):
-        event_log.tell("rye.tick", str(project), "tick", number=number)
+        event_log.log_event("rye.tick", str(project), "tick", number=number)
     assert sorted(os.listdir(log.parent)) == ["events.1.jsonl", "events.jsonl"]
     assert log.stat().st_size <= 1_200
     kept = [event["number"] for name in ("events.1.jsonl", "events.jsonl") for event in events(log.parent / name)]
