@@ -304,8 +304,7 @@ def _private(named: str | None) -> Any:
 
 
 def _content(path: str, most: int) -> bytes:
-    with atomic.open_regular(path) as file:
-        data = file.read(most + 1)
+    data, _ = atomic.read_regular(path, most + 1)
     if len(data) > most:
         raise TrustError("malformed", f"{names.show(os.fsencode(path))} has more than {most:,} bytes.", "Fetch it again.")
     return data

@@ -164,13 +164,36 @@ def open_regular(path: str | Path) -> BinaryIO:
     return os.fdopen(fd, "rb")
 
 
+def read_regular(
+    path: str | bytes | Path, most: int, *, dir_fd: int | None = None, follow: bool = True
+) -> tuple[bytes, os.stat_result]:
+    """Return the first `most` bytes of a regular file, and its state; with `follow` False no link stands for it.
+
+    Raises:
+        OSError: also for a named pipe or a device, which would be waited for, or never end.
+    """
+    # O_NONBLOCK, since opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    fd = os.open(path, flags, dir_fd=dir_fd)
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        data = os.read(fd, min(most, info.st_size + 4_096))
+        while len(data) < min(most, info.st_size) and (more := os.read(fd, most - len(data))):
+            data += more
+        return data, info
+    finally:
+        os.close(fd)
+
+
 def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
     """Return a file's bytes; None where there is none that can be read, no regular file, or more than `limit` bytes."""
     try:
-        with open_regular(path) as file:
-            return file.read() if os.fstat(file.fileno()).st_size <= limit else None
+        data, _ = read_regular(path, limit + 1)
     except OSError:
         return None
+    return data if len(data) <= limit else None
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:

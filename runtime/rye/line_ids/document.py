@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -323,35 +323,22 @@ def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterat
 
 def _large(ws: Workspace, file: OpenFile) -> Text:
     """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
-    stamp = store.stamp_of(file.stat)
-    found, stored = store.load_checkpoints(ws, file.path, stamp), None
+    stamp, stored = store.stamp_of(file.stat), None
+    found = store.load_checkpoints(ws, file.path, stamp)
     if found is None:
-        stored = _loaded(ws, file)
+        with suppress(WorkspaceError):
+            stored = store.load(ws, file.path, dense=False)
         if stored is not None and stored.points is not None and stored.stamp == stamp:
             found = stored.encoding, stored.count, stored.points
     if found is not None:
         encoding, count, points = found
         return reopen(file.fd, encoding, file.stat.st_size, count, points)
-    text = _streamed(file) or _glanced(file, None, stored)
+    # Plain UTF-8 is counted without holding it in memory; compared after the scan: a writer may have changed the file.
+    text = None if binary_kind(os.pread(file.fd, 64, 0)) else streamed(file.fd, UTF8)
+    if text is None or not store.same_state(os.fstat(file.fd), file.stat):
+        text = _glanced(file, None, stored)
     store.save_checkpoints(ws, file, text)
     return text
-
-
-def _loaded(ws: Workspace, file: OpenFile) -> store.Stored | None:
-    """Return the stored index, if there is one and the cache can be read."""
-    try:
-        return store.load(ws, file.path, dense=False)
-    except WorkspaceError:
-        return None
-
-
-def _streamed(file: OpenFile) -> Text | None:
-    """Return the text of a large file of plain UTF-8 without holding it in memory; None where it is anything else."""
-    if binary_kind(os.pread(file.fd, 64, 0)):
-        return None
-    text = streamed(file.fd, UTF8)
-    # Compared after the scan: a writer may have changed the file while it was read.
-    return text if text is not None and store.same_state(os.fstat(file.fd), file.stat) else None
 
 
 def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
@@ -379,41 +366,27 @@ def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str |
         yield _open(ws, file, encoding, read_whole=True)
 
 
-class _locked:  # noqa: N801 - used as the function that it stands for: each call of a file enters one
+@contextmanager
+def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFile]:
     """Open the file that `path` names once its lock is held; the lock is that of the physical path.
 
     Where no file system has locks, one that is not `needed` is left out: indexes are replaced whole.
     """
-
-    def __init__(self, ws: Workspace, path: str, *, needed: bool = True) -> None:
-        self._ws, self._path, self._needed = ws, path, needed
-
-    def __enter__(self) -> OpenFile:
-        # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
-        for _ in range(5):
-            with self._ws.file(self._path) as found:
-                parts = found.parts
-            lock = cache.locked(self._ws, b"/".join(parts))
+    # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
+    for _ in range(5):
+        with ws.file(path) as found:
+            parts = found.parts
+        with ExitStack() as held:
             try:
-                lock.__enter__()
+                held.enter_context(cache.locked(ws, b"/".join(parts)))
             except WorkspaceError as err:
-                if self._needed or err.code != "no_locks":
+                if needed or err.code != "no_locks":
                     raise
-            try:
-                file = self._ws.open_file(self._path)
-                if file.parts == parts:
-                    self._lock, self._fd = lock, file.fd
-                    return file
-                os.close(file.fd)
-            except BaseException:
-                lock.__exit__()
-                raise
-            lock.__exit__()
-        raise WorkspaceError("conflict", f"{self._path} keeps pointing to other places.", "Name the file itself.")
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
-        self._lock.__exit__()
+            file = held.enter_context(ws.file(path))
+            if file.parts == parts:
+                yield file
+                return
+    raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
 
 
 def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bool) -> Document:

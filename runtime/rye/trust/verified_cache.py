@@ -14,6 +14,7 @@ import stat
 from hashlib import sha256
 
 from rye.config import user_dirs
+from rye.fs import atomic
 
 _KEPT = 65_536
 _LINE = 65
@@ -68,18 +69,10 @@ def _own(info: os.stat_result) -> bool:
 
 
 def _load() -> set[str]:
+    most = 2 * _KEPT * _LINE
     try:
-        fd = os.open(_path(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data, info = atomic.read_regular(_path(), most, follow=False)
     except OSError:
         return set()
-    try:
-        info = os.fstat(fd)
-        # On the open descriptor: between a check of the path and the open another file could be put there.
-        if not _own(info) or info.st_size > 2 * _KEPT * _LINE:
-            return set()
-        # A line cut off by a crash has another length, and stands for nothing.
-        return set(os.read(fd, info.st_size).decode("ascii", "replace").split("\n"))
-    except OSError:
-        return set()
-    finally:
-        os.close(fd)
+    # A line cut off by a crash has another length, and stands for nothing.
+    return set(data.decode("ascii", "replace").split("\n")) if _own(info) and info.st_size <= most else set()

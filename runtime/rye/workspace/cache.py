@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,7 +34,7 @@ _MAX_LISTED = 1 << 20
 _lock_files: set[int] = set()
 # A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
 _PASSING = (errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
-_ABSENT = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM)
+_ABSENT = (errno.ENOENT, errno.ELOOP, errno.ENXIO, errno.EACCES, errno.EPERM, errno.EINVAL)
 
 
 def name_of(path: bytes) -> str:
@@ -140,21 +139,12 @@ def _make(part: str, dir_fd: int) -> None:
 def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
     """Return a cache file's bytes; None when it is missing, no regular file, or larger than `limit`."""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+        data, _ = atomic.read_regular(name, limit + 1, dir_fd=dir_fd, follow=False)
     except OSError as err:
         if err.errno in _ABSENT:
             return None
         raise
-    try:
-        info = os.fstat(fd)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > limit:
-            return None
-        data = os.read(fd, info.st_size + 1)
-        while len(data) < info.st_size and (more := os.read(fd, info.st_size)):
-            data += more
-        return data
-    finally:
-        os.close(fd)
+    return data if len(data) <= limit else None
 
 
 def write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
@@ -178,7 +168,8 @@ def _write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
         atomic.write(name, data, durably=False, dir_fd=dir_fd)
 
 
-class locked:  # noqa: N801 - used as the function that it stands for: each call of a file enters one
+@contextmanager
+def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> Iterator[None]:
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
@@ -189,27 +180,15 @@ class locked:  # noqa: N801 - used as the function that it stands for: each call
             `no_locks` where neither the project nor the state folder lies on a file system that has locks.
         DeadlineError: the call's time is up.
     """
-
-    def __init__(self, ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> None:
-        """Take which files' locks are wanted, and how long others may hold them."""
-        self._ws, self._paths, self._wait, self._patience = ws, paths, wait, patience
-        self._held: list[int] = []
-
-    def __enter__(self) -> None:
-        """Take the locks: all, or none."""
-        lock_names = sorted({name_of(path)[:2] for path in self._paths})
-        started = time.monotonic()
-        most = min(_MAX_WAIT if self._patience is None else self._patience, deadline().remaining())
-        try:
-            _lock_somewhere(self._held, self._ws, lock_names, started, started + most if self._wait else started)
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        """Release them."""
-        while self._held:
-            _release(self._held.pop())
+    held: list[int] = []
+    started = time.monotonic()
+    most = min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else 0.0
+    try:
+        _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)
+        yield
+    finally:
+        while held:
+            _release(held.pop())
 
 
 def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: float, end: float) -> None:

@@ -6,7 +6,6 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -238,21 +237,10 @@ def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:
 
 def _pointed(path: str, prefix: bytes) -> str:
     """Return the real path that a pointer file names. Raises OSError, ValueError."""
-    line = _content(path, _POINTER)
+    line, _ = atomic.read_regular(path, _POINTER)
     if not line.startswith(prefix):
         return ""
     return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line.removeprefix(prefix).strip())))
-
-
-def _content(path: str | bytes, most: int, dir_fd: int | None = None) -> bytes:
-    """Return the beginning of a file. Raises OSError, also for what is no file: a pipe would block, a device never ends."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        return os.read(fd, most)
-    finally:
-        os.close(fd)
 
 
 def linked(work_tree: str) -> tuple[str, str] | None:
@@ -435,7 +423,11 @@ def users_hooks_path() -> str:
 @lru_cache(maxsize=8)
 def _hooks_path_in(path: str, *_state: int) -> str:
     with suppress(OSError):
-        named = [value for key, value in re.findall(_NAMED_PATH, _content(path, _MAX_SETTINGS)) if key.lower() == b"hookspath"]
+        named = [
+            value
+            for key, value in re.findall(_NAMED_PATH, atomic.read_regular(path, _MAX_SETTINGS)[0])
+            if key.lower() == b"hookspath"
+        ]
         value = os.fsdecode(named[-1]).strip().strip('"') if named else ""
         # Only a relative one leads into a project.
         return "" if value.startswith(("/", "~")) else value
@@ -444,7 +436,7 @@ def _hooks_path_in(path: str, *_state: int) -> str:
 
 def _settings(root_fd: int | None, path: bytes) -> bytes:
     try:
-        return _content(path, _MAX_SETTINGS, root_fd)
+        return atomic.read_regular(path, _MAX_SETTINGS, dir_fd=root_fd)[0]
     except OSError:
         return b""
 

@@ -8,6 +8,7 @@ Several users' spaces may share one project: a seal names its space, so that wha
 
 from __future__ import annotations
 
+import errno
 import hmac
 import json
 import os
@@ -53,17 +54,14 @@ def secret(ws: Workspace) -> bytes:
 def _read(path: str) -> bytes | None:
     """Return a secret that only its owner, this user, can have read; None for anything else."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        info = os.fstat(fd)
-        # A secret that others could read or replace seals nothing.
-        private = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and not stat.S_IMODE(info.st_mode) & 0o077
-        data = os.read(fd, _BYTES + 1) if private else b""
-    finally:
-        os.close(fd)
-    return data if len(data) == _BYTES else None
+        data, info = atomic.read_regular(path, _BYTES + 1, follow=False)
+    except OSError as err:
+        if err.errno in (errno.ENOENT, errno.EINVAL):
+            return None
+        raise
+    # A secret that others could read or replace seals nothing.
+    private = info.st_uid == os.geteuid() and not stat.S_IMODE(info.st_mode) & 0o077
+    return data if private and len(data) == _BYTES else None
 
 
 def _create_secret(path: str) -> bytes:

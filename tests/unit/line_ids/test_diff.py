@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.line_ids import diff as module
-from rye.line_ids import diff_script
 from rye.line_ids.diff import align, indentation
 
 TWINS = st.lists(st.sampled_from("abc"), max_size=40)
@@ -70,7 +69,7 @@ def test_blocks_are_valid_however_small_the_budget(old, new, steps):
 def test_the_path_for_large_files_gives_valid_blocks_too(old, new):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WHOLE_LINES", 0)
-        patch.setattr(diff_script, "_MAX_COST", 2)
+        patch.setattr(module, "_MAX_COST", 2)
         assert valid(old, new, align(old, new))
 
 

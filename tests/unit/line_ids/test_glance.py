@@ -22,9 +22,11 @@ def contents():
             yield body + ending * closed
     yield b"y" * 700_000 + b"\n" + b"z" * 300_000
     yield b"a\n" * (1 << 17) + b"b"
+    # Characters across the seams of what is read at a time.
+    yield from (b"x" * shift + "€ä\U0001f600\n".encode() * 60_000 for shift in range(4))
 
 
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(17))
 def test_glances_agree_with_parse(tmp_path, number):
     data = [*contents()][number]
     (tmp_path / "f").write_bytes(data)
@@ -73,15 +75,4 @@ def test_what_is_not_plainly_utf8_is_left_to_the_careful_way(tmp_path, data):
     (tmp_path / "f").write_bytes(data)
     fd = os.open(tmp_path / "f", os.O_RDONLY)
     assert text.streamed(fd, UTF8) is None
-    os.close(fd)
-
-
-@pytest.mark.parametrize("shift", range(4))
-def test_characters_across_the_seams_are_whole(tmp_path, shift):
-    data = b"x" * shift + "€ä\U0001f600\n".encode() * 60_000
-    (tmp_path / "f").write_bytes(data)
-    fd = os.open(tmp_path / "f", os.O_RDONLY)
-    streamed = text.streamed(fd, UTF8)
-    assert detect(data) == streamed.encoding
-    assert streamed.lines() == text.parse(data, UTF8).lines()
     os.close(fd)
