@@ -30,7 +30,7 @@ from support.index_files import entry, folder, settle
 
 # Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
 LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
-LINES[600] = "REMOVE = True\n"
+LINES[1_200] = "REMOVE = True\n"
 UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
 
 
@@ -63,10 +63,10 @@ def utf_7(theirs):
 
 
 def false_checkpoints(theirs):
-    """The second checkpoint is one line further on than it says, so that line 512 and the numbers after it are wrong."""
+    """The second checkpoint is one line further on than it says, so that line 1,024 and the numbers after it are wrong."""
     (theirs / "f.txt").write_text("".join(LINES))
     settle(theirs / "f.txt")
-    done("read", theirs, file_path="f.txt", offset=590, limit=20)
+    done("read", theirs, file_path="f.txt", offset=1_190, limit=20)
 
     def shift(record):
         points = store._unpacked(record["points"])
@@ -103,20 +103,20 @@ def shows_other_text(project):
 
 
 def leaves_lines_out(project):
-    told = [text for _, text in rows(done("read", project, file_path="f.txt", offset=600, limit=100))]
-    return told != [line.rstrip("\n") for line in LINES[599:699]]
+    told = [text for _, text in rows(done("read", project, file_path="f.txt", offset=1_200, limit=100))]
+    return told != [line.rstrip("\n") for line in LINES[1_199:1_299]]
 
 
 def replaces_another_line(project):
     """`rt edit` of the line number that `rt open` showed."""
-    shown = call("rye/swe/open_file_chunk", project, path="f.txt", start=595, end=610)["output"]
+    shown = call("rye/swe/open_file_chunk", project, path="f.txt", start=1_195, end=1_210)["output"]
     (number,) = re.findall(r"(\d+)\W+REMOVE", shown)
     with contextlib.chdir(project), pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"REMOVE = False\n")))
         # What was shown can differ from what the edit finds: then it is refused, and the number was wrong all the same.
         code = rt_main.main(["edit", "f.txt", number, number])
     changed = (project / "f.txt").read_text().splitlines(keepends=True)
-    wanted = [*LINES[:600], "REMOVE = False\n", *LINES[601:]]
+    wanted = [*LINES[:1_200], "REMOVE = False\n", *LINES[1_201:]]
     return code != 0 or changed != wanted
 
 

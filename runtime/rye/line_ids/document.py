@@ -374,8 +374,8 @@ def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFi
     """
     # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
     for _ in range(5):
-        with ws.file(path) as found:
-            parts = found.parts
+        with ws.held(path, os.O_PATH) as (_, parts):
+            pass
         with ExitStack() as held:
             try:
                 held.enter_context(cache.locked(ws, b"/".join(parts)))

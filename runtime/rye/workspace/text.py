@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rye.plain_class import Record
 from rye.workspace.encoding import Encoding
 
-STRIDE = 512
+STRIDE = 1024
 """There is a checkpoint at least every so many lines."""
 
 _CHUNK = 1 << 20
