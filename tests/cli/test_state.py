@@ -55,12 +55,12 @@ def test_sizes_are_told_by_kind_and_as_a_sum(copied):
 
 
 def test_prune_removes_what_is_lost_and_then_what_was_used_longest_ago():
-    def row(name, hours, size, *, lost=False, jobs=0):
+    def row(name, hours, size, *, lost=False, busy=False):
         used = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - hours * 3_600))
-        return {"id": name, "used": used, "bytes": size, "lost": lost, "running_jobs": jobs}
+        return {"id": name, "used": used, "bytes": size, "lost": lost, "busy": busy}
 
     rows = [row("busy", 0, 50), row("old", 90, 10), row("older", 100, 10), row("gone", 2, 10, lost=True), row("mid", 5, 10)]
-    rows.append(row("job", 200, 10, jobs=1))
+    rows.append(row("job", 200, 10, busy=True))
     assert [one["id"] for one in to_remove(rows, None)] == ["gone"]
     assert [one["id"] for one in to_remove(rows, 90)] == ["gone"]
     assert [one["id"] for one in to_remove(rows, 75)] == ["gone", "older", "old"]

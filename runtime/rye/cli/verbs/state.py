@@ -16,10 +16,8 @@ from typing import Any
 
 from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_table, printable, project_of, require_person, size_text, told_json
 from rye.config import stored_state, user_dirs
-from rye.config.stored_state import StoredState
 from rye.errors import UsageError
 from rye.line_ids import epochs
-from rye.process import jobs
 
 # What belongs to running commands of one folder, or is made anew for each.
 _NOT_MOVED = (user_dirs.PROJECT_FILE, user_dirs.MOUNTS_RECORD, "journal/index")
@@ -69,11 +67,11 @@ def _prune(max_mb: int | None) -> int:
 def to_remove(rows: Sequence[dict[str, Any]], most_bytes: int | None) -> list[dict[str, Any]]:
     """Return the rows that `prune` removes: the lost ones, then those used longest ago, until the rest fits the bound.
 
-    State that was used within the last hour stays, as a command may run on it; so does that of jobs which run.
+    State that was used within the last hour stays, as a command may run on it; so does that in which a job listens.
     """
     recent = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3_600))
     # ISO timestamps of one zone compare as texts.
-    idle = [row for row in rows if row["used"] < recent and not row["running_jobs"]]
+    idle = [row for row in rows if row["used"] < recent and not row["busy"]]
     # False sorts before True: lost state first, then the longest unused.
     idle.sort(key=lambda row: (not row["lost"], row["used"]))
     bytes_left = sum(row["bytes"] for row in rows)
@@ -87,35 +85,20 @@ def to_remove(rows: Sequence[dict[str, Any]], most_bytes: int | None) -> list[di
 
 def _rows() -> list[dict[str, Any]]:
     """Return one row for each stored state, the newest first."""
-    return [_row(one) for one in stored_state.stored_states() if not one.key.startswith(".")]
-
-
-def _row(one: StoredState) -> dict[str, Any]:
-    folder = stored_state.folder() / one.key
-    return {
-        "id": one.key,
-        "path": one.path,
-        "lost": one.lost,
-        "changes": sum(1 for _ in (folder / "journal").glob("*.json")),
-        "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used)),
-        "bytes": one.size,
-        "kinds": dict(one.kinds),
-        "running_jobs": _running_jobs(folder),
-    }
-
-
-def _running_jobs(folder: Path) -> int:
-    count = 0
-    for one in (folder / jobs.FOLDER).glob("*"):
-        with suppress(OSError, ValueError, KeyError):
-            fd = os.open(one, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                found = jobs.record(fd)
-            finally:
-                os.close(fd)
-            # The processes of a job whose supervisor was killed may run on.
-            count += found is not None and found["status"] != "ended"
-    return count
+    return [
+        {
+            "id": one.key,
+            "path": one.path,
+            "lost": one.lost,
+            "changes": sum(1 for _ in (stored_state.folder() / one.key / "journal").glob("*.json")),
+            "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used)),
+            "bytes": one.size,
+            "kinds": dict(one.kinds),
+            "busy": one.busy,
+        }
+        for one in stored_state.stored_states()
+        if not one.key.startswith(".")
+    ]
 
 
 def _adopt(state_id: str | None, project: str) -> int:
