@@ -23,8 +23,6 @@ from rye.items.parse import fitted_docstring
 from rye.items.schema import WORKSPACE_PATH, is_one_of
 
 _OPENAI_DESCRIPTION: Final = 1_024
-_GEMINI_PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_ANTHROPIC_PARAMETER: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def render(offer: Offer, format: str) -> dict[str, Any]:
@@ -36,7 +34,10 @@ def render(offer: Offer, format: str) -> dict[str, Any]:
     """
     check_format(format)
     try:
-        return _FORMATS[format](offer)
+        made, names = _FORMATS[format]
+        schema = plain(offer.parameters if offer.listed_schema is None else offer.listed_schema)
+        check_property_names(schema, re.compile(names))
+        return made(offer, schema)
     except (ItemError, RecursionError) as err:
         why = err.message if isinstance(err, ItemError) else "its schema is nested too deeply"
         raise ItemError("not_expressible", f"{offer.item_id} has no {format} form: {why}.") from None
@@ -65,70 +66,56 @@ def render_all(offers: Iterable[Offer], format: str) -> tuple[list[dict[str, Any
     return rendered, refused
 
 
-def openai(offer: Offer) -> dict[str, Any]:
+def _openai(offer: Offer, schema: dict[str, Any]) -> dict[str, Any]:
     """Return a function tool of the Chat Completions interface."""
     return {
         "type": "function",
         "function": {
             "name": offer.name,
             "description": fitted_docstring(offer.description, _OPENAI_DESCRIPTION),
-            "parameters": _plain(offer),
+            "parameters": schema,
             # Said, because some libraries take strict mode where nothing is: it refuses optional parameters.
             "strict": False,
         },
     }
 
 
-def anthropic(offer: Offer) -> dict[str, Any]:
+def _anthropic(offer: Offer, schema: dict[str, Any]) -> dict[str, Any]:
     """Return a client tool of the Messages interface."""
-    schema = _plain(offer)
-    check_property_names(schema, _ANTHROPIC_PARAMETER)
     return {"name": offer.name, "description": offer.description, "input_schema": schema}
 
 
-def gemini(offer: Offer) -> dict[str, Any]:
+def _gemini(offer: Offer, schema: dict[str, Any]) -> dict[str, Any]:
     """Return a `FunctionDeclaration`; one without parameters has no schema."""
-    schema = _plain(offer)
-    check_property_names(schema, _GEMINI_PARAMETER)
-    declared: dict[str, Any] = {"name": offer.name, "description": offer.description}
-    return {**declared, "parametersJsonSchema": schema} if schema["properties"] else declared
+    parameters = {"parametersJsonSchema": schema} if schema["properties"] else {}
+    return {"name": offer.name, "description": offer.description, **parameters}
 
 
-def mcp(offer: Offer) -> dict[str, Any]:
+def _mcp(offer: Offer, schema: dict[str, Any]) -> dict[str, Any]:
     """Return a tool as `tools/list` gives it; `_meta` says whose it is, by which an agent can pin it."""
-    effects = offer.effects
     return {
         "name": offer.name,
         "title": offer.title,
         "description": offer.description,
-        "inputSchema": _plain(offer),
+        "inputSchema": schema,
         "outputSchema": offer.output,
-        "annotations": {
-            "title": offer.title,
-            "readOnlyHint": effects["read_only"],
-            "destructiveHint": effects["destructive"],
-            "idempotentHint": effects["idempotent"],
-            "openWorldHint": effects["open_world"],
-        },
-        "_meta": {
-            "rye/item_id": offer.item_id,
-            "rye/digest": offer.digest,
-            "rye/signer": offer.signer,
-            "rye/space": offer.space,
-            "rye/version": offer.version,
-        },
+        "annotations": {"title": offer.title, **{hint: offer.effects[effect] for hint, effect in _HINTS.items()}},
+        "_meta": {f"rye/{name}": getattr(offer, name) for name in ("item_id", "digest", "signer", "space", "version")},
     }
 
 
-def _plain(offer: Offer) -> dict[str, Any]:
-    return plain(offer.parameters if offer.listed_schema is None else offer.listed_schema)
-
-
-_FORMATS: Final[dict[str, Callable[[Offer], dict[str, Any]]]] = {
-    "openai": openai,
-    "anthropic": anthropic,
-    "gemini": gemini,
-    "mcp": mcp,
+_HINTS: Final = {
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
+    "openWorldHint": "open_world",
+}
+# Of each interface what makes its form of an offer and its plain schema, and how it lets a parameter be called.
+_FORMATS: Final[dict[str, tuple[Callable[[Offer, dict[str, Any]], dict[str, Any]], str]]] = {
+    "openai": (_openai, "(?s).*"),
+    "anthropic": (_anthropic, r"[a-zA-Z0-9_.-]{1,64}"),
+    "gemini": (_gemini, r"[A-Za-z_][A-Za-z0-9_]{0,63}"),
+    "mcp": (_mcp, "(?s).*"),
 }
 FORMATS: Final = tuple(_FORMATS)
 

@@ -95,6 +95,19 @@ class Verb(Record):
     passes: bool = False
 
 
+def completion(command: str) -> Verb:
+    """Return the verb by which a shell completes the words of a command."""
+    options = (
+        Option("[SHELL]", "print the script for this shell", choices=("bash", "zsh", "fish")),
+        Option("--words WORDS…", "print what can stand for the last of these words"),
+    )
+    notes = f"""\
+bash: eval "$({command} completion bash)"      in ~/.bashrc
+zsh:  eval "$({command} completion zsh)"       in ~/.zshrc, after compinit
+fish: {command} completion fish | source       in ~/.config/fish/config.fish"""
+    return Verb("completion", "completion of names for bash, zsh and fish", options, notes)
+
+
 HELP: Final = Option("-h, --help", "show this help")
 COLOR: Final = Option("--color WHEN", "colours; auto: at a terminal", choices=("auto", "always", "never"), dest="color")
 PROJECT: Final = Option("--project DIR", "the project root (default: nearest folder above with .git, or with items in .ai)")

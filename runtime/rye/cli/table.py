@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rye.cli.options import JSON, PROJECT, Option, Verb
+from rye.cli.options import JSON, PROJECT, Option, Verb, completion
 from rye.cli.signing_table import SIGNING, TYPES
 
 VERBS: Final = {
@@ -214,18 +214,7 @@ example:
   rye prompt swe >> AGENTS.md""",
     ),
     **SIGNING,
-    "completion": Verb(
-        "completion",
-        "completion of names for bash, zsh and fish",
-        (
-            Option("[SHELL]", "print the script for this shell", choices=("bash", "zsh", "fish")),
-            Option("--words WORDS…", "print what can stand for the last of these words"),
-        ),
-        """\
-bash: eval "$(rye completion bash)"      in ~/.bashrc
-zsh:  eval "$(rye completion zsh)"       in ~/.zshrc, after compinit
-fish: rye completion fish | source       in ~/.config/fish/config.fish""",
-    ),
+    "completion": completion("rye"),
     "doctor": Verb(
         "doctor",
         "check this machine: sandbox, programs, keys, clients",

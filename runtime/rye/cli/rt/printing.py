@@ -21,7 +21,7 @@ from rye.cli.terminal import has_colour, painted
 
 # Values are texts in quotes, numbers, words, or left to be filled in.
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
-_OWN: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items() if verb.module}
+_OWN: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items()}
 _VERB_OF: Final = {**_OWN, "read": "open", "ls": "find", "undo": "undo"}
 _OTHERS: Final = ("edit_lines", "glob", "grep", "job", "lsp", "get_patch_change", "workspace_read_file")
 _NAMES: Final = "|".join((*_VERB_OF, *_OTHERS, "workspace_apply_patch"))

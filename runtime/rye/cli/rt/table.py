@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rye.cli.options import PROJECT, Option, Verb
+from rye.cli.options import PROJECT, Option, Verb, completion
 
 _ALWAYS = (Option("--json", "print the whole response as JSON, and nothing else"), PROJECT)
 _FILE = Option("PATH", "a file")
@@ -108,16 +108,5 @@ VERBS: Final = {
             *_ALWAYS,
         ),
     ),
-    "completion": Verb(
-        "",
-        "completion of names for bash, zsh and fish",
-        (
-            Option("[SHELL]", "print the script for this shell", choices=("bash", "zsh", "fish")),
-            Option("--words WORDS…", "print what can stand for the last of these words"),
-        ),
-        """\
-bash: eval "$(rt completion bash)"      in ~/.bashrc
-zsh:  eval "$(rt completion zsh)"       in ~/.zshrc, after compinit
-fish: rt completion fish | source       in ~/.config/fish/config.fish""",
-    ),
+    "completion": completion("rt"),
 }
