@@ -19,7 +19,7 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -67,11 +67,19 @@ def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool
     note, tried = "", list[str]()
     for step in declared["search"] if "search" in declared else _translated(declared):
         for kind, values in step.items():
-            if kind not in _KINDS or not isinstance(values, list | bool):
+            names = list(map(str, values)) if isinstance(values, list) else []
+            if kind == "project":
+                found, passed_over = _of_project(names, root, own_allowed=own_allowed)
+                note = note or passed_over
+            elif kind == "home":
+                found = _of_home(names, _named_version(root, step.get("version_file")), root)
+            elif kind == "path":
+                found = next((one for name in names if (one := on_path(name, root))), "")
+            elif kind == "own":
+                found = sys.executable
+            else:
                 continue
-            found, passed_over = _KINDS[kind](values if isinstance(values, list) else [], step, root, own_allowed)
-            note = note or passed_over
-            tried += map(str, values) if isinstance(values, list) else [sys.executable]
+            tried += names
             if found:
                 return Found(found, kind, _installation(found), note)
     raise ItemError(
@@ -93,8 +101,9 @@ def _translated(declared: dict[str, Any]) -> list[dict[str, Any]]:
     return [*steps, {"path": list(dict.fromkeys([*fallback, *binaries]))}]
 
 
-def _of_project(paths: list[Any], _step: dict[str, Any], root: str, own_allowed: bool) -> tuple[str, str]:
-    for path in map(str, paths):
+def _of_project(paths: list[str], root: str, *, own_allowed: bool) -> tuple[str, str]:
+    """Return the program of the project that may be used, and what was passed over; "" for none."""
+    for path in paths:
         whole = os.path.join(root, path)
         if os.path.isabs(path) or ".." in path.split("/") or not _is_program(whole):
             continue
@@ -140,16 +149,14 @@ def identity(root: str, path: str) -> str:
     return f"{real} {info.st_dev}:{info.st_ino} {content} {sha256(settings).hexdigest()}"
 
 
-def _of_home(patterns: list[Any], step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
-    version = _named_version(root, step.get("version_file"))
+def _of_home(patterns: list[str], version: str, root: str) -> str:
     found: list[str] = []
-    for pattern in map(str, patterns):
+    for pattern in patterns:
         if "{version}" in pattern and not version:
             continue
         text = pattern.replace("{version}", glob.escape(version)).replace("~/", "")
         found += list(glob.iglob(os.path.join(user_dirs.home(), text)))[:_MOST_FOUND]
-    programs = [one for one in found if _is_program(one) and not _in_project(one, root)]
-    return max(programs, key=_numbers, default=""), ""
+    return max((one for one in found if _is_program(one) and not _in_project(one, root)), key=_numbers, default="")
 
 
 def _numbers(path: str) -> list[int]:
@@ -166,22 +173,6 @@ def _named_version(root: str, name: object) -> str:
     except OSError:
         return ""
     return words[0] if words and _VERSION.fullmatch(words[0]) else ""
-
-
-def _on_path(names: list[Any], _step: dict[str, Any], root: str, _own_allowed: bool) -> tuple[str, str]:
-    return next((found for name in map(str, names) if (found := on_path(name, root))), ""), ""
-
-
-def _own(_values: list[Any], _step: dict[str, Any], _root: str, _own_allowed: bool) -> tuple[str, str]:
-    return sys.executable, ""
-
-
-_KINDS: dict[str, Callable[[list[Any], dict[str, Any], str, bool], tuple[str, str]]] = {
-    "project": _of_project,
-    "home": _of_home,
-    "path": _on_path,
-    "own": _own,
-}
 
 
 def on_path(name: str, root: str) -> str:
