@@ -133,12 +133,10 @@ def _literal(node: ast.expr) -> Any:
 
 def _described(text: str, suffix: str, item_id: str | None) -> _Tool | Finding:
     """Read a tool that is described in YAML: by all of the file, or by the header of a script, whose rest is not looked at."""
-    is_yaml = suffix in (".yaml", ".yml")
-    if not is_yaml and not signature.is_script_suffix(suffix):
+    if suffix not in (".yaml", ".yml") and not signature.is_script_suffix(suffix):
         return Finding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime.")
     try:
-        # Behind the shebang and the signature line, as a reader does.
-        header = text if is_yaml else parse.header(scripts.unsigned(text.encode()), suffix)
+        header = parse.header(text.encode(), suffix)
         found = None if header is None else parse.yaml_mapping(header)
     except ItemError as err:
         return Finding(1, "bad_yaml", plain(str(err), 300))

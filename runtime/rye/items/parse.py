@@ -53,6 +53,8 @@ _VERSION = r"\d+\.\d+\.\d+"
 AFTER: Final = ("#!", "<?php")
 """What a runtime may let a script's first line begin with, before the header."""
 
+_BEFORE_HEADER: Final = r"#!|<\?php|(?:#|//|--|;) rye:signed:"
+
 SECTION_STARTS: Final = ("Requires:", "Does not:", "Side effects:", "Returns:", "Prefer ")
 """How the sections after the first begin."""
 _SENTENCE_END: Final = r"(?<=\.)\s+"
@@ -191,7 +193,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
         schema = found.get("CONFIG_SCHEMA", {"type": "object", "properties": {}})
         bound_id = found.get("__item_id__")
     else:
-        text = text_of(verified.body) if suffix in (".yaml", ".yml") else header(verified.body, suffix)
+        text = header(verified.body, suffix)
         if text is None:
             return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
         found = yaml_mapping(text)
@@ -246,25 +248,37 @@ def wrong_claim(item_id: str, found: Mapping[str, Any]) -> str:
     return ""
 
 
-def header(body: bytes, suffix: str) -> str | None:
-    """Return the YAML in the comment at the beginning of a script, between two lines `# ---`; None where there is none.
+def header(raw: bytes, suffix: str) -> str | None:
+    """Return the YAML that describes a tool; see `header_at`."""
+    found = header_at(text_of(raw), suffix)
+    return None if found is None else found[0]
 
-    Every line begins with the comment marker of the file's language, one of `signature.MARKERS`.
+
+def header_at(text: str, suffix: str) -> tuple[str, int, str] | None:
+    """Return the YAML that describes a tool, signed or not; None where there is none.
+
+    It is all of a YAML file. In a script it stands between two lines `# ---` at the beginning, and every line begins with the
+    comment marker of the file's language, one of `signature.MARKERS`.
+
+    Returns:
+        The YAML, the number of its first line (from 0), and what each of its lines begins with.
     """
+    if suffix in (".yaml", ".yml"):
+        return text, 0, ""
     if not signature.is_script_suffix(suffix):
         return None
-    lines = iter(text_of(body).split("\n"))
-    first = next((line for line in lines if line.strip() and not line.startswith(AFTER)), "")
-    marker = first.rstrip().removesuffix(" ---")
-    if marker not in signature.MARKERS or first.rstrip() == marker:
+    lines = text.split("\n")
+    start = next((at for at, line in enumerate(lines) if line.strip() and not re.match(_BEFORE_HEADER, line)), 0)
+    fence = lines[start].rstrip()
+    marker = fence.removesuffix(" ---")
+    if marker not in signature.MARKERS or fence == marker:
         return None
-    found: list[str] = []
-    for line in lines:
-        if line.rstrip() == f"{marker} ---":
-            return "\n".join(found)
-        if not line.startswith(marker):
+    for stop in range(start + 1, len(lines)):
+        if lines[stop].rstrip() == fence:
+            inside = [line.removeprefix(marker).removeprefix(" ") for line in lines[start + 1 : stop]]
+            return "\n".join(inside), start + 1, f"{marker} "
+        if not lines[stop].startswith(marker):
             break
-        found.append(line.removeprefix(marker).removeprefix(" "))
     raise ItemError("malformed_item", f"The header has no second line `{marker} ---`.", "Close it and sign it again.")
 
 

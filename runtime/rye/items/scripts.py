@@ -90,7 +90,7 @@ def check(item_id: str, suffix: str, raw: bytes, search_path: Sequence[Space]) -
     """
     if not is_script_suffix(suffix):
         return
-    text = parse.header(unsigned(raw), suffix)
+    text = parse.header(raw, suffix)
     executor_id = parse.yaml_mapping(text).get("executor_id") if text is not None else None
     runtimes: list[Mapping[str, Any]] = []
     named = executor_id
@@ -108,11 +108,6 @@ def check(item_id: str, suffix: str, raw: bytes, search_path: Sequence[Space]) -
         hint = f"Did you mean {' or '.join(close)}? {hint}" if executor_id is not None and close else hint
         raise ItemError("runtime_missing", f"{item_id} is a {suffix} file that {what}.", hint)
     refuse_unfit(item_id, suffix, raw, executor_id, runtimes)
-
-
-def unsigned(raw: bytes) -> bytes:
-    """Return a script without its first line and its signature line, however good that is."""
-    return re.sub(rb"\A(?:(?:#!|<\?php)[^\n]*\n)?(?:(?:#|//|--|;) rye:signed:[^\n]*\n)?", b"", raw)
 
 
 def text_of(item_id: str, search_path: Sequence[Space]) -> Mapping[str, Any] | None:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import yaml
 
-_BEFORE_HEADER: Final = r"#!|<\?php|(?:#|//|--|;) rye:signed:|\s*\Z"
-_FENCE: Final = r"(#|//|--|;) ---\s*\Z"
 _METADATA: Final = re.compile(r"__(?:version|tool_type|executor_id|category|tool_description)__")
 
 
@@ -27,8 +25,8 @@ def fields(raw: bytes, suffix: str) -> dict[str, Any]:
     """Return the fields of a tool's text by their names there; none of a script without a header. Errors as `with_field`."""
     if suffix == ".py":
         return parse.literals_of(parse.python_tree(raw))[0]
-    found = _yaml_of(parse.text_of(raw), suffix)
-    return {} if found is None else parse.yaml_mapping(found[0])
+    found = parse.header(raw, suffix)
+    return {} if found is None else parse.yaml_mapping(found)
 
 
 def with_field(raw: bytes, suffix: str, name: str, value: str | dict[str, str]) -> bytes:
@@ -36,7 +34,7 @@ def with_field(raw: bytes, suffix: str, name: str, value: str | dict[str, str]) 
     known, text = fields(raw, suffix), parse.text_of(raw)
     if suffix == ".py":
         made = _in_python(parse.python_tree(raw), raw, name, json.dumps(value, indent=4).encode())
-    elif (found := _yaml_of(text, suffix)) is None:
+    elif (found := parse.header_at(text, suffix)) is None:
         raise ItemError("malformed_item", "The script has no header.", "Begin it with its metadata between two lines of ---.")
     else:
         yaml_text, first, prefix = found
@@ -87,20 +85,6 @@ def _end_of(node: yaml.Node) -> int:
         return int(node.end_mark.index)
     last = node.value[-1]
     return _end_of(last[-1] if isinstance(last, tuple) else last)
-
-
-def _yaml_of(text: str, suffix: str) -> tuple[str, int, str] | None:
-    """Return the YAML in a tool's text, the number of its first line (from 0), and what each of its lines begins with."""
-    if suffix in (".yaml", ".yml"):
-        return text, 0, ""
-    lines = text.split("\n")
-    marker = next((match[1] for line in lines if (match := re.match(_FENCE, line))), "")
-    fences = [at for at, line in enumerate(lines) if line.rstrip() == f"{marker} ---"][:2]
-    # Two such lines further down are the script's own comments.
-    if len(fences) < 2 or not all(re.match(_BEFORE_HEADER, line) for line in lines[: fences[0]]):
-        return None
-    inside = lines[fences[0] + 1 : fences[1]]
-    return "\n".join(line.removeprefix(marker).removeprefix(" ") for line in inside), fences[0] + 1, f"{marker} "
 
 
 def _in_lines(text: str, old: str, new: str, first: int, prefix: str) -> str:
