@@ -183,7 +183,7 @@ def test_front_matter_outside_the_hash_is_refused():
     changed = legacy.replace(b"id: a", b"id: evil")
     assert lax_verify(legacy, front_matter=True)
     assert lax_verify(changed, front_matter=True)
-    assert verdict(legacy, KNOWLEDGE) == verdict(changed, KNOWLEDGE) == "malformed"
+    assert verdict(legacy, KNOWLEDGE) == verdict(changed, KNOWLEDGE) == "tampered"
     with pytest.raises(TrustError, match="rye sign"):
         verify(legacy, KNOWLEDGE, STORE)
     assert verdict(sign(legacy, KNOWLEDGE, KEY, timestamp=NOW), KNOWLEDGE) == "valid"

@@ -98,8 +98,7 @@ def _is_called(text: Path, called: str) -> bool:
     names = [text.parent.name if text.name == "SKILL.md" else text.stem]
     head = ""
     try:
-        with atomic.open_regular(str(text)) as file:
-            head = file.read(_MOST_TEXT).decode("utf-8", "replace")
+        head = atomic.read_regular(text, _MOST_TEXT)[0].decode("utf-8", "replace")
         names.append(str(skills.header_of(head).get("name", "")))
     except (OSError, ValueError):
         # Another reader may find a name here: each that it could write counts.

@@ -89,8 +89,7 @@ def header_of(text: str) -> dict[str, Any]:
 def faults(folder: str, *, moved: bool = False) -> list[str]:
     """Return why a folder is no valid skill, in sentences; none for a valid one. What is `moved` gets its name for a folder."""
     try:
-        with atomic.open_regular(os.path.join(folder, "SKILL.md")) as file:
-            header = header_of(file.read(1 << 20).decode())
+        header = header_of(atomic.read_regular(os.path.join(folder, "SKILL.md"), 1 << 20)[0].decode())
     except (OSError, ValueError) as err:
         return [f"SKILL.md cannot be read: {plain(str(err), 200)}."]
     found = [f"The field {plain(str(one), 60)} is none of a skill's." for one in sorted(set(header) - _FIELDS)]

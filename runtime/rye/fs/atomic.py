@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,22 +150,8 @@ def sync(folder: str | Path) -> None:
         os.close(fd)
 
 
-def open_regular(path: str | Path) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Raises:
-        OSError: also for a named pipe or a device, which would be waited for, or never end.
-    """
-    # O_NONBLOCK, since opening a named pipe would wait for a writer.
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return os.fdopen(fd, "rb")
-
-
 def read_regular(
-    path: str | bytes | Path, most: int, *, dir_fd: int | None = None, follow: bool = True
+    path: str | bytes | Path, most: int = 1 << 40, *, dir_fd: int | None = None, follow: bool = True
 ) -> tuple[bytes, os.stat_result]:
     """Return the first `most` bytes of a regular file, and its state; with `follow` False no link stands for it.
 

@@ -418,3 +418,12 @@ def rename(dir_fd: int | None, source: str | bytes, target: str | bytes, flags: 
 def open_file(folder_fd: int, name: str, flags: int) -> int:
     """Open a file in a folder for reading, through no link. Raises OSError."""
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
+
+
+def exists(dir_fd: int, path: str | bytes) -> bool:
+    """Tell whether a path from an open folder leads to something; a link counts as itself."""
+    try:
+        os.lstat(path, dir_fd=dir_fd)
+    except OSError:
+        return False
+    return True

@@ -88,8 +88,7 @@ def member(path: str, syntax: Syntax, keys: tuple[str, ...]) -> Any:
 
 def _read(path: str) -> str | None:
     try:
-        with atomic.open_regular(path) as file:
-            data = file.read(_MOST + 1)
+        data, _ = atomic.read_regular(path, _MOST + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

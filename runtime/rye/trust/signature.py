@@ -59,7 +59,6 @@ class Form(Record):
         coverage: `file`, all but signature line and first line; `directive`, one `<directive …>…</directive>`.
         python: what could make Python read the same bytes as another program is refused.
         first: a pattern of the only first lines that may precede the signature line; none of them is covered.
-        front_matter: other installations leave `---` front matter out of the hash; such a file gets its own error.
     """
 
     opening: bytes
@@ -67,7 +66,6 @@ class Form(Record):
     coverage: Literal["file", "directive"] = "file"
     python: bool = False
     first: bytes = b""
-    front_matter: bool = False
 
 
 MARKERS: Final = ("#", "//", "--", ";")
@@ -82,7 +80,7 @@ _FORMS: Final = {
         ".py": Form(b"# ", python=True, first=rb"#!/usr/bin/env python3?"),
         **dict.fromkeys((".yaml", ".yml"), Form(b"# ")),
     },
-    "knowledge": dict.fromkeys((".md", ".yaml", ".yml"), Form(b"<!-- ", b" -->", front_matter=True)),
+    "knowledge": dict.fromkeys((".md", ".yaml", ".yml"), Form(b"<!-- ", b" -->")),
     "directive": {".md": Form(b"<!-- ", b" -->", coverage="directive")},
 }
 BUILT_IN: Final = (".py", ".yaml", ".yml", ".md", ".json")
@@ -181,7 +179,8 @@ def split(raw: bytes, form: Form) -> Signed:
     # After the checks of the form: those give the more useful error for a file that fails both.
     digest = sha256(body).hexdigest()
     if digest != signature.digest:
-        raise _mismatch(signature.digest, digest, rest, form)
+        message = f"It was changed after it was signed: expected {signature.digest[:16]}…, found {digest[:16]}…."
+        raise TrustError("tampered", message, f"Restore it. Or: {_SIGN}", expected=signature.digest, actual=digest)
     return Signed(signature, body, digest)
 
 
@@ -422,16 +421,6 @@ def _covered(rest: bytes, form: Form) -> bytes:
     if not end:
         raise _malformed("It has no <directive …>…</directive>, which is what a signature covers.", _SIGN)
     return inside + end
-
-
-def _mismatch(expected: str, actual: str, rest: bytes, form: Form) -> TrustError:
-    if form.front_matter and rest.startswith(b"---"):
-        # Compared only to explain the refusal; such a file is never accepted.
-        text = rest[3:].partition(b"---")[2].strip()
-        if sha256(text).hexdigest() == expected:
-            return _malformed("Its front matter is outside the signed bytes.", f"Sign it again: {_SIGN}")
-    message = f"It was changed after it was signed: expected {expected[:16]}…, found {actual[:16]}…."
-    return TrustError("tampered", message, f"Restore it. Or: {_SIGN}", expected=expected, actual=actual)
 
 
 def _without_line(raw: bytes, form: Form) -> tuple[bytes, bytes]:

@@ -91,7 +91,7 @@ def forbidden_names(root_fd: int) -> list[str]:
 
 def existing_paths(root_fd: int, paths: Sequence[str]) -> list[str]:
     """Return the paths from a root that exist at some of these names; a link counts as itself. Raises OSError."""
-    return [path for path in _with_existing_start(root_fd, paths) if "/" not in path or _is_there(root_fd, path)]
+    return [path for path in _with_existing_start(root_fd, paths) if "/" not in path or beneath.exists(root_fd, path)]
 
 
 def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
@@ -110,14 +110,6 @@ def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
         elif name.split("/", 1)[0] in firsts:
             found.append(name)
     return found
-
-
-def _is_there(root_fd: int, name: str) -> bool:
-    try:
-        os.lstat(name, dir_fd=root_fd)
-    except OSError:
-        return False
-    return True
 
 
 def _is_like(spelled: str, pattern: str) -> bool:

@@ -318,11 +318,13 @@ def _reaches_into(root_fd: int, parts: beneath.Parts) -> bool:
     for at, part in enumerate(parts):
         folder = b"".join(above + b"/" for above in parts[:at])
         # Nearly every folder ends here.
-        if part.lower() != b"head" and not _exists(root_fd, folder + b"HEAD"):
+        if part.lower() != b"head" and not beneath.exists(root_fd, folder + b"HEAD"):
             continue
         if (part == b"HEAD" and at == len(parts) - 1) or _text(part) in ("objects", "refs", "commondir"):
             return True
-        if is_git_directory({name.lower() for name in _NAMES if _exists(root_fd, folder + name.encode())} | {_text(part)}):
+        if is_git_directory(
+            {name.lower() for name in _NAMES if beneath.exists(root_fd, folder + name.encode())} | {_text(part)}
+        ):
             return True
     return False
 
@@ -443,11 +445,3 @@ def _settings(root_fd: int | None, path: bytes) -> bytes:
 
 def _text(part: bytes) -> str:
     return part.lower().decode("ascii", "replace")
-
-
-def _exists(root_fd: int, path: bytes) -> bool:
-    try:
-        os.lstat(path, dir_fd=root_fd)
-    except OSError:
-        return False
-    return True

@@ -110,8 +110,10 @@ class Text:
             if (lines or stop < self.count) and (not points.lines or start + shift - points.lines[-1] >= STRIDE // 2):
                 points.add(start + shift, low + grown)
             if len(lines) > STRIDE:
-                for line, offset in zip(*_strides(lines), strict=True):
-                    points.add(start + shift + line, low + grown + offset)
+                within = Checkpoints(array("Q"), array("Q"))
+                mark(within, lines, start + shift, low + grown)
+                for point in zip(within.lines, within.offsets, strict=True):
+                    points.add(*point)
             shift += len(lines) - (stop - start)
             grown += sum(map(len, lines)) - (high - low)
             # The checkpoints inside the replaced lines are skipped.
@@ -121,13 +123,6 @@ class Text:
             points.lines.insert(0, 0)
             points.offsets.insert(0, len(self.encoding.bom))
         return Text(self.encoding, len(data), self.count + shift, points, lambda low, high: data[low:high])
-
-
-def _strides(lines: list[bytes]) -> tuple[array[int], array[int]]:
-    """Return every `STRIDE`-th line's number and byte offset, from the first of the lines."""
-    points = Checkpoints(array("Q"), array("Q"))
-    mark(points, lines, 0, 0)
-    return points.lines, points.offsets
 
 
 def parse(data: bytes, encoding: Encoding, each: Callable[[list[bytes]], object] = len) -> Text:

@@ -371,24 +371,6 @@ def test_front_matter_is_covered():
     assert refusal(raw.replace(b"name: x", b"name: y")) == "tampered"
 
 
-def test_what_another_reader_would_leave_out_is_told_apart_in_knowledge_with_front_matter_only():
-    """A line whose digest is that of the text behind the front matter, as other installations write it."""
-
-    def line_for(covered: bytes, form) -> bytes:
-        first = signed(b"anything\n", form).partition(b"\n")[0]
-        fields = first.split(b":")
-        fields[5] = hashlib.sha256(covered).hexdigest().encode()
-        return b":".join(fields) + b"\n"
-
-    for form, body, verdict in (
-        (KNOWLEDGE, b"---\nname: x\n---\n\ntext\n", "malformed"),
-        (KNOWLEDGE, b"no front\n---\n\ntext\n", "tampered"),
-        (KNOWLEDGE, b"---\nname: x\n---\n\nother text\n", "tampered"),
-        (TOOL, b"---\nname: x\n---\n\ntext\n", "tampered"),
-    ):
-        assert refusal(line_for(b"text", form) + body, form) == verdict
-
-
 def test_a_directive_is_its_element():
     span = b"<directive name='x'>\n</directive> a </directive>"
     raw = signed(b"# <directives>\nbefore\n" + span + b"\nafter", DIRECTIVE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -51,8 +50,7 @@ def _tools(args: SimpleNamespace) -> list[Target]:
 def _findings(target: Target, search_path: Sequence[Space]) -> Iterator[dict[str, Any]]:
     try:
         # The mode too: lint reports a file that others may write.
-        with atomic.open_regular(target.path) as file:
-            info, raw = os.fstat(file.fileno()), file.read()
+        raw, info = atomic.read_regular(target.path)
     except OSError as err:
         message = f"It cannot be read: {err.strerror}."
         yield {"path": target.text, "line": 1, "item_id": target.item_id, "code": "unreadable", "message": message}

@@ -132,9 +132,7 @@ def identity(root: str, path: str) -> str:
     whole = os.path.join(root, path)
     try:
         real = os.path.realpath(whole)
-        with atomic.open_regular(real) as file:
-            info = os.fstat(file.fileno())
-            content = sha256(file.read()).hexdigest()
+        data, info = atomic.read_regular(real)
     except OSError as err:
         raise ItemError(
             "interpreter_missing", f"{path} cannot be read: {err.strerror}.", "Name a program of the project."
@@ -142,11 +140,10 @@ def identity(root: str, path: str) -> str:
     settings = b""
     for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
         try:
-            with atomic.open_regular(os.path.join(place, "pyvenv.cfg")) as file:
-                settings += file.read(65_536)
+            settings += atomic.read_regular(os.path.join(place, "pyvenv.cfg"), 65_536)[0]
         except OSError:
             continue
-    return f"{real} {info.st_dev}:{info.st_ino} {content} {sha256(settings).hexdigest()}"
+    return f"{real} {info.st_dev}:{info.st_ino} {sha256(data).hexdigest()} {sha256(settings).hexdigest()}"
 
 
 def _of_home(patterns: list[str], version: str, root: str) -> str:
@@ -168,8 +165,7 @@ def _named_version(root: str, name: object) -> str:
     if not isinstance(name, str) or "/" in name:
         return ""
     try:
-        with atomic.open_regular(os.path.join(root, name)) as file:
-            words = file.read(256).decode("ascii", "replace").split()
+        words = atomic.read_regular(os.path.join(root, name), 256)[0].decode("ascii", "replace").split()
     except OSError:
         return ""
     return words[0] if words and _VERSION.fullmatch(words[0]) else ""
