@@ -27,6 +27,10 @@ def edit(project, *changes, **more):
     return done("edit_lines", project, file_path="f.txt", changes=list(changes), line_ids="short", **more)
 
 
+def no(code, project, *changes, **more):
+    return refused(code, "edit_lines", project, file_path="f.txt", changes=list(changes), **more)
+
+
 def test_a_read_prints_numbers_and_the_short_version(project, file):
     file.write_bytes(b"one\n\n\tthree\n")
     lines = shown(project).split("\n")
@@ -51,24 +55,17 @@ def test_both_forms_name_one_line(project, file):
 
 def test_a_number_that_was_never_shown_is_refused(project, file):
     done("read", project, file_path="f.txt")
-    error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    error = no("unseen_lines", project, "3|x")
     assert "line 3 was shown by its ID only" in error
     before = file.read_bytes()
-    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": 3, "new_content": "x"}])
+    no("unseen_lines", project, {"after_line_id": 3, "new_content": "x"})
     assert file.read_bytes() == before
 
 
 def test_an_old_number_is_never_another_line(project, file):
     shown(project)
     edit(project, {"line_id": 3, "new_content": "THREE"})
-    error = refused(
-        "invalid_line_id",
-        "edit_lines",
-        project,
-        file_path="f.txt",
-        changes=[{"line_id": 3, "new_content": "x"}],
-        line_ids="short",
-    )
+    error = no("invalid_line_id", project, "3|x", line_ids="short")
     assert "was replaced" in error
     assert "8\tTHREE" in error
 
@@ -76,10 +73,10 @@ def test_an_old_number_is_never_another_line(project, file):
 def test_after_a_lost_cache_the_old_numbers_are_unknown(project, file):
     shown(project)
     shutil.rmtree(project / ".ai" / "cache")
-    refused("no_index", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    no("no_index", project, "3|x")
     file.write_bytes(b"new first\n" + file.read_bytes())
     letter = re.match(r"1([hj])\tnew first\n", shown(project))[1]
-    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}])
+    error = no("invalid_line_id", project, "3|x")
     assert "no line has the address 3" in error
     edit(project, {"line_id": f"3{letter.upper()}", "new_content": "x"})
     assert file.read_bytes().split(b"\n")[2] == b"x"
@@ -87,9 +84,7 @@ def test_after_a_lost_cache_the_old_numbers_are_unknown(project, file):
 
 def test_a_refused_edit_of_an_unread_file_uses_up_no_numbers(project, file):
     for _ in range(3):
-        refused(
-            "no_index", "edit_lines", project, file_path="f.txt", changes=[{"line_id": 3, "new_content": "x"}], line_ids="short"
-        )
+        no("no_index", project, "3|x", line_ids="short")
     assert shown(project).startswith("1\t")
 
 
@@ -119,9 +114,7 @@ def test_a_line_that_another_program_changed_is_refused_with_its_text(project, f
 def test_a_version_holds_the_edit_to_that_view(project, file):
     version = shown(project).rpartition("[version ")[2].rstrip("]")
     edit(project, {"line_id": 2, "new_content": "two"})
-    refused(
-        "wrong_version", "edit_lines", project, file_path="f.txt", version=version, changes=[{"line_id": 4, "new_content": "x"}]
-    )
+    no("wrong_version", project, "4|x", version=version)
     edit(project, {"line_id": 4, "new_content": "four"}, version=version, on_stale="rebase")
     change = {"changes": [{"line_id": 6, "new_content": "x"}], "line_ids": "short"}
     error = refused("wrong_version", "edit_lines", project, file_path="f.txt", version="abcdef", on_stale="rebase", **change)
@@ -180,7 +173,7 @@ def test_several_files_and_ranges_in_one_read(project, file):
     assert "line 4" not in data["output"]
     done("edit_lines", project, file_path="g.txt", changes=["2|TWO"])
     edit(project, "6|six")
-    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["4|never shown"])
+    no("unseen_lines", project, "4|never shown")
 
 
 def test_ranges_of_one_file_have_one_heading_and_one_version(project, file):
@@ -411,7 +404,7 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
         done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
     for _ in range(2):
         # The refusal shows the line, and does not count: whoever sends the same again would write over it.
-        error = refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["30|x"], line_ids="short")
+        error = no("unseen_lines", project, "30|x", line_ids="short")
         assert "line 30 was never shown" in error
         assert "\n30\tline 30\n" in error
     named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
@@ -502,7 +495,7 @@ def test_a_receipt_of_many_places_is_short(project, file):
     file.write_text("".join(f"word {number}\n\n" for number in range(500)))
     assert len(edit(project, "find 500|word|name", diff=False)["output"]) < 1_000
     # Only what was printed counts as shown.
-    refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=["1500|x"])
+    no("unseen_lines", project, "1500|x")
 
 
 def test_an_edit_of_several_files_is_one_entry_for_undo(project, file):
@@ -549,7 +542,7 @@ def test_a_change_is_taken_in_every_form(project, file, change, line):
 @pytest.mark.parametrize("change", ["nonsense", "find|a|b|c", "find|a", "4", {"line_id": 4}])
 def test_what_is_no_change_is_answered_with_the_forms(project, file, change):
     shown(project)
-    error = refused("malformed_change", "edit_lines", project, file_path="f.txt", changes=[change])
+    error = no("malformed_change", project, change)
     assert "find#old#new" in error
     if not str(change).startswith("find"):
         assert all(form in error for form in ("12-15|one", "end+|", "12-15 delete", "move after", "b.py:", "rename to"))
