@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from support.shell_calls import set_sandbox
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.fixture(params=["auto", "off"])
+def mode(request: pytest.FixtureRequest, user_space: Path) -> str:
+    """Commands run in the best sandbox of this machine, and without one."""
+    set_sandbox(user_space, request.param)
+    mode: str = request.param
+    return mode
+
+
+@pytest.fixture
+def number() -> str:
+    """A number by which a test finds its own sleeping processes."""
+    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
 
 
 @pytest.fixture(scope="session")

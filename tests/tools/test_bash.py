@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -22,17 +21,6 @@ from rye.sandbox import bubblewrap, sandbox
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, call, job, set_sandbox, sleepers
 from support.waiting import PATIENCE
-
-
-@pytest.fixture(params=["auto", "off"])
-def mode(request, user_space):
-    set_sandbox(user_space, request.param)
-    return request.param
-
-
-@pytest.fixture
-def number():
-    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
 
 
 def test_the_fields_of_a_result(project, mode):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -21,17 +20,6 @@ from rye.process import jobs
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, call, handed_on, job, record, set_sandbox, sleepers, started
 from support.waiting import PATIENCE, until
-
-
-@pytest.fixture(params=["auto", "off"])
-def mode(request, user_space):
-    set_sandbox(user_space, request.param)
-    return request.param
-
-
-@pytest.fixture
-def number():
-    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
 
 
 def settled(project, job_id, wanted, seconds=PATIENCE):
