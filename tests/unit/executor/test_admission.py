@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -63,25 +62,6 @@ def test_the_gates_stand_in_order(project):
     assert ground(project).tool(candidate(project)).tool.id == "my/tool"
 
 
-def test_what_is_ready_is_compiled_once_and_known_by_its_bytes_place_and_trust(project, monkeypatch):
-    path = put_tool(project, "my/tool")
-    first = ground(project).tool(candidate(project))
-    assert ground(project).tool(candidate(project)) is first
-    # The same bytes elsewhere, and the same place after a change that leaves size and time.
-    before = path.stat()
-    put(project, "tools/my/other.py", path.read_bytes())
-    assert refused(project, "my/other") == "misplaced"
-    path.write_bytes(path.read_bytes().replace(b"done", b"d0ne"))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-    assert refused(project) == "tampered"
-    put_tool(project, "my/tool")
-    assert ground(project).tool(candidate(project)) is first
-    (key,) = (Path(rye.config.user_dirs.user_ai()) / "trusted_keys").iterdir()
-    key.unlink()
-    assert refused(project) == "untrusted_key"
-
-
 def test_only_python_runs_and_a_refusal_names_the_runtime_that_is_missing(project):
     trust_key()
     yaml = f"version: 1.0.0\ntool_type: thing\nexecutor_id: {RUNTIME}\ncategory: my\ndescription: x\n".encode()
@@ -99,19 +79,6 @@ def test_only_python_runs_and_a_refusal_names_the_runtime_that_is_missing(projec
 def test_what_a_tool_requires_is_of_one_form(project, wanted):
     put_tool(project, "my/tool", more=f"__requires_rye__ = {wanted!r}")
     assert refused(project) == "malformed_item"
-
-
-def test_the_code_comes_from_the_bytes_not_from_anything_beside_them(project):
-    """Poisoned bytecode, and a change of the file after it was read, are nothing to what runs."""
-    path = put_tool(project, "my/tool", 'return {"success": True, "output": __import__("json").__name__}')
-    cached = path.parent / "__pycache__/tool.cpython-311.pyc"
-    cached.parent.mkdir()
-    cached.write_bytes(b"\0" * 16 + b"evil")
-    found = candidate(project)
-    path.write_bytes(b"raise SystemExit\n")
-    ready = ground(project).tool(found)
-    assert ready.tool.verified.raw == found.raw
-    assert refused(project) == "unsigned"
 
 
 def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, monkeypatch):
