@@ -5,9 +5,7 @@ Most are those of `test_sandbox_escapes.py`.
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,8 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from attacks.test_resource_limits import ATTACKS as LIMITS_ATTACKS
 from attacks.test_resource_limits import LIMITS, configured
-from rye.process import reaper
 from rye.sandbox import resource_limits, sandbox
+from support.confined import run_confined
 from support.escapes import WAYS
 from support.shell_calls import bash
 
@@ -55,22 +53,9 @@ def attempted(project, script, mode="auto", **policy):
     listener = socket.create_server(("127.0.0.1", 0))
     env = {"ROOT": str(project), "PORT": str(listener.getsockname()[1])}
     policy = sandbox.Policy(str(project), str(project), env=env, **policy)
-    confined = sandbox.confine(["/bin/sh", "-c", script], policy, mode)
-    try:
-        done = subprocess.run(
-            confined.argv,
-            env=confined.env,
-            pass_fds=confined.fds,
-            preexec_fn=lambda: reaper.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
-            cwd=project,
-            capture_output=True,
-            check=False,
-        )
-    finally:
-        confined.close()
-        confined.finish()
-        listener.close()
-    return "WAS-HERE" in done.stdout.decode(), confined.report["holds"]
+    with listener:
+        done, report = run_confined(["/bin/sh", "-c", script], policy, mode, cwd=project)
+    return "WAS-HERE" in done.stdout.decode(), report["holds"]
 
 
 @pytest.mark.parametrize("prop", BY_POLICY)

@@ -554,7 +554,9 @@ def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng, name):
 
 
 @needs_ptrace
-@pytest.mark.parametrize("name", ["an edit", "a batch", "undo of a batch"])
+@pytest.mark.parametrize(
+    "name", ["an edit", *(pytest.param(one, marks=pytest.mark.slow) for one in ("a batch", "undo of a batch"))]
+)
 def test_content_is_durable_before_it_is_visible(made, tmp_path, name):
     """At no moment would a power cut leave a file under its name without its content, nor lose a change that was answered."""
     Bench(made, tmp_path, name).whole(watch_durability)

@@ -21,6 +21,7 @@ import pytest
 from support import escapes
 from support.harness import RUNTIME
 from support.machine import needs_bubblewrap
+from support.other_users import UNHIDDEN
 from support.shell_calls import set_sandbox
 from support.signed_tools import put_tool
 
@@ -315,14 +316,9 @@ def granted(permissions: str) -> set[str]:
     return names | ({"read"} if "write" in names else set())
 
 
-def somewhere() -> str:
-    """Return a folder that is neither hidden by a sandbox nor temporary, where there is one that can be written."""
-    return next((place for place in ("/srv", "/opt", "/var/lib") if os.access(place, os.W_OK)), tempfile.gettempdir())
-
-
 @pytest.mark.slow
 def test_of_all_ways_out_none_succeeds_and_in_process_they_do():
-    with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=somewhere()) as base:
+    with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=UNHIDDEN) as base:
         env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "SECRET_TOKEN": CANARY, "PLAIN": CANARY}
         done = subprocess.run(
             [sys.executable, __file__, base], env=env, capture_output=True, text=True, check=False, timeout=120

@@ -73,158 +73,94 @@ def refused(project, code, item_id="my/tool"):
 
 # --- forged and swapped links: 22 ---
 
-EVIL = {"command": "printf", "args": [PWNED], "output": "text"}
+EVIL_ID, EVIL = "rye/core/primitives/evil", {"command": "printf", "args": [PWNED], "output": "text"}
 
 
-def a_loop_of_two(project):
-    item(project, "my/a", "my/b")
-    item(project, "my/b", "my/a")
-    return "my/a", "chain_loop"
+PRIMITIVE = {"tool_type": "primitive", "primitive": "subprocess", "config": EVIL}
+
+# Name: (the links that a project brings: id, executor and more; the runtime that the tool names, the code that refuses it).
+LINKS = {
+    "a loop of two": ([("my/a", "my/b", {}), ("my/b", "my/a", {})], "my/a", "chain_loop"),
+    "a loop of one": ([("my/a", "my/a", {})], "my/a", "chain_loop"),
+    "a loop through the tool": ([("my/a", "my/tool", {})], "my/a", "chain_loop"),
+    "a loop by the bundle's runtime": ([("my/a", SHELL, {"config": EVIL})], "my/a", "runtime_missing"),
+    "a chain of a hundred": (
+        [*((f"my/r{at}", f"my/r{at + 1}", {}) for at in range(100)), ("my/r100", FUNCTION, {})],
+        "my/r0",
+        "chain_too_long",
+    ),
+    "a forged primitive": ([("my/primitive", None, PRIMITIVE)], "my/primitive", "no_primitive"),
+    "a forged primitive behind a runtime": (
+        [("my/primitive", None, {**PRIMITIVE, "primitive": "function"}), ("my/a", "my/primitive", {})],
+        "my/a",
+        "no_primitive",
+    ),
+    "a runtime that calls itself a primitive": (
+        [("my/a", None, {"primitive": "subprocess", "config": EVIL})],
+        "my/a",
+        "no_primitive",
+    ),
+    "a primitive of no known name": ([("my/a", None, {**PRIMITIVE, "primitive": "os.system"})], "my/a", "no_primitive"),
+    # A clone's file at a reserved id serves nothing; the chain is the bundle's.
+    "a primitive at the bundle's own id": (
+        [
+            (SUBPROCESS, None, {**PRIMITIVE, "primitive": "function"}),
+            ("my/a", SUBPROCESS, {"suffixes": [".sh"], "config": EVIL}),
+        ],
+        "my/a",
+        "runtime_missing",
+    ),
+    "a reserved primitive that the bundle lacks": ([(EVIL_ID, None, PRIMITIVE)], EVIL_ID, "reserved_id"),
+    # Even then only the system's key says what a primitive is.
+    "a reserved primitive that the user lets it serve": ([(EVIL_ID, None, PRIMITIVE)], EVIL_ID, "no_primitive"),
+    "an unsigned link": ([("my/a", SUBPROCESS, {"key": None, "config": EVIL})], "my/a", "unsigned"),
+    "a stranger's link": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "untrusted_key"),
+    "a stranger's link whose key the project brings": (
+        [("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})],
+        "my/a",
+        "untrusted_key",
+    ),
+    "a link of a revoked key": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "revoked_key"),
+    "a link changed after it was signed": (
+        [("my/a", SUBPROCESS, {"config": {"command": "printf", "args": ["fine!"]}})],
+        "my/a",
+        "tampered",
+    ),
+    "a link moved to another id": ([("my/other", SUBPROCESS, {"config": EVIL, "bound": "my/other"})], "my/a", "misplaced"),
+    "a tool as a link": ([], "my/a", "wrong_link"),
+    "knowledge as a link": ([], "my/a", "runtime_missing"),
+    "a link outside by a symbolic link": ([], "my/a", "runtime_missing"),
+    "an id that leads out": ([], "../../outside", "runtime_missing"),
+}
 
 
-def a_loop_of_one(project):
-    item(project, "my/a", "my/a")
-    return "my/a", "chain_loop"
-
-
-def a_loop_through_the_tool(project):
-    item(project, "my/a", "my/tool")
-    return "my/a", "chain_loop"
-
-
-def a_loop_by_the_bundles_runtime(project):
-    item(project, "my/a", SHELL, config=EVIL)
-    return "my/a", "runtime_missing"
-
-
-def a_chain_of_a_hundred(project):
-    for at in range(100):
-        item(project, f"my/r{at}", f"my/r{at + 1}")
-    item(project, "my/r100", FUNCTION)
-    return "my/r0", "chain_too_long"
-
-
-def a_forged_primitive(project):
-    item(project, "my/primitive", None, tool_type="primitive", primitive="subprocess", config=EVIL)
-    return "my/primitive", "no_primitive"
-
-
-def a_forged_primitive_behind_a_runtime(project):
-    item(project, "my/primitive", None, tool_type="primitive", primitive="function", config=EVIL)
-    item(project, "my/a", "my/primitive")
-    return "my/a", "no_primitive"
-
-
-def a_runtime_that_calls_itself_a_primitive(project):
-    item(project, "my/a", None, primitive="subprocess", config=EVIL)
-    return "my/a", "no_primitive"
-
-
-def a_primitive_of_no_known_name(project):
-    item(project, "my/a", None, tool_type="primitive", primitive="os.system")
-    return "my/a", "no_primitive"
-
-
-def a_primitive_at_the_bundles_own_id(project):
-    """A clone's file at a reserved id serves nothing; the chain is the bundle's."""
-    item(project, SUBPROCESS, None, tool_type="primitive", primitive="function", config=EVIL)
-    item(project, "my/a", SUBPROCESS, suffixes=[".sh"], config=EVIL)
-    return "my/a", "runtime_missing"
-
-
-def a_reserved_primitive_that_the_bundle_lacks(project):
-    item(project, "rye/core/primitives/evil", None, tool_type="primitive", primitive="subprocess", config=EVIL)
-    return "rye/core/primitives/evil", "reserved_id"
-
-
-def a_reserved_primitive_that_the_user_lets_it_serve(project):
-    """Even then only the system's key says what a primitive is."""
-    item(project, "rye/core/primitives/evil", None, tool_type="primitive", primitive="subprocess", config=EVIL)
-    decisions.approve_shadow("rye/core/primitives/evil", Root.of(project))
-    return "rye/core/primitives/evil", "no_primitive"
-
-
-def an_unsigned_link(project):
-    item(project, "my/a", SUBPROCESS, key=None, config=EVIL)
-    return "my/a", "unsigned"
-
-
-def a_strangers_link(project):
-    item(project, "my/a", SUBPROCESS, key=STRANGER, config=EVIL)
-    return "my/a", "untrusted_key"
-
-
-def a_strangers_link_whose_key_the_project_brings(project):
-    item(project, "my/a", SUBPROCESS, key=STRANGER, config=EVIL)
-    put(project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", render_key_document(STRANGER.public, "me"))
-    return "my/a", "untrusted_key"
-
-
-def a_link_changed_after_it_was_signed(project):
-    path = item(project, "my/a", SUBPROCESS, config={"command": "printf", "args": ["fine!"]})
-    path.write_bytes(path.read_bytes().replace(b"fine!", PWNED.encode()))
-    return "my/a", "tampered"
-
-
-def a_link_moved_to_another_id(project):
-    path = item(project, "my/other", SUBPROCESS, config=EVIL, bound="my/other")
-    path.rename(path.with_name("a.yaml"))
-    return "my/a", "misplaced"
-
-
-def a_link_of_a_revoked_key(project):
-    item(project, "my/a", SUBPROCESS, key=STRANGER, config=EVIL)
-    trust_key(STRANGER)
-    decisions.revoke(STRANGER.public.digest)
-    return "my/a", "revoked_key"
-
-
-def a_tool_as_a_link(project):
-    tool(project, "my/a")
-    return "my/a", "wrong_link"
-
-
-def knowledge_as_a_link(project):
-    put(project, "knowledge/my/a.md", b"x")
-    return "my/a", "runtime_missing"
-
-
-def a_link_outside_by_a_symbolic_link(project):
+def outside_by_a_link(project):
     outside = project.parent / "outside.yaml"
     shutil.copy(item(project.parent / "elsewhere", "my/a", SUBPROCESS, config=EVIL), outside)
     (project / ".ai/tools/my").mkdir(parents=True, exist_ok=True)
     (project / ".ai/tools/my/a.yaml").symlink_to(outside)
-    return "my/a", "runtime_missing"
 
 
-def an_id_that_leads_out(_project):
-    return "../../outside", "runtime_missing"
+def revoked(_project):
+    trust_key(STRANGER)
+    decisions.revoke(STRANGER.public.digest)
 
 
-LINKS = [
-    a_loop_of_two,
-    a_loop_of_one,
-    a_loop_through_the_tool,
-    a_loop_by_the_bundles_runtime,
-    a_chain_of_a_hundred,
-    a_forged_primitive,
-    a_forged_primitive_behind_a_runtime,
-    a_runtime_that_calls_itself_a_primitive,
-    a_primitive_of_no_known_name,
-    a_primitive_at_the_bundles_own_id,
-    a_reserved_primitive_that_the_bundle_lacks,
-    a_reserved_primitive_that_the_user_lets_it_serve,
-    an_unsigned_link,
-    a_strangers_link,
-    a_strangers_link_whose_key_the_project_brings,
-    a_link_changed_after_it_was_signed,
-    a_link_moved_to_another_id,
-    a_link_of_a_revoked_key,
-    a_tool_as_a_link,
-    knowledge_as_a_link,
-    a_link_outside_by_a_symbolic_link,
-    an_id_that_leads_out,
-]
+# What else is done for some of them, in the project.
+THEN = {
+    "a reserved primitive that the user lets it serve": lambda project: decisions.approve_shadow(EVIL_ID, Root.of(project)),
+    "a stranger's link whose key the project brings": lambda project: put(
+        project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", render_key_document(STRANGER.public, "me")
+    ),
+    "a link of a revoked key": revoked,
+    "a link changed after it was signed": lambda project: (path := project / ".ai/tools/my/a.yaml").write_bytes(
+        path.read_bytes().replace(b"fine!", PWNED.encode())
+    ),
+    "a link moved to another id": lambda project: (project / ".ai/tools/my/other.yaml").rename(project / ".ai/tools/my/a.yaml"),
+    "a tool as a link": lambda project: tool(project, "my/a"),
+    "knowledge as a link": lambda project: put(project, "knowledge/my/a.md", b"x"),
+    "a link outside by a symbolic link": outside_by_a_link,
+}
 
 
 CLAIMS = [
@@ -265,9 +201,12 @@ def test_two_runtimes_for_one_suffix_are_told_apart_by_the_tool(project):
         assert call(project)["data"]["output"] == name
 
 
-@pytest.mark.parametrize("attack", LINKS, ids=lambda attack: attack.__name__)
-def test_a_chain_with_a_bad_link_does_not_run(project, attack):
-    runtime, code = attack(project)
+@pytest.mark.parametrize("name", LINKS)
+def test_a_chain_with_a_bad_link_does_not_run(project, name):
+    links, runtime, code = LINKS[name]
+    for item_id, executor_id, more in links:
+        item(project, item_id, executor_id, **more)
+    THEN.get(name, lambda _: None)(project)
     tool(project, runtime=runtime)
     refused(project, code)
     # Control: the same tool with a whole chain.

@@ -13,6 +13,7 @@ from rye.sandbox import landlock
 from support.other_users import USERS, as_user, python_for, system_copy, without_bubblewrap
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.root,
     pytest.mark.skipif(bool(landlock.why_not()) or os.geteuid() != 0, reason="needs Landlock, and root to hide bubblewrap"),
 ]

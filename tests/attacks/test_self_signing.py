@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import pytest
 
 from support.harness import RUNTIME, times
+from support.other_users import UNHIDDEN
 
 RYE = f"PYTHONPATH={RUNTIME} {sys.executable} -P -m rye"
 # Signs with any key file; the signed text goes to a copy, which the model then writes through the tool for writing.
@@ -233,13 +234,8 @@ class Arena:
 
 def attempted(name, mode):
     # A job that goes on may still write there.
-    with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=_somewhere(), ignore_cleanup_errors=True) as base:
+    with tempfile.TemporaryDirectory(prefix="rye-arena-", dir=UNHIDDEN, ignore_cleanup_errors=True) as base:
         return Arena(Path(base), mode).attempt(name)
-
-
-def _somewhere():
-    """Return a folder that no sandbox hides, where there is one that can be written."""
-    return next((place for place in ("/srv", "/opt", "/var/lib") if os.access(place, os.W_OK)), None)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import rye
-from attacks.test_sandbox_escapes import as_user, python_for
+from support.other_users import UNHIDDEN, as_user, package_copy, python_for
 
 # Root may read every process; what is tried here needs an ordinary user.
 USER = 65534 if os.geteuid() == 0 else os.geteuid()
@@ -49,10 +47,8 @@ with open(f"/proc/{parent}/maps") as maps, open(f"/proc/{parent}/mem", "rb", 0) 
 
 @pytest.fixture
 def folder():
-    outside = "/opt" if os.access("/opt", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="rye-unreadable-", dir=outside) as name:
-        Path(name).chmod(0o755)
-        shutil.copytree(Path(rye.__file__).parent, Path(name, "rye"), ignore=shutil.ignore_patterns("__pycache__"))
+    with tempfile.TemporaryDirectory(prefix="rye-unreadable-", dir=UNHIDDEN) as name:
+        package_copy(Path(name))
         project = Path(name, "project")
         project.mkdir()
         project.chmod(0o777)

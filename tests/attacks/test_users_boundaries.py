@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import hidden_paths, sandbox
-from support.other_users import ORDINARY
+from support.other_users import ORDINARY, UNHIDDEN
 from support.shell_calls import bash, set_sandbox
 
 ANOTHER = 65533
@@ -26,7 +26,7 @@ def place(tmp_path_factory):
     """A folder that no sandbox hides."""
     import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="rye-users-", dir="/opt" if os.access("/opt", os.W_OK) else None) as name:
+    with tempfile.TemporaryDirectory(prefix="rye-users-", dir=UNHIDDEN) as name:
         Path(name).chmod(0o755)
         yield Path(name)
 

@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import tty
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -365,7 +364,8 @@ def shown(arena, way, output):
 
 def attempt(arena, way, mode):
     """Try a way; return whether it succeeded, and the sandbox's report."""
-    from rye.process import reaper
+    from confined import run_confined
+
     from rye.sandbox import sandbox
 
     arena.build(way.git)
@@ -374,26 +374,9 @@ def attempt(arena, way, mode):
     env = arena.environment()
     env |= {name: os.path.expandvars(value).replace("$OUT", env["OUT"]) for name, value in way.env.items()}
     policy = sandbox.Policy(root, root, network="off", env=env, extra_read=(sys.executable,))
-    confined = sandbox.confine(["/bin/bash", "-c", way.script], policy, mode)
-    try:
-        done = subprocess.run(
-            confined.argv,
-            env=confined.env,
-            pass_fds=confined.fds,
-            preexec_fn=lambda: reaper.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=30,
-            check=False,
-        )
-    finally:
-        confined.close()
-        time.sleep(way.wait)
-        confined.finish()
-    output = done.stdout.decode("utf-8", "replace")
-    return shown(arena, way, output), confined.report, output
+    done, report = run_confined(["/bin/bash", "-c", way.script], policy, mode, cwd=root, linger=way.wait)
+    output = (done.stdout + done.stderr).decode("utf-8", "replace")
+    return shown(arena, way, output), report, output
 
 
 def main() -> int:

@@ -14,6 +14,8 @@ from pathlib import Path
 import rye
 
 ORDINARY = 65534
+# A folder that no sandbox hides, nor what lies above it; None where this user can write to none.
+UNHIDDEN = next((place for place in ("/opt", "/srv", "/var/lib") if os.access(place, os.W_OK)), None)
 USERS = (os.geteuid(), ORDINARY) if os.geteuid() == 0 else (os.geteuid(),)
 
 

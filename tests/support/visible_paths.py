@@ -245,27 +245,14 @@ class Base:
         os.environ["PATH"] = f"{os.path.expandvars(path)}:{SYSTEM}" if path else SYSTEM
 
     def call(self, command: str, mode: str, network: str) -> tuple[str, dict]:
+        from confined import run_confined
+
         from rye.sandbox import sandbox
 
         root = self.env["ROOT"]
         policy = sandbox.Policy(root, root, network=network, env=self.env, pass_env=("PASSED_FILE",), required=("home_hidden",))
-        confined = sandbox.confine(["/bin/bash", "-c", command], policy, mode)
-        try:
-            done = subprocess.run(
-                confined.argv,
-                env=confined.env,
-                pass_fds=confined.fds,
-                cwd=root,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=60,
-                check=False,
-            )
-        finally:
-            confined.close()
-            confined.finish()
-        return done.stdout.decode("utf-8", "replace"), confined.report
+        done, report = run_confined(["/bin/bash", "-c", command], policy, mode, cwd=root)
+        return (done.stdout + done.stderr).decode("utf-8", "replace"), report
 
     def attack(self, one: Attack, mode: str) -> tuple[bool, dict, str]:
         self.prepare(one.setup, one.path, dict(one.variables))

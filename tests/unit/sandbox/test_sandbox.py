@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from rye.errors import RyeError, UsageError
-from rye.process import reaper
 from rye.sandbox import bubblewrap, hidden_paths, landlock, project_mounts, sandbox
 from rye.sandbox.sandbox import Policy, confine
 from rye.workspace import running_commands
+from support.confined import run_confined
 from support.shell_calls import bash
 from support.waiting import PATIENCE
 
@@ -41,23 +41,9 @@ def bubblewrapped():
 
 
 def run(project, script, mode="auto", argv=None, **policy):
-    confined = confine(argv or ["/bin/sh", "-c", script], Policy(str(project), str(policy.pop("cwd", project)), **policy), mode)
-    try:
-        done = subprocess.run(
-            confined.argv,
-            env=confined.env,
-            pass_fds=confined.fds,
-            preexec_fn=lambda: reaper.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
-            cwd=project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        confined.close()
-        confined.finish()
-    return done.returncode, done.stdout, done.stderr, confined.report
+    policy = Policy(str(project), str(policy.pop("cwd", project)), **policy)
+    done, report = run_confined(argv or ["/bin/sh", "-c", script], policy, mode, cwd=project)
+    return done.returncode, done.stdout.decode(), done.stderr.decode(), report
 
 
 def names(folder):
