@@ -55,6 +55,7 @@ _MAX_PARSED: Final = 1_000
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
+_TRIES: Final = 5
 # Of a file in which one of these was found nothing can stay.
 _WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", NAME, PROGRAM))
 # Of the project's own repository the sandbox covers these, unless another file has taken their name.
@@ -418,12 +419,18 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     folder, _, name = path.rpartition("/")
     fd = tree.folder(folder)
     try:
-        found = _still_there(tree, fd, name, found)
-        stored = _free_name(fd, name)
-        rest = _rest(tree, folder, fd, name, found)
-        # Read mode and owner before the rename: the new file gets the same.
-        before = os.lstat(name, dir_fd=fd)
-        os.rename(name, stored, src_dir_fd=fd, dst_dir_fd=fd)
+        for tries_left in reversed(range(_TRIES)):
+            found = _still_there(tree, fd, name, found)
+            stored = _free_name(fd, name)
+            data, _ = content(fd, name)
+            rest = _rest(tree, folder, data, found)
+            # Read mode and owner before the rename: the new file gets the same.
+            before = os.lstat(name, dir_fd=fd)
+            os.rename(name, stored, src_dir_fd=fd, dst_dir_fd=fd)
+            if rest is None or not tries_left or content(fd, stored)[0] == data:
+                break
+            # Another program, such as the person's git, has replaced it meanwhile: what that wrote is to stay.
+            beneath.rename(fd, os.fsencode(stored), os.fsencode(name), beneath.NOREPLACE)
         if rest is not None:
             # O_EXCL: a command that still runs could put a link at the free name.
             at = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
@@ -455,12 +462,11 @@ def _still_there(tree: Tree, fd: int, name: str, found: list[Finding]) -> list[F
     return left
 
 
-def _rest(tree: Tree, folder: str, fd: int, name: str, found: list[Finding]) -> bytes | None:
+def _rest(tree: Tree, folder: str, data: bytes | None, found: list[Finding]) -> bytes | None:
     """Return what stays of a file; None where nothing of it can."""
     from rye.process.autorun import git_settings
 
     whats = {one.what for one in found}
-    data, _ = content(fd, name)
     if data is None or whats & _WHOLE:
         return None
     if whats == {"exec"}:

@@ -72,6 +72,29 @@ def test_only_the_program_keys_are_set_aside_and_the_file_as_it_was_is_stored(ro
     assert "evil" in Path(f"{root}/new/.git/config").read_text()
 
 
+@pytest.mark.parametrize("times", [1, 100])
+def test_what_a_person_sets_while_settings_are_set_aside_stays(root, monkeypatch, times):
+    judged, rest = [], command_check._rest
+
+    def interrupted(tree, folder, data, found):
+        judged.append(found)
+        if len(judged) <= times:
+            git("config", "user.name", f"person{len(judged)}", cwd=f"{root}/new")
+        return rest(tree, folder, data, found)
+
+    monkeypatch.setattr(command_check, "_rest", interrupted)
+    (done,) = looked(root, "git init -q new", "git -C new config core.fsmonitor ./evil")
+    # Where somebody writes again and again, the program goes all the same: a command could write so.
+    assert done["stored"]
+    assert len(judged) == (2 if times == 1 else command_check._TRIES)
+    text = Path(f"{root}/new/.git/config").read_text()
+    assert "fsmonitor" not in text
+    assert f"name = person{len(judged) - 1}" in text
+    assert not [
+        name for name in os.listdir(f"{root}/new/.git") if "aside" in name and name != done["stored"].rpartition("/")[2]
+    ]
+
+
 def test_what_the_user_set_before_stays(root):
     git("init", "-q", "lib", cwd=root)
     git("config", "core.sshCommand", "ssh -i key", cwd=f"{root}/lib")
