@@ -71,7 +71,7 @@ class Watch:
         self._is_ahead = False
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd = -1
-        if _type_of(info.st_dev) in _LOCAL:
+        if type_of(info.st_dev) in _LOCAL:
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._most = min(_MOST_FOLDERS, _limit() // _SHARE)
 
@@ -187,7 +187,8 @@ def _is_in(tree: Folders, path: str, name: str) -> bool:
     return name in tree.get(path, ()) or (f"{path}/{name}" if path else name) in tree
 
 
-def _type_of(device: int) -> str:
+def type_of(device: int) -> str:
+    """Return the type of the file system with a device number, as the kernel lists it; empty where it does not."""
     named = f"{os.major(device)}:{os.minor(device)}"
     with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
         for line in file:

@@ -43,6 +43,7 @@ from rye.process.autorun.findings import (
     settings_shown,
 )
 from rye.sandbox.policy import Confined
+from rye.snapshots import watch
 from rye.workspace import protected_paths, repositories, running_commands
 from rye.workspace.workspace import Workspace
 
@@ -350,7 +351,7 @@ def _all(
 def _folder_listings(tree: Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
-    known = {} if _foreign_clock(tree.root) else _folders(path)
+    known = {} if watch.type_of(os.stat(tree.root).st_dev).startswith(_FOREIGN) else _folders(path)
     found = repositories.listings(tree.root, known)
     if found is not known and found != known:
         body = json.dumps(found).encode()
@@ -488,19 +489,6 @@ def _free_name(fd: int, name: str) -> str:
 
 
 # --- the record ---
-
-
-def _foreign_clock(root: str) -> bool:
-    """Tell whether the project lies on a file system whose times of change are not this machine's."""
-    device = os.stat(root).st_dev
-    named = f"{os.major(device)}:{os.minor(device)}"
-    with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            fields = line.split()
-            if fields[2] == named:
-                # The number of optional fields varies; the file system's type follows the lone dash.
-                return fields[fields.index("-") + 1].startswith(_FOREIGN)
-    return False
 
 
 @contextlib.contextmanager
