@@ -209,6 +209,11 @@ def harmless(text: str) -> str:
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def note(text: str) -> None:
+    """Say what stands beside an answer, on standard error; no text in it can steer a terminal."""
+    print(harmless(f"rye: {text}"), file=sys.stderr)
+
+
 @contextmanager
 def answer_stream() -> Iterator[TextIO]:
     """Point descriptor 1 at standard error for good, and return another one for the answer, which no tool knows.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, printable, project_of, project_to_work_in, told_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, note, printable, project_of, project_to_work_in, told_json
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -33,7 +32,7 @@ def run_lint(args: SimpleNamespace) -> int:
         )
     files = len({row["path"] for row in rows})
     summary = f"Findings: {len(rows)}, in {files} of {len(tools)} files." if rows else f"Files: {len(tools)}. No findings."
-    print(f"rye: {summary}", file=sys.stderr)
+    note(summary)
     return EXIT_NO if rows else EXIT_OK
 
 

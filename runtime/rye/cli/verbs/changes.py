@@ -13,6 +13,7 @@ from rye.cli import terminal
 from rye.cli.shared import (
     EXIT_OK,
     harmless,
+    note,
     print_json,
     print_table,
     printable,
@@ -53,7 +54,7 @@ def run_log(args: SimpleNamespace) -> int:
         return EXIT_OK
     print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"), prose="what")
     if not shown:
-        print(f"rye: {_why_nothing(past)}", file=sys.stderr)
+        note(_why_nothing(past))
     if len(rows) > len(shown):
         print(f"{len(rows) - len(shown)} older changes; --limit {len(rows)} shows all.")
     return EXIT_OK
@@ -87,11 +88,11 @@ def run_diff(args: SimpleNamespace) -> int:
     _print_patch(made)
     for one in found:
         if not one.is_known:
-            print(harmless(f"rye: {one.path}: what it held then is not stored, so its change is left out."), file=sys.stderr)
+            note(f"{one.path}: what it held then is not stored, so its change is left out.")
         elif any(side is not None and side.kind == "other" for side in one[1:]):
-            print(harmless(f"rye: {one.path}: a pipe, socket or device has no place in a patch."), file=sys.stderr)
+            note(f"{one.path}: a pipe, socket or device has no place in a patch.")
     if not changes:
-        print(f"rye: {_why_nothing(rows)}", file=sys.stderr)
+        note(_why_nothing(rows))
     return EXIT_OK
 
 

@@ -16,6 +16,7 @@ from rye.cli.shared import (
     at_terminal,
     exit_code,
     harmless,
+    note,
     printable,
     project_to_work_in,
     require_person,
@@ -181,7 +182,7 @@ def _json_parameters(source: str) -> dict[str, Any]:
 
 def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Watched | _Piped | None) -> None:
     for warning in response.get("warnings", ()):
-        print(harmless(f"rye: warning: {warning}"), file=sys.stderr)
+        note(f"warning: {warning}")
     data = response["data"]
     _tell_of_landlock((data or {}).get("sandbox"))
     if response["status"] == "validation_passed":
@@ -230,10 +231,9 @@ def _tell_of_landlock(report: Any) -> None:
             return
     with suppress(OSError):
         atomic.write(told, b"", 0o600, durably=False)
-    print(
-        "rye: the sandbox here is Landlock, which does not protect names in the project (.git/hooks, .git/config, .vscode …): "
-        "what would start a program is set aside after the command. `rye doctor` says how to get bubblewrap.",
-        file=sys.stderr,
+    note(
+        "the sandbox here is Landlock, which does not protect names in the project (.git/hooks, .git/config, .vscode …): "
+        "what would start a program is set aside after the command. `rye doctor` says how to get bubblewrap."
     )
 
 

@@ -67,7 +67,7 @@ def _import(args: SimpleNamespace) -> int:
         return shared.EXIT_NO
     refused = mcp_import.write(items, project, key)
     for line in refused:
-        print(shared.printable(f"rye: {line}"), file=sys.stderr)
+        shared.note(shared.printable(line))
     print(f"{len(items) - len(refused)} of {len(items)} signed; `rye tools --category mcp/{args.name}` lists them.")
     return shared.EXIT_NO if refused else EXIT_OK
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     EXIT_TRUST,
-    harmless,
+    note,
     print_table,
     printable,
     project_of,
@@ -79,11 +78,11 @@ def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
 
 def _tell(row: dict[str, Any]) -> None:
     if row["status"] == "refused":
-        print(harmless(f"rye: {row['reference']} was refused ({row['code']}): {printable(row['error'])}"), file=sys.stderr)
-        print(f"rye:   {printable(row['hint'])}", file=sys.stderr)
+        note(f"{row['reference']} was refused ({row['code']}): {printable(row['error'])}")
+        note(f"  {printable(row['hint'])}")
         return
     for warning in row["warnings"]:
-        print(f"rye: warning: {printable(warning)}", file=sys.stderr)
+        note(f"warning: {printable(warning)}")
     # The owner's name and the path come from outside: escaped for the terminal.
     signer = printable(f"signed by {row['signer']} ({row['owner']})")
     print(f"Installed {row['item_type']} {row['item_id']}:{row['version']}, {signer}: {printable(row['path'])}")
@@ -96,7 +95,7 @@ def _search(args: SimpleNamespace, target: RegistryTarget) -> int:
     if not told_json(args, found):
         _print_rows(found["results"])
         if found["total"] > len(found["results"]):
-            print(f"rye: {found['total'] - len(found['results']):,} more; --limit shows them.", file=sys.stderr)
+            note(f"{found['total'] - len(found['results']):,} more; --limit shows them.")
     return EXIT_OK if found["results"] else EXIT_NO
 
 
@@ -137,7 +136,7 @@ def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
     if told_json(args, found):
         return EXIT_OK
     for warning in found["warnings"]:
-        print(f"rye: warning: {printable(warning)}", file=sys.stderr)
+        note(f"warning: {printable(warning)}")
     print(printable(f"valid: {found['item_type']} {found['item_id']}:{found['version']}, {found['signer']} ({found['owner']})"))
     return EXIT_OK
 
@@ -153,7 +152,7 @@ def _key(args: SimpleNamespace, target: RegistryTarget) -> int:
     if told_json(args, found):
         return EXIT_OK
     # On standard error, so that standard output is the document alone and can go into a file.
-    print(f"rye: the full digest is {found['digest']}; compare it with its owner by another way.", file=sys.stderr)
+    note(f"the full digest is {found['digest']}; compare it with its owner by another way.")
     print(found["document"], end="")
     return EXIT_OK
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from types import SimpleNamespace
 from typing import Any
 
 from rye import api
-from rye.cli.shared import EXIT_NO, EXIT_OK, printable, project_of, told_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, note, printable, project_of, told_json
 from rye.cli.table import TYPES
 from rye.errors import UsageError
 
@@ -43,13 +42,13 @@ def _scope(args: SimpleNamespace) -> str | None:
 def _say(answer: dict[str, Any]) -> None:
     more = answer["total"] - len(answer["results"])
     if not answer["results"]:
-        print("rye: nothing fits. Try fewer or other words, or '*' for everything.", file=sys.stderr)
+        note("nothing fits. Try fewer or other words, or '*' for everything.")
     elif more > 0:
-        print(f"rye: {more:,} more; --limit shows them.", file=sys.stderr)
+        note(f"{more:,} more; --limit shows them.")
     # Said each time: an item that is missing from a search must not look as if it did not exist.
     left_out = sum(answer.get("unverified", {}).values())
     if left_out:
-        print(f"rye: {left_out:,} unverified item{'s' * (left_out != 1)} not searched; `rye verify` says why.", file=sys.stderr)
+        note(f"{left_out:,} unverified item{'s' * (left_out != 1)} not searched; `rye verify` says why.")
 
 
 def run_load(args: SimpleNamespace) -> int:
@@ -74,7 +73,7 @@ def run_load(args: SimpleNamespace) -> int:
     if told_json(args, found):
         return EXIT_OK
     for warning in found["warnings"]:
-        print(f"rye: warning: {printable(warning)}", file=sys.stderr)
+        note(f"warning: {printable(warning)}")
     if args.destination:
         print(f"Copied {args.item_id} to {printable(found['destination_path'])}.")
     else:

@@ -17,6 +17,7 @@ from rye.cli.shared import (
     EXIT_NO,
     EXIT_OK,
     EXIT_TRUST,
+    note,
     print_table,
     printable,
     project_of,
@@ -58,11 +59,11 @@ def run_verify(args: SimpleNamespace) -> int:
         _print_rows(results, table, "verdict", "valid")
         for row in results:
             if row.get("uncovered"):
-                _say(f"no signature covers these in {row['target']}: {printable(', '.join(row['uncovered'][:20]))}")
+                note(f"no signature covers these in {row['target']}: {printable(', '.join(row['uncovered'][:20]))}")
         if everything and not release_list.is_listed():
-            _say("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
+            note("the code of the package rye is not checked: this is no release, so there is no signed list of its files.")
     if not results:
-        _say("nothing to verify: there is no item. Name a file, a folder or an id.")
+        note("nothing to verify: there is no item. Name a file, a folder or an id.")
     if any(row["verdict"] != "valid" for row in results):
         return EXIT_TRUST
     return EXIT_OK if results else EXIT_NO
@@ -89,9 +90,9 @@ def run_sign(args: SimpleNamespace) -> int:
         table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in results)
         _print_rows(results, table, "status", "signed")
         for warning in (one for row in results for one in row.get("warnings", ())):
-            _say(printable(warning))
+            note(printable(warning))
     if not results:
-        _say("nothing to sign: there is no item. Name a file, a folder or an id.")
+        note("nothing to sign: there is no item. Name a file, a folder or an id.")
     return EXIT_OK if results and all(row["status"] != "failed" for row in results) else EXIT_NO
 
 
@@ -113,7 +114,7 @@ def _hook() -> int:
         data = sys.stdin.buffer.read(_MOST_INPUT)
         said = gate.answer(data, spaces.trust_store(spaces.spaces(project_of(None))))
     except Exception as err:  # noqa: BLE001  # a gate that failed open would let everything pass
-        _say(printable(str(err)) or type(err).__name__)
+        note(printable(str(err)) or type(err).__name__)
         return _DENIED
     finally:
         signal.alarm(0)
@@ -145,11 +146,11 @@ def run_keys(args: SimpleNamespace) -> int:
         if name in key:
             print(f"{name.replace('_', ' '):<12} {printable(str(key[name]))}")
     if not key["trusted"]:
-        _say("this key does not count here: its document is missing or is another key's.")
+        note("this key does not count here: its document is missing or is another key's.")
     elif args.action == "generate":
-        _say("your colleagues' clones need the key, too: `rye keys export --project` puts it into a project.")
+        note("your colleagues' clones need the key, too: `rye keys export --project` puts it into a project.")
     elif args.action == "export":
-        _say("commit that file. Whoever clones the project runs `rye trust approve`, and asks you for the full digest.")
+        note("commit that file. Whoever clones the project runs `rye trust approve`, and asks you for the full digest.")
     return EXIT_OK
 
 
@@ -186,7 +187,7 @@ def run_skill(args: SimpleNamespace) -> int:
         rows = [_skill_row(row, row["path"], host, "user" if args.user else "project")]
         tell_rows(args, rows, _SKILL_COLUMNS)
         for one in row["fetches"]:
-            _say(f"it fetches code when it is started: {printable(one)}")
+            note(f"it fetches code when it is started: {printable(one)}")
         return EXIT_OK
     found = [
         _skill_row(skills.verify(path, store)[0] | {"path": path, "fetches": skills.fetches(path)}, path, host, scope)
@@ -195,7 +196,7 @@ def run_skill(args: SimpleNamespace) -> int:
     ]
     tell_rows(args, found, _SKILL_COLUMNS)
     if missing := set(names) - {row["skill"] for row in found}:
-        _say(f"there is no skill {printable(', '.join(sorted(missing)))}.")
+        note(f"there is no skill {printable(', '.join(sorted(missing)))}.")
     refused = [row for row in found if not skills.allowed(row, project)]
     if args.action == "verify" and refused:
         return EXIT_TRUST
@@ -235,7 +236,3 @@ def _with_progress(rows: Iterator[dict[str, Any]], verb: str) -> Iterator[dict[s
     if shown_at:
         # Clears the counter's line before the table is printed over it.
         print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _say(text: str) -> None:
-    print(f"rye: {text}", file=sys.stderr)

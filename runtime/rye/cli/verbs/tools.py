@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json, print_table, project_of, told_json
+from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, note, print_json, print_table, project_of, told_json
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"
@@ -36,7 +36,7 @@ def run_prompt(args: SimpleNamespace) -> int:
     if told_json(args, response):
         return exit_code(response)
     if response["status"] == "error":
-        print(harmless(f"rye: {response['error']}"), file=sys.stderr)
+        note(f"{response['error']}")
     else:
         print(str(response["data"]["output"]).strip())
     return exit_code(response)
@@ -86,10 +86,7 @@ def _print_categories(project: str) -> int:
     table = [{"category": one or "-", "tools": len(names), "names": ", ".join(names)} for one, names in rows]
     print_table(table, ("category", "tools", "names"), prose="names")
     sys.stdout.flush()
-    print(
-        "rye: `rye tools CATEGORY` or `rye tools --all` lists them with verdicts; `rye help NAME` explains one.",
-        file=sys.stderr,
-    )
+    note("`rye tools CATEGORY` or `rye tools --all` lists them with verdicts; `rye help NAME` explains one.")
     return EXIT_OK if rows else EXIT_NO
 
 
@@ -101,6 +98,6 @@ def _print_format(format: str, category: Sequence[str] | None, project: str) -> 
     rendered, refused = render_all(listing.offers, format)
     # On standard error, since standard output is the list that a program reads.
     for item_id, reason in [*listing.left_out, *refused]:
-        print(harmless(f"rye: left out {item_id}: {reason}"), file=sys.stderr)
+        note(f"left out {item_id}: {reason}")
     print_json(rendered)
     return EXIT_OK if rendered else EXIT_NO

@@ -15,6 +15,7 @@ from rye.cli.shared import (
     at_terminal,
     confirm,
     harmless,
+    note,
     print_table,
     printable,
     project_of,
@@ -70,7 +71,7 @@ def _list(args: SimpleNamespace, project: str) -> int:
     if not told_json(args, rows):
         print_table(rows, ("fingerprint", "owner", "role", "state", "digest"))
     for problem in store.problems:
-        print(f"rye: {printable(problem)}", file=sys.stderr)
+        note(f"{printable(problem)}")
     return EXIT_OK
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_json, print_table, printable, require_person, size_text
+from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, note, print_json, print_table, printable, require_person, size_text
 from rye.config import stored_state, user_dirs
 from rye.errors import RyeError, UsageError
 from rye.mcp_server import client_config, settings_file
@@ -55,7 +55,7 @@ def run_uninstall(args: SimpleNamespace) -> int:
         return EXIT_NO
     failed = [f"{row['path']}: {why}" for row in going if (why := _removed(row))]
     for line in failed:
-        print(printable(f"rye: {line}"), file=sys.stderr)
+        note(printable(line))
     print(f"{len(going) - len(failed)} removed. The program itself: {_program()}")
     return EXIT_NO if failed else EXIT_OK
 
