@@ -61,34 +61,21 @@ def one(bundle):
     return bundle / "src/.ai/tools/extra/one.py"
 
 
-def retimed(bundle):
-    one(bundle).write_bytes(one(bundle).read_bytes().replace(b"2026-", b"2025-"))
+def has(bundle, item_id, raw):
+    put(bundle / "src", f"tools/{item_id}.py", raw)
 
 
-def swapped(bundle):
-    one(bundle).write_bytes((bundle / "src/.ai/tools/extra/two.py").read_bytes())
-
-
-def gone(bundle):
-    one(bundle).unlink()
-
-
-def unlisted(bundle):
-    put(bundle / "src", "tools/extra/three.py", signed(tool_text("extra/three")))
-
-
-def resigned(bundle):
-    one(bundle).write_bytes(signed(tool_text("extra/one"), STRANGER))
+ONE, THREE = tool_text("extra/one"), tool_text("extra/three")
 
 
 @pytest.mark.parametrize(
     ("change", "verdict", "item_id"),
     [
-        (retimed, "tampered", "extra/one"),
-        (swapped, "misplaced", "extra/one"),
-        (gone, "tampered", "extra/one"),
-        (unlisted, "misplaced", "extra/three"),
-        (resigned, "tampered", "extra/one"),
+        (lambda made: has(made, "extra/one", one(made).read_bytes().replace(b"2026-", b"2025-")), "tampered", "extra/one"),
+        (lambda made: has(made, "extra/one", one(made).with_name("two.py").read_bytes()), "misplaced", "extra/one"),
+        (lambda made: one(made).unlink(), "tampered", "extra/one"),
+        (lambda made: has(made, "extra/three", signed(THREE)), "misplaced", "extra/three"),
+        (lambda made: has(made, "extra/one", signed(ONE, STRANGER)), "tampered", "extra/one"),
     ],
 )
 def test_whatever_differs_from_the_manifest_is_named(bundle, change, verdict, item_id):
@@ -103,28 +90,18 @@ def test_whatever_differs_from_the_manifest_is_named(bundle, change, verdict, it
     assert done.stdout.decode().splitlines()[-1].endswith("1 not.")
 
 
-def unsigned(bundle):
-    put(bundle / "src", "tools/extra/one.py", tool_text("extra/one"))
-
-
-def foreign(bundle):
-    resigned(bundle)
-
-
-def misplaced(bundle):
-    put(bundle / "src", "tools/extra/one.py", signed(tool_text("extra/else")))
-
-
-def reserved(bundle):
-    put(bundle / "src", "tools/rye/one.py", signed(tool_text("rye/one")))
-
-
 @pytest.mark.parametrize(
-    ("change", "verdict"),
-    [(unsigned, "unsigned"), (foreign, "untrusted_key"), (misplaced, "misplaced"), (reserved, "reserved_id")],
+    ("item_id", "raw", "verdict"),
+    [
+        ("extra/one", ONE, "unsigned"),
+        ("extra/one", signed(ONE, STRANGER), "untrusted_key"),
+        ("extra/one", signed(tool_text("extra/else")), "misplaced"),
+        ("rye/one", signed(tool_text("rye/one")), "reserved_id"),
+    ],
+    ids=["unsigned", "another's", "misplaced", "reserved"],
 )
-def test_what_the_manifest_lists_must_itself_be_good(bundle, change, verdict):
-    change(bundle)
+def test_what_the_manifest_lists_must_itself_be_good(bundle, item_id, raw, verdict):
+    has(bundle, item_id, raw)
     create(bundle, "--key", "key.pem")
     done = shell("bundle", "verify", *WHERE, "--json", cwd=bundle)
     assert (done.returncode, verdict in {row["verdict"] for row in json.loads(done.stdout)}) == (3, True)
