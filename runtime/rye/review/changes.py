@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from rye.edits import change_texts
 from rye.fs import names
-from rye.journal import entries, history, tree_changes
+from rye.journal import history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
+from rye.provenance import timeline
 from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
 
@@ -77,15 +78,13 @@ class Timeline(NamedTuple):
         groups: newest first.
         places: where in `groups` one is, by its ID and those of its entries.
         rows: the journal's rows by ID, newest first.
-        undone, undone_parts, undone_hunks: which undo took back what; see `rye.journal.history.History`.
+        past: the journal's own list, which knows what was taken back by which undo.
     """
 
     groups: Sequence[ChangeGroup]
     places: dict[str, int]
     rows: dict[str, Row]
-    undone: dict[str, str]
-    undone_parts: dict[str, dict[str, str]]
-    undone_hunks: dict[str, dict[str, dict[int, str]]]
+    past: History
 
     def group(self, call_id: str) -> ChangeGroup:
         """Return a call by its ID, or by that of one of its entries. Raises LookupError."""
@@ -99,25 +98,25 @@ class Timeline(NamedTuple):
 
     def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
         """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
-        hunks, parts = self.undone_hunks.get(entry_id, {}), self.undone_parts.get(entry_id, {})
+        hunks, parts = self.past.undone_hunks.get(entry_id, {}), self.past.undone_parts.get(entry_id, {})
         # An edit's undo has the path as results show it, that of a command's part as the system has it.
         for name in dict.fromkeys((path, os.fsdecode(names.parse(path)))):
             by = hunks.get(name, {}).get(number) if number is not None else None
             by = by or parts.get(name)
             if by:
                 return by
-        return self.undone.get(entry_id)
+        return self.past.undone.get(entry_id)
 
     def undos_of(self, entry_id: str) -> list[str]:
         """Return the undos that took back an entry, its files or its hunks, each once."""
-        whole = [self.undone[entry_id]] if entry_id in self.undone else []
-        parts = list(self.undone_parts.get(entry_id, {}).values())
-        hunks = [by for taken in self.undone_hunks.get(entry_id, {}).values() for by in taken.values()]
+        whole = [self.past.undone[entry_id]] if entry_id in self.past.undone else []
+        parts = list(self.past.undone_parts.get(entry_id, {}).values())
+        hunks = [by for taken in self.past.undone_hunks.get(entry_id, {}).values() for by in taken.values()]
         return list(dict.fromkeys([*whole, *parts, *hunks]))
 
     def is_undone(self, call: ChangeGroup) -> bool:
         """Tell whether all of a call is taken back."""
-        return all(row.id in self.undone for row in call.rows)
+        return all(row.id in self.past.undone for row in call.rows)
 
 
 class ChangeIndex:
@@ -213,15 +212,12 @@ def _read(ws: Workspace) -> Timeline:
             at_batch[row.batch] = len(groups)
             groups.append(ChangeGroup(row.batch, [row]))
     places = {name: at for at, call in enumerate(groups) for name in (call.id, *(row.id for row in call.rows))}
-    by_id = {row.id: row for row in rows}
-    return Timeline(groups, places, by_id, past.undone, past.undone_parts, past.undone_hunks)
+    return Timeline(groups, places, {row.id: row for row in rows}, past)
 
 
 def entries_of(ws: Workspace, call: ChangeGroup) -> list[Entry]:
     """Return a call's entries, oldest first; those that are damaged are missing."""
-    where = history.folder(ws)
-    found = (entries.load(where / f"{row.id}.json") for row in reversed(call.rows))
-    return [entry for entry in found if entry is not None]
+    return [entry for row in reversed(call.rows) if (entry := timeline.entry_of(ws, row)) is not None]
 
 
 def tool_name(row: Row) -> str:

@@ -145,7 +145,7 @@ def change(
         "undoes": row.undoes,
         "beside": ", ".join(beside),
         "undone": undone,
-        "undone_by": now.undone.get(row.id) if undone else None,
+        "undone_by": now.past.undone.get(row.id) if undone else None,
         "about": next((entry.about for entry in entries if entry.about), ""),
         "reviewed": call.id in marks,
         "count": call.files,
