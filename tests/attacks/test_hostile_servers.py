@@ -86,9 +86,7 @@ def _write_all(pipe, data):
 @pytest.mark.parametrize("code", [BOTTOMLESS, NONSENSE])
 def test_a_server_that_talks_nonsense_has_ended_for_its_callers(wires, code):
     def heard(method, params):
-        session.ServerSession("/", _server(), None, {}, opened={"/1": None}).on_notification(
-            method, {**params, "uri": "file:///1"}
-        )
+        _session("/1").on_notification(method, {**params, "uri": "file:///1"})
 
     wire = wires(code, heard)
     started = time.monotonic()
@@ -101,9 +99,15 @@ def _server():
     return LanguageServer("hostile", ("/bin/false",), {".py": "python"}, {}, 1, 1, ())
 
 
+def _session(path):
+    """A session with an open document, and no server: what is told to it is given."""
+    found = object.__new__(session.ServerSession)
+    found.opened, found.published = {path: None}, {}
+    return found
+
+
 def test_what_a_server_says_of_files_that_nobody_opened_is_not_kept():
-    found = session.ServerSession("/", _server(), None, {})
-    found.opened["/a.py"] = None
+    found = _session("/a.py")
     for name in range(1_000):
         found.on_notification(
             "textDocument/publishDiagnostics", {"uri": f"file:///{name}.py", "diagnostics": [{"message": "x"}]}
