@@ -57,10 +57,7 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    options = options or _NOTHING_ASKED
-    if item_type in ("knowledge", "directive"):
-        return answer(Call(item_type, item_id, given, root, dry_run, False, options), reach)
-    return run(Call(item_type, item_id, given, root, dry_run, False, options, lambda: _host(reach)))
+    return answer(Call(item_type, item_id, given, root, dry_run, False, options or _NOTHING_ASKED), reach)
 
 
 def _root(named: str | Path | None) -> str:
@@ -73,7 +70,6 @@ def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[
         from rye.executor import texts as executor_texts
 
         return executor_texts.run(call)
-
     return run(changed(call, host=lambda: _host(reach)))
 
 

@@ -67,13 +67,11 @@ class Pattern(NamedTuple):
     crlf: bool = True
 
 
-def find(project: os.stat_result) -> Ripgrep:
-    """Return ripgrep where it is installed, else the search in Python, which understands the same arguments."""
-    return Ripgrep(locate(project))
-
-
 def locate(project: os.stat_result) -> str | None:
-    """Return the absolute path of ripgrep, or None: that of this interpreter's environment, or one on PATH."""
+    """Return the absolute path of ripgrep: that of this interpreter's environment, or one on PATH.
+
+    None where it is not installed: then the search in Python is asked, which understands the same arguments.
+    """
     # The environment may lie in the project: its interpreter runs already.
     in_environment = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
     if os.access(in_environment, os.X_OK):

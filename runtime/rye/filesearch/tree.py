@@ -277,12 +277,12 @@ def opened(ws: Workspace, path: str) -> Iterator[SearchTree]:
         # Judged on the open descriptor: the path could be exchanged after a check by name.
         protected_paths.refuse_keys_folder(info, physical)
         if stat.S_ISDIR(info.st_mode):
-            yield SearchTree(ws, fd, physical, ripgrep.find(os.fstat(ws.fd)), is_file=False)
+            yield SearchTree(ws, fd, physical, ripgrep.Ripgrep(ripgrep.locate(os.fstat(ws.fd))), is_file=False)
             return
     finally:
         os.close(fd)
     with ws.file(path) as file:
-        yield SearchTree(ws, file.fd, file.parts, ripgrep.find(os.fstat(ws.fd)), is_file=True)
+        yield SearchTree(ws, file.fd, file.parts, ripgrep.Ripgrep(ripgrep.locate(os.fstat(ws.fd))), is_file=True)
 
 
 def scope(params: Mapping[str, Any]) -> dict[str, Any]:

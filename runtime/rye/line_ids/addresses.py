@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,20 @@ def split(address: str) -> tuple[int, str]:
     return int(digits), address[len(digits) :]
 
 
+def cut(starts: Sequence[int], start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """Yield what lines [start, stop) are of runs that begin at `starts`, of which the last is the end.
+
+    That is which run, how many of its lines come before, and how many are taken.
+    """
+    # By bisection: a file edited in many places has many runs, and each shown line asks.
+    for which in range(max(bisect_right(starts, start) - 1, 0), len(starts) - 1):
+        low, high = max(starts[which], start), min(starts[which + 1], stop)
+        if starts[which] >= stop:
+            return
+        if low < high:
+            yield which, low - starts[which], high - low
+
+
 class Addresses:
     """The addresses of all lines of a file, in order, as runs that count on; never changed. Most files are one run."""
 
@@ -106,15 +120,10 @@ class Addresses:
 
     def part(self, start: int, stop: int) -> list[Run]:
         """Return the runs of the lines [start, stop)."""
-        out: list[Run] = []
-        for which in range(max(bisect_right(self._starts, start) - 1, 0), len(self.runs)):
-            at, (length, first, epoch) = self._starts[which], self.runs[which]
-            if at >= stop:
-                break
-            low, high = max(at, start), min(at + length, stop)
-            if low < high:
-                out.append((high - low, first + low - at, epoch))
-        return out
+        return [
+            (many, self.runs[which][1] + skipped, self.runs[which][2])
+            for which, skipped, many in cut(self._starts, start, stop)
+        ]
 
     def numbers(self, start: int, stop: int) -> list[Number]:
         """Return the numbers of the lines [start, stop), each with its epoch."""

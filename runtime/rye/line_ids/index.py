@@ -19,7 +19,6 @@ n, later lines count on from the last one. An address is the number and, from ep
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
@@ -62,17 +61,7 @@ class Runs:
         """Return the runs of positions [start, stop)."""
         if not self._starts:
             self._starts = list(accumulate((length for length, _ in self._runs), initial=0))
-        out: list[Run] = []
-        # By bisection: a file edited in many places has many runs, and each shown line asks.
-        first = max(bisect_right(self._starts, start) - 1, 0)
-        for number in range(first, len(self._runs)):
-            at, (length, value) = self._starts[number], self._runs[number]
-            if at >= stop:
-                break
-            low, high = max(at, start), min(at + length, stop)
-            if low < high:
-                out.append((high - low, value))
-        return out
+        return [(many, self._runs[which][1]) for which, _, many in addresses.cut(self._starts, start, stop)]
 
     def values(self, start: int, stop: int) -> list[int]:
         """Return the values at positions [start, stop), one each."""

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice, takewhile
 
 from rye.call.results import call_text
 from rye.call.safe_text import nearest
@@ -54,12 +55,8 @@ def _alike(ws: Workspace, path: str, ignored: Sequence[str]) -> list[str]:
     wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not wanted_parts:
         return []
-    found = []
-    for parts in _named(ws.fd, wanted_parts[-1].casefold(), ignored):
-        found.append(parts)
-        # A name with so many matches, such as `__init__.py`, gets no better with more of them.
-        if len(found) >= _MOST_FOUND:
-            break
+    # A name with so many matches, such as `__init__.py`, gets no better with more of them.
+    found = [*islice(_named(ws.fd, wanted_parts[-1].casefold(), ignored), _MOST_FOUND)]
     # The longest common end first; the spelling of the last name decides among equals.
     found.sort(key=lambda parts: (-_common_end(parts, wanted_parts), parts[-1] != wanted_parts[-1], len(parts)))
     return [names.show(os.fsencode("/".join(parts))) for parts in found[:2]]
@@ -67,12 +64,8 @@ def _alike(ws: Workspace, path: str, ignored: Sequence[str]) -> list[str]:
 
 def _common_end(parts: Sequence[str], wanted_parts: Sequence[str]) -> int:
     """Return how many components at their ends are the same, but for the case of letters."""
-    same = 0
-    for one, other in zip(reversed(parts), reversed(wanted_parts), strict=False):
-        if one.casefold() != other.casefold():
-            break
-        same += 1
-    return same
+    pairs = zip(reversed(parts), reversed(wanted_parts), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs))
 
 
 def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[str, ...]]:
