@@ -14,17 +14,16 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from rye.filesearch import gitignore, globs
+from rye.fs import atomic
 
 # A whole text is in memory here; larger files are named.
 _MOST_BYTES = 64 * 1024 * 1024
 _STALL_SECONDS = 2.0
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 # An escaped n that is not itself behind an escaped backslash.
 _NEWLINE = r"\n|(?<!\\)(?:\\\\)*\\n"
-_Fits = Callable[[str], object]
 _Rules = tuple[tuple[int, list[gitignore.Rule]], ...]
 
 
@@ -32,17 +31,15 @@ def main(argument: str) -> int:
     """Do what ripgrep's arguments (a JSON list) ask; return 0, 2 for a bad pattern, 70 for a fault of this program."""
     words: list[str] = json.loads(argument)
     end = words.index("--") if "--" in words else len(words)
-    pairs = [word.removeprefix("--").partition("=")[::2] for word in words[:end]]
+    pairs = [(word.removeprefix("--").partition("=")[0], word.partition("=")[2]) for word in words[:end]]
     options, files = dict(pairs), words[end + 1 :]
-    left_out = [globs.compiled(value.strip("!/")) for name, value in pairs if name == "glob"]
-    wanted = [globs.compiled(value.partition(":")[2]) for name, value in pairs if name == "type-add"]
     try:
         pattern = _compiled(options) if "regexp" in options else None
-        for name in files or _walk(options, left_out, wanted):
+        for name in files or _walk(pairs):
             if pattern is None:
                 sys.stdout.buffer.write(os.fsencode(name) + b"\0")
             else:
-                _search(options, pattern, name, _READ if files else _READ | os.O_NOFOLLOW)
+                _search(options, pattern, name, follow=bool(files))
         sys.stdout.flush()
     except (re.error, FutureWarning, RecursionError, OverflowError) as err:
         # What `re` warns of means something else in ripgrep: `[[`, `&&`. ripgrep wraps the pattern in a group.
@@ -65,8 +62,11 @@ def _compiled(options: dict[str, str]) -> re.Pattern[str]:
     return re.compile(re.escape(text) if is_literal else text, re.IGNORECASE if "ignore-case" in options else re.NOFLAG)
 
 
-def _walk(options: dict[str, str], left_out: list[_Fits], wanted: list[_Fits]) -> Iterator[str]:
+def _walk(pairs: list[tuple[str, str]]) -> Iterator[str]:
     """Yield the paths of regular files below the current folder; follow no link."""
+    options = dict(pairs)
+    left_out = [globs.compiled(value.strip("!/")) for name, value in pairs if name == "glob"]
+    wanted = [globs.compiled(value.partition(":")[2]) for name, value in pairs if name == "type-add"]
     inherited = options.get("ignore-file")
     pending: list[tuple[str, _Rules]] = [("", ((0, _rules(inherited)),) if inherited else ())]
     while pending:
@@ -77,7 +77,7 @@ def _walk(options: dict[str, str], left_out: list[_Fits], wanted: list[_Fits]) -
             _trouble(folder.removesuffix("/"), err)
             continue
         if "no-ignore" not in options:
-            rules = (*rules, (len(folder), _rules(f"{folder}.gitignore", os.O_NOFOLLOW)))
+            rules = (*rules, (len(folder), _rules(f"{folder}.gitignore", follow=False)))
         for entry in entries:
             path, is_folder = folder + entry.name, entry.is_dir(follow_symlinks=False)
             # The rules nearest to the file decide.
@@ -90,26 +90,23 @@ def _walk(options: dict[str, str], left_out: list[_Fits], wanted: list[_Fits]) -
                 yield path
 
 
-def _rules(path: str, flags: int = 0) -> list[gitignore.Rule]:
+def _rules(path: str, *, follow: bool = True) -> list[gitignore.Rule]:
     try:
-        return gitignore.rules_of(os.open(path, _READ | flags))
+        return gitignore.parse(atomic.read_regular(path, gitignore.MAX_BYTES, follow=follow)[0])
     except OSError:
         return []
 
 
-def _search(options: dict[str, str], pattern: re.Pattern[str], name: str, flags: int) -> None:
+def _search(options: dict[str, str], pattern: re.Pattern[str], name: str, *, follow: bool) -> None:
     """Search one file; print its count, or its matching lines as JSON."""
     try:
-        with open(os.open(name, flags), "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data, _ = atomic.read_regular(name, _MOST_BYTES + 1, follow=follow)
     except OSError as err:
         _trouble(name, err)
         return
     # ripgrep knows UTF-16 by its mark alone, and searches no binary file.
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
-    text = (
-        data.decode("utf-16", "replace") if is_wide else data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    )
+    text = data.decode("utf-16", "replace") if is_wide else data.decode("utf-8-sig", "surrogateescape")
     if "\0" in text:
         return
     if len(data) > _MOST_BYTES:
