@@ -117,6 +117,7 @@ def test_a_job_holds_absent_names_by_empty_folders_and_beside_it_a_command_works
     assert content(project) == []
 
 
+@pytest.mark.slow
 def test_a_project_renamed_while_a_job_runs_keeps_nothing_that_was_made_for_it(project):
     started(project, "echo up; sleep 2")
     assert ".mcp.json" in content(project), "control"
@@ -160,6 +161,7 @@ assert len(os.listdir("/proc/self/fd")) <= fds + 1, os.listdir("/proc/self/fd")
 """
 
 
+@pytest.mark.slow
 def test_where_descriptors_run_out_nothing_is_left(project):
     """At whatever step: no name in the project, no descriptor in the process. Control: with enough of them it runs."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

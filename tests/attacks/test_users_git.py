@@ -87,8 +87,8 @@ def test_no_program_runs_by_a_repository_that_many_built(user, rng):
 
 
 def test_control_where_nothing_looks_repositories_run_programs():
-    figures = run_as(USERS[-1], ["random_repositories.py"], "off", 60, 1, 0)[-1]
-    assert figures["fired"] / figures["scripts"] >= 0.05, figures
+    figures = run_as(USERS[-1], ["random_repositories.py"], "off", 8, 1, 0)[-1]
+    assert figures["fired"] > 4, figures
 
 
 @by_user
@@ -98,6 +98,6 @@ def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
 
 
 def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
-    (found,) = run_as(USERS[-1], SCRIPTS, "off", 40, 1)
+    (found,) = run_as(USERS[-1], SCRIPTS, "off", 16, 1)
     assert found["ran"] > 0
     assert found["read"] > 0
