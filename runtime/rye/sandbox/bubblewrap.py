@@ -356,6 +356,8 @@ def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list
     mounts: list[_Mount] = []
     closed = []
     for path in view.hidden:
+        if _is_closed(path):
+            continue
         options = [*size, "--tmpfs", path]
         if not os.path.isdir(path):
             options = ["--ro-bind", "/dev/null", path]
@@ -367,6 +369,12 @@ def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list
                 options = [*_EMPTY, path]
         mounts.append((path, 0, options))
     return mounts, closed
+
+
+def _is_closed(path: str) -> bool:
+    """Tell whether another user keeps a path from this one in every way, and from its commands: a mount would cost more."""
+    is_ours = os.stat(path).st_uid == os.geteuid()
+    return not is_ours and not any(os.access(path, right) for right in (os.R_OK, os.W_OK, os.X_OK))
 
 
 def _hold_to_identity(policy: Policy, info: os.stat_result) -> None:

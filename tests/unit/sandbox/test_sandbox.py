@@ -243,6 +243,14 @@ def test_no_other_program_can_be_started(layer, project):
     assert "CompletedProcess" in out, err
 
 
+def test_what_another_user_keeps_closed_stays_so_without_a_mount(layer, project):
+    if os.geteuid() == 0 or layer != "bubblewrap" or not os.path.exists("/etc/shadow"):
+        pytest.skip("for an ordinary user in bubblewrap")
+    _, out, err, _ = run(project, "cat /etc/shadow; grep -c ' /etc/shadow ' /proc/self/mountinfo")
+    assert out == "0\n"
+    assert "Permission denied" in err
+
+
 def test_a_missing_program_is_told_as_a_shell_does(layer, project):
     for leave in (True, False):
         code, _, err, _ = run(project, "", argv=["/no/such/program"], run=leave)
