@@ -27,7 +27,7 @@ from rye.registry.oci.reference import tag_of
 from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
 from rye.trust import pins
-from rye.trust.pins import Seen
+from rye.trust.pins import SeenVersion
 from rye.trust.signature import form_of, split
 from rye.trust.verify import render_key_document
 from support import oci_server
@@ -93,7 +93,7 @@ def swapped_signature():
 def seen(version, digest="0" * 64):
     def remember():
         with pins.changing() as known:
-            known.seen[f"tool {ID}"] = Seen(version, digest)
+            known.seen[f"tool {ID}"] = SeenVersion(version, digest)
 
     return remember
 

@@ -560,7 +560,7 @@ def run(first, count, form, steps=12):
     return problems, tally
 
 
-FINISH = reconcile._Step.finish
+FINISH = reconcile._Transition.finish
 
 
 def _following_everywhere(step, gaps, revived=MappingProxyType({}), *, moves=False):

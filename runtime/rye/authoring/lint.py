@@ -44,7 +44,7 @@ _REQUIRED: Final = {
 }
 
 
-class Finding(NamedTuple):
+class LintFinding(NamedTuple):
     """One thing to correct: `line` counts from 1, `code` is stable, `message` says what to do."""
 
     line: int
@@ -81,7 +81,7 @@ class _Tool(NamedTuple):
 
 def lint(
     raw: bytes, suffix: str, item_id: str | None = None, mode: int | None = None, search_path: Sequence[spaces.Space] = ()
-) -> list[Finding]:
+) -> list[LintFinding]:
     """Return what is to be corrected in a tool file, by line.
 
     Args:
@@ -95,10 +95,10 @@ def lint(
     try:
         text = raw.decode()
     except UnicodeDecodeError as err:
-        return [*found, Finding(raw.count(b"\n", 0, err.start) + 1, "not_utf8", "Save the file as UTF-8.")]
+        return [*found, LintFinding(raw.count(b"\n", 0, err.start) + 1, "not_utf8", "Save the file as UTF-8.")]
     found += _hidden(text)
     tool = _python(text, item_id) if suffix == ".py" else _described(text, suffix, item_id)
-    if isinstance(tool, Finding):
+    if isinstance(tool, LintFinding):
         found.append(tool)
     else:
         for check in _CHECKS if not tool.is_python else (*_CHECKS, *_PYTHON_CHECKS):
@@ -106,16 +106,16 @@ def lint(
     try:
         scripts.check(item_id or "It", suffix, raw, search_path) if search_path else None
     except ItemError as err:
-        found.append(Finding(1, err.code, plain(str(err), 900)))
+        found.append(LintFinding(1, err.code, plain(str(err), 900)))
     return sorted(found)
 
 
-def _python(text: str, item_id: str | None) -> _Tool | Finding:
+def _python(text: str, item_id: str | None) -> _Tool | LintFinding:
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         why = plain(getattr(err, "msg", type(err).__name__), 100)
-        return Finding(getattr(err, "lineno", None) or 1, "syntax_error", f"This is not Python: {why}.")
+        return LintFinding(getattr(err, "lineno", None) or 1, "syntax_error", f"This is not Python: {why}.")
     fields: dict[str, tuple[Any, int]] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
@@ -131,28 +131,28 @@ def _literal(node: ast.expr) -> Any:
         return None
 
 
-def _described(text: str, suffix: str, item_id: str | None) -> _Tool | Finding:
+def _described(text: str, suffix: str, item_id: str | None) -> _Tool | LintFinding:
     """Read a tool that is described in YAML: by all of the file, or by the header of a script, whose rest is not looked at."""
     if suffix not in (".yaml", ".yml") and not signature.is_script_suffix(suffix):
-        return Finding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime.")
+        return LintFinding(1, "not_a_tool", "Tools are files that end in .py, .yaml, .yml, or in the suffix of a runtime.")
     try:
         header = parse.header(text.encode(), suffix)
         found = None if header is None else parse.yaml_mapping(header)
     except ItemError as err:
-        return Finding(1, "bad_yaml", plain(str(err), 300))
+        return LintFinding(1, "bad_yaml", plain(str(err), 300))
     if found is None:
         fence = f"`{scripts.marker_of(suffix)} ---`"
         message = f"Begin with a comment that holds the metadata as YAML between two lines {fence}."
-        return Finding(1, "missing_metadata", message)
+        return LintFinding(1, "missing_metadata", message)
     return _Tool({name: (value, 1) for name, value in found.items()}, item_id)
 
 
-def _metadata(tool: _Tool) -> Iterator[Finding]:
+def _metadata(tool: _Tool) -> Iterator[LintFinding]:
     required = _REQUIRED if not tool.is_python else {**_REQUIRED, "executor_id": f'"{FUNCTION_RUNTIME}"'}
     for field, meaning in required.items():
         value, line = tool.get(field)
         if not isinstance(value, str) or not value:
-            yield Finding(line, "missing_metadata", f"Give {tool.name(field)}, a literal text: {meaning}.")
+            yield LintFinding(line, "missing_metadata", f"Give {tool.name(field)}, a literal text: {meaning}.")
     item_id = tool.item_id
     folder = (item_id or "").rpartition("/")[0]
     runtime = f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".'
@@ -168,7 +168,7 @@ def _metadata(tool: _Tool) -> Iterator[Finding]:
     for field, fits, code, message in checks:
         value, line = tool.get(field)
         if isinstance(value, str) and value and not fits(value):
-            yield Finding(line, code, message)
+            yield LintFinding(line, code, message)
 
 
 def _is_summary(text: str) -> bool:
@@ -183,29 +183,29 @@ def _may_be_runtime(executor_id: str) -> bool:
     return any(spaces.read_file(system, f"tools/{executor_id}{suffix}") is not None for suffix in (".yaml", ".yml"))
 
 
-def _runtime(tool: _Tool) -> Iterator[Finding]:
+def _runtime(tool: _Tool) -> Iterator[LintFinding]:
     found = {name: value for name, (value, _) in tool.fields.items()}
     if found.get("tool_type") == "runtime" and (why := parse.wrong_claim(tool.item_id or "", found)):
-        yield Finding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
+        yield LintFinding(1, "bad_claim", f"{why[0].upper()}{why[1:]}.")
 
 
-def _permissions(tool: _Tool) -> Iterator[Finding]:
+def _permissions(tool: _Tool) -> Iterator[LintFinding]:
     declared, line = tool.get("permissions", [])
     name = tool.name("permissions")
     if not isinstance(declared, list | tuple) or not set(map(str, declared)) <= set(parse.PERMISSIONS):
-        yield Finding(line, "bad_permissions", f"{name} is a list of some of {', '.join(parse.PERMISSIONS)}.")
+        yield LintFinding(line, "bad_permissions", f"{name} is a list of some of {', '.join(parse.PERMISSIONS)}.")
         return
     # The system's own tools are not confined, so they declare nothing.
     own = tool.item_id is not None and tool.item_id.startswith(spaces.RESERVED)
     takes_path = f"'format': '{schema.WORKSPACE_PATH}'" in repr(tool.get("config_schema")[0])
     if takes_path and not own and not {"read", "write"} & set(declared):
         listed = '__permissions__ = ["read"], or ["write"]' if tool.is_python else "permissions: [read], or [write]"
-        yield Finding(line, "missing_permission", f"It takes a path: give {listed}.")
+        yield LintFinding(line, "missing_permission", f"It takes a path: give {listed}.")
     if _url(tool) and "network" not in declared:
-        yield Finding(line, "missing_permission", "It sends a request: give permissions: [network].")
+        yield LintFinding(line, "missing_permission", "It sends a request: give permissions: [network].")
     effects = tool.get("effects", {})[0]
     if isinstance(effects, dict) and effects.get("read_only") is True and "write" in declared:
-        yield Finding(line, "bad_permissions", "What is read_only needs no permission to write.")
+        yield LintFinding(line, "bad_permissions", "What is read_only needs no permission to write.")
 
 
 def _url(tool: _Tool) -> str:
@@ -215,56 +215,58 @@ def _url(tool: _Tool) -> str:
     return url if isinstance(url, str) else ""
 
 
-def _schemas(tool: _Tool) -> Iterator[Finding]:
+def _schemas(tool: _Tool) -> Iterator[LintFinding]:
     for field in ("config_schema", "output_schema"):
         name = tool.name(field)
         value, line = tool.get(field)
         if field not in tool.fields:
             if field == "config_schema" and tool.is_python:
-                yield Finding(1, "missing_schema", "Assign CONFIG_SCHEMA, an object schema; without parameters, of none.")
+                yield LintFinding(1, "missing_schema", "Assign CONFIG_SCHEMA, an object schema; without parameters, of none.")
             continue
         if not isinstance(value, dict) or value.get("type", "" if tool.is_python else "object") != "object":
-            yield Finding(line, "bad_schema", f'{name} is a literal dict with "type": "object".')
+            yield LintFinding(line, "bad_schema", f'{name} is a literal dict with "type": "object".')
             continue
         try:
-            schema.Checker(value)
+            schema.SchemaChecker(value)
         except (RyeError, TypeError, RecursionError) as err:
-            yield Finding(line, "bad_schema", plain(f"{name}: {err}", 300))
+            yield LintFinding(line, "bad_schema", plain(f"{name}: {err}", 300))
             continue
         if tool.is_python and field == "config_schema":
             yield from _object(value, name, line)
     known = tool.get("config_schema", {})[0]
     for name in re.findall(r"\{([a-z_][a-z0-9_]*)\}", _url(tool)):
         if isinstance(known, dict) and name not in known.get("properties", {}):
-            yield Finding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")
+            yield LintFinding(1, "unknown_parameter", f"The URL names {{{name}}}, which is no parameter in config_schema.")
 
 
-def _object(part: dict[str, Any], where: str, line: int) -> Iterator[Finding]:
+def _object(part: dict[str, Any], where: str, line: int) -> Iterator[LintFinding]:
     known = part.get("properties", {})
     if part.get("additionalProperties") is not False and (known or where == "CONFIG_SCHEMA"):
-        yield Finding(line, "open_schema", f'{where}: say "additionalProperties": False, so that a misspelt name is an error.')
+        yield LintFinding(
+            line, "open_schema", f'{where}: say "additionalProperties": False, so that a misspelt name is an error.'
+        )
     for name in part.get("required", ()):
         if name not in known:
-            yield Finding(line, "bad_schema", f"{where} requires a parameter that it does not describe.")
+            yield LintFinding(line, "bad_schema", f"{where} requires a parameter that it does not describe.")
     for at, (name, below) in enumerate(known.items(), 1):
         # A name that is none is not repeated: it may be a sentence.
         label = name if _PARAMETER.fullmatch(name) else f"<the name of property {at}>"
         yield from _parameter(below, name, f"{where}.{label}", line)
 
 
-def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]:
+def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[LintFinding]:
     if not _PARAMETER.fullmatch(name):
-        yield Finding(
+        yield LintFinding(
             line, "bad_parameter_name", f"{where}: letters, digits and _, at most 64; not every interface takes more."
         )
     if not isinstance(part, dict):
-        yield Finding(line, "bad_schema", f"{where}: describe it with a schema.")
+        yield LintFinding(line, "bad_schema", f"{where}: describe it with a schema.")
         return
     if not part.get("description"):
-        yield Finding(line, "undescribed_parameter", f"{where}: give it a description.")
+        yield LintFinding(line, "undescribed_parameter", f"{where}: give it a description.")
     if part.get("type") == "string" and _PATH_NAME.fullmatch(name) and "format" not in part and "enum" not in part:
         message = f'{where}: say "format": "{schema.WORKSPACE_PATH}", so that it is confined; if it is none, name it otherwise.'
-        yield Finding(line, "unmarked_path", message)
+        yield LintFinding(line, "unmarked_path", message)
     if part.get("type") == "object":
         yield from _object(part, where, line)
     items_part = part.get("items")
@@ -272,27 +274,33 @@ def _parameter(part: Any, name: str, where: str, line: int) -> Iterator[Finding]
         yield from _object(items_part, f"{where}[]", line)
 
 
-def _python_fields(tool: _Tool) -> Iterator[Finding]:
+def _python_fields(tool: _Tool) -> Iterator[LintFinding]:
     if tool.item_id is not None and "item_id" not in tool.fields:
-        yield Finding(1, "missing_item_id", f'Assign __item_id__ = "{tool.item_id}", so that the signature binds its place.')
+        yield LintFinding(
+            1, "missing_item_id", f'Assign __item_id__ = "{tool.item_id}", so that the signature binds its place.'
+        )
     seconds, line = tool.get("timeout", 1)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
-        yield Finding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
+        yield LintFinding(line, "bad_timeout", "__timeout__ is a number of seconds above 0.")
     value, line = tool.get("effects")
     if not isinstance(value, dict) or set(value) != set(DEFAULT_EFFECTS) or {*map(type, value.values())} != {bool}:
         named = ", ".join(DEFAULT_EFFECTS)
-        yield Finding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {named}.")
+        yield LintFinding(line, "bad_effects", f"Assign __effects__, a dict of True or False for each of {named}.")
     elif value["read_only"] and value["destructive"]:
-        yield Finding(line, "bad_effects", "What is read_only is not destructive.")
+        yield LintFinding(line, "bad_effects", "What is read_only is not destructive.")
     config = tool.get("config_schema")[0]
     known = config.get("properties", {}) if isinstance(config, dict) else {}
     declared, line = tool.get("agent_defaults", {})
     if not isinstance(declared, dict) or not set(declared) <= set(known):
-        yield Finding(line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default.")
+        yield LintFinding(
+            line, "bad_agent_defaults", "__agent_defaults__ gives some of the schema's parameters another default."
+        )
     letters, line = tool.get("letters", {})
     stand = letters.items() if isinstance(letters, dict) else [("", "")]
     if not all(len(one) == 1 and str(words).partition("=")[0] in ("", *known) for one, words in stand):
-        yield Finding(line, "bad_letters", '__letters__ gives letters to parameters: {"i": "ignore_case", "l": "mode=files"}.')
+        yield LintFinding(
+            line, "bad_letters", '__letters__ gives letters to parameters: {"i": "ignore_case", "l": "mode=files"}.'
+        )
 
 
 def _has_function(tool: _Tool) -> bool:
@@ -301,28 +309,28 @@ def _has_function(tool: _Tool) -> bool:
     return executor_id == FUNCTION_RUNTIME or not executor_id.endswith("script_runtime")
 
 
-def _docstring(tool: _Tool) -> Iterator[Finding]:
+def _docstring(tool: _Tool) -> Iterator[LintFinding]:
     text = ast.get_docstring(tool.tree) or ""
     if not text:
-        yield Finding(1, "missing_docstring", f"Begin with a docstring for a model: {'; '.join(_POINT_NAMES)}.")
+        yield LintFinding(1, "missing_docstring", f"Begin with a docstring for a model: {'; '.join(_POINT_NAMES)}.")
         return
     line = tool.tree.body[0].lineno
     if len(text) > LONGEST_DESCRIPTION:
-        yield Finding(line, "long_docstring", f"It has {len(text):,} characters; cut it to {LONGEST_DESCRIPTION:,}.")
+        yield LintFinding(line, "long_docstring", f"It has {len(text):,} characters; cut it to {LONGEST_DESCRIPTION:,}.")
     has = docstring_sections(text)
     if not has[0]:
-        yield Finding(line, "missing_point", "Begin the docstring with what the tool does.")
+        yield LintFinding(line, "missing_point", "Begin the docstring with what the tool does.")
     for mark, name in zip(SECTION_STARTS, _POINT_NAMES[1:], strict=True):
         if not any(point.startswith(mark) and len(point) > len(mark) for point in has[1:]):
-            yield Finding(line, "missing_point", f"The docstring has no line that begins with {name!r}.")
+            yield LintFinding(line, "missing_point", f"The docstring has no line that begins with {name!r}.")
 
 
-def _imports(tool: _Tool) -> Iterator[Finding]:
+def _imports(tool: _Tool) -> Iterator[LintFinding]:
     declared, line = tool.get("requires", ())
     if not isinstance(declared, list | tuple) or not all(
         isinstance(one, str) and _REQUIREMENT.fullmatch(one) for one in declared
     ):
-        yield Finding(line, "bad_requirement", '__requires__ is a list such as ["pillow>=11"].')
+        yield LintFinding(line, "bad_requirement", '__requires__ is a list such as ["pillow>=11"].')
         declared = ()
     names = {re.split(r"[^\w.-]", one, maxsplit=1)[0].replace("-", "_").lower() for one in declared}
     for node in ast.walk(tool.tree):
@@ -331,7 +339,7 @@ def _imports(tool: _Tool) -> Iterator[Finding]:
             is_system = name == "rye.toolkit" or (name.startswith("rye.") and (tool.item_id or "").startswith("rye/"))
             if level or not (is_system or top in sys.stdlib_module_names or top.lower() in names):
                 hint = "Import the standard library, rye.toolkit, or what __requires__ names; never another tool."
-                yield Finding(getattr(node, "lineno", 1), "import_not_allowed", f"{plain(name, 80) or '.'}: {hint}")
+                yield LintFinding(getattr(node, "lineno", 1), "import_not_allowed", f"{plain(name, 80) or '.'}: {hint}")
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
@@ -342,7 +350,7 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
         yield from ((f"{module}.{alias.name}" if module == "rye" else module, node.level) for alias in node.names)
 
 
-def _calls(tool: _Tool) -> Iterator[Finding]:
+def _calls(tool: _Tool) -> Iterator[LintFinding]:
     if not _has_function(tool):
         return
     for node in ast.walk(tool.tree):
@@ -350,37 +358,37 @@ def _calls(tool: _Tool) -> Iterator[Finding]:
             fault = (
                 "Files are opened through rye.toolkit, which confines them." if node.func.id == "open" else "No tool needs it."
             )
-            yield Finding(node.lineno, "forbidden_call", f"{node.func.id}(): {fault}")
+            yield LintFinding(node.lineno, "forbidden_call", f"{node.func.id}(): {fault}")
 
 
-def _entry(tool: _Tool) -> Iterator[Finding]:
+def _entry(tool: _Tool) -> Iterator[LintFinding]:
     if not _has_function(tool):
         return
     found = [one for one in tool.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"]
     if not found:
-        yield Finding(1, "missing_entry_point", "Define execute(params, project_path), which returns a dict.")
+        yield LintFinding(1, "missing_entry_point", "Define execute(params, project_path), which returns a dict.")
     elif [one.arg for one in found[-1].args.args] != ["params", "project_path"]:
-        yield Finding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
+        yield LintFinding(found[-1].lineno, "bad_entry_point", "The signature is execute(params, project_path).")
 
 
 _CHECKS: Final = (_metadata, _runtime, _permissions, _schemas)
 _PYTHON_CHECKS: Final = (_python_fields, _docstring, _imports, _calls, _entry)
 
 
-def _file(raw: bytes, mode: int | None) -> Iterator[Finding]:
+def _file(raw: bytes, mode: int | None) -> Iterator[LintFinding]:
     lines = raw.count(b"\n")
     if lines > MOST_LINES:
         message = f"It has {lines} lines, over {MOST_LINES}; a tool is a page, logic goes elsewhere."
-        yield Finding(MOST_LINES + 1, "long_file", message)
+        yield LintFinding(MOST_LINES + 1, "long_file", message)
     if mode is not None and mode & (stat.S_IWGRP | stat.S_IWOTH):
-        yield Finding(1, "writable_by_others", "Others may write it; run `chmod go-w` on it.")
+        yield LintFinding(1, "writable_by_others", "Others may write it; run `chmod go-w` on it.")
     if mode is not None and mode & (stat.S_ISUID | stat.S_ISGID | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH):
-        yield Finding(1, "executable_file", "A tool is read, never executed as a program; run `chmod a-x` on it.")
+        yield LintFinding(1, "executable_file", "A tool is read, never executed as a program; run `chmod a-x` on it.")
 
 
-def _hidden(text: str) -> Iterator[Finding]:
+def _hidden(text: str) -> Iterator[LintFinding]:
     for number, line in enumerate(text.split("\n"), 1):
         hidden = {char for char in line.removesuffix("\r") if char != "\t" and is_hidden(char)}
         if hidden:
             codes = ", ".join(sorted(f"U+{ord(char):04X}" for char in hidden))
-            yield Finding(number, "hidden_character", f"Write {codes} as an escape such as \\u200b, so that it is seen.")
+            yield LintFinding(number, "hidden_character", f"Write {codes} as an escape such as \\u200b, so that it is seen.")

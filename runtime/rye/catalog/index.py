@@ -28,7 +28,7 @@ _REMEMBERED = 262_144
 _INDICES = 4
 
 
-class Entry(Record):
+class IndexedItem(Record):
     """A verified item as it is searched and listed.
 
     Attributes:
@@ -53,8 +53,8 @@ class Entry(Record):
     long_form: str
 
 
-_entries: dict[tuple[str, ...], Entry] = {}
-_indices: list[Index] = []
+_entries: dict[tuple[str, ...], IndexedItem] = {}
+_indices: list[SearchIndex] = []
 # Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
 _lock = threading.RLock()
 
@@ -68,7 +68,9 @@ def _forget() -> None:
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
 
 
-def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None = None) -> tuple[list[Entry], Counter[str]]:
+def entries(
+    all_spaces: Sequence[Space], types: Sequence[str], only: str | None = None
+) -> tuple[list[IndexedItem], Counter[str]]:
     """Return the verified items of spaces, in the order of ties, and how many were left out by verdict.
 
     Each file is read and verified at each search; what was parsed of the same bytes before is not parsed again.
@@ -81,7 +83,7 @@ def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None 
     admission = Admission(all_spaces)
     installed = spaces.installed_bundles() if only is None else ()
     searched_spaces = all_spaces if only is None else [space for space in all_spaces if space.name == only]
-    found: list[Entry] = []
+    found: list[IndexedItem] = []
     left_out: Counter[str] = Counter()
     for item_type in types:
         for item_id, _, _ in spaces.served_items(item_type, searched_spaces, installed):
@@ -97,7 +99,7 @@ def entries(all_spaces: Sequence[Space], types: Sequence[str], only: str | None 
     return sorted(found, key=lambda one: (places.get(one.space, len(places)), one.id, one.type)), +left_out
 
 
-def _entry_of(candidate: Candidate, admission: Admission) -> Entry:
+def _entry_of(candidate: Candidate, admission: Admission) -> IndexedItem:
     """Return a candidate as it is searched and listed, verified now. Errors as `Admission.admit` and reading the item."""
     # Also for what is remembered: trust may have been withdrawn since.
     verified = admission.admit(candidate)
@@ -117,7 +119,7 @@ def _entry_of(candidate: Candidate, admission: Admission) -> Entry:
     return cached
 
 
-def _described(candidate: Candidate, verified: Verified) -> Entry:
+def _described(candidate: Candidate, verified: Verified) -> IndexedItem:
     item_type, item_id = candidate.item_type, candidate.item_id
     item = parse.read(verified, item_type, item_id, candidate.suffix)
     metadata: dict[str, Any]
@@ -137,7 +139,7 @@ def _described(candidate: Candidate, verified: Verified) -> Entry:
         body = whole = "\n".join([text.instructions, *about])
     category, _, name = item_id.rpartition("/")
     listed = texts.listable(verified, {"title": title, "description": item.description, "tags": tags}, 300)
-    return Entry(
+    return IndexedItem(
         item_type,
         item_id,
         candidate.space,
@@ -188,14 +190,14 @@ def _kind(part: dict[str, Any]) -> str:
     return f"{kind}, default {json.dumps(part['default'], default=str)}" if "default" in part else kind
 
 
-class Index:
+class SearchIndex:
     """Entries in full-text tables: by stems for words, by whole words for phrases and patterns. A row's number is its entry's.
 
     Attributes:
         entries: by their rows, in the order of ties.
     """
 
-    def __init__(self, entries: Sequence[Entry], seal: str) -> None:
+    def __init__(self, entries: Sequence[IndexedItem], seal: str) -> None:
         """Index the entries, which the seal tells from others.
 
         Raises:
@@ -247,20 +249,20 @@ class Index:
         with _lock:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
 
-    def named(self, name: str) -> Entry | None:
+    def named(self, name: str) -> IndexedItem | None:
         """Return the item that has a name: its id, or of a tool the last part of it."""
         at = self._named.get(name)
         return None if at is None else self.entries[at]
 
 
-def index_of(entries: Sequence[Entry]) -> Index:
+def index_of(entries: Sequence[IndexedItem]) -> SearchIndex:
     """Return the index of entries; it is reused while they stay the same."""
     known_as = sha256()
     for entry in entries:
         known_as.update(f"{entry.type} {entry.id} {entry.space} {entry.digest} {entry.signer}\n".encode())
     seal = known_as.hexdigest()
     with _lock:
-        cached = next((one for one in _indices if one.seal == seal), None) or Index(entries, seal)
+        cached = next((one for one in _indices if one.seal == seal), None) or SearchIndex(entries, seal)
         # The oldest goes.
         _indices[:] = [cached, *(one for one in _indices if one is not cached)][:_INDICES]
         return cached

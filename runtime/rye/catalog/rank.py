@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from rye.catalog.index import Index
+from rye.catalog.index import SearchIndex
 from rye.catalog.query import Both, Either, Node, Not, Phrase, Word, is_plain, words_of
 
 _FUNCTION_WORDS = (
@@ -66,7 +66,7 @@ class _Leaf(NamedTuple):
     worth: float
 
 
-def ranked(index: Index, tree: Node | None, options: RankOptions) -> dict[int, float]:
+def ranked(index: SearchIndex, tree: Node | None, options: RankOptions) -> dict[int, float]:
     """Return the matching rows of an index with their scores, 0 to 1; every row with 1 where everything is asked for."""
     if tree is None:
         return dict.fromkeys(range(len(index.entries)), 1.0)
@@ -118,7 +118,7 @@ def _bare(text: str) -> str:
     return re.sub(r"^\W+|\W+$|['\u2019]s$", "", text.casefold())
 
 
-def _rows(index: Index, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
+def _rows(index: SearchIndex, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
     """Return the rows that a tree matches, exactly as its operators say."""
     if isinstance(tree, Not):
         return set(range(len(index.entries))) - _rows(index, tree.part, options, leaves)
@@ -132,12 +132,12 @@ def _rows(index: Index, tree: Node, options: RankOptions, leaves: dict[Word | Ph
     return set(leaf.values)
 
 
-def _near(index: Index, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
+def _near(index: SearchIndex, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
     together = " ".join(_quoted(word.text) for word in words)
     return set(index.hits("stems", f"NEAR({together}, {options.within})", options.fields))
 
 
-def _leaf(index: Index, word: Word | Phrase, options: RankOptions) -> _Leaf:
+def _leaf(index: SearchIndex, word: Word | Phrase, options: RankOptions) -> _Leaf:
     """Look a word up under each of its spellings; the best of them counts, the word's own rarity is its worth."""
     values: dict[int, float] = {}
     for table, expression, factor in _spellings(index, word, options):
@@ -152,7 +152,7 @@ def _leaf(index: Index, word: Word | Phrase, options: RankOptions) -> _Leaf:
     return _Leaf(values, math.log(1 + (len(index.entries) - len(values) + 0.5) / (len(values) + 0.5)))
 
 
-def _spellings(index: Index, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
+def _spellings(index: SearchIndex, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
     """Return (table, FTS5 expression, worth) of every way in which a word may be met."""
     if isinstance(word, Phrase):
         return [("words", _quoted(word.text), 1.0)]

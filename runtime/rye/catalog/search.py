@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rye.call import safe_text
 from rye.catalog import index, query, rank
-from rye.catalog.index import Entry
+from rye.catalog.index import IndexedItem
 from rye.errors import UsageError
 from rye.items import spaces
 from rye.workspace.workspace import Workspace
@@ -63,7 +63,7 @@ def search(
     full_text = index.index_of(entries)
     filters = (request.filters or {}).items()
 
-    def is_wanted(entry: Entry) -> bool:
+    def is_wanted(entry: IndexedItem) -> bool:
         reached = reach is None or reach(entry.type, entry.id)
         return reached and is_inside(entry.id) and all(_passes(entry, *one) for one in filters)
 
@@ -89,7 +89,7 @@ def search(
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
 
 
-def _long_form(entry: Entry) -> str:
+def _long_form(entry: IndexedItem) -> str:
     """Return all that a tool says of itself (its docstring, and each of its parameters), or the text of another item."""
     text = entry.long_form
     return text if entry.trusted else safe_text.plain(text, _LONG_FORM, lines=True)
@@ -155,7 +155,7 @@ def _option(given: Mapping[str, Any] | None, usual: int, most: int) -> int | Non
 
 
 def _shown(
-    scores: dict[int, float], entries: Sequence[Entry], request: SearchRequest, offered: Callable[[str], object] | None
+    scores: dict[int, float], entries: Sequence[IndexedItem], request: SearchRequest, offered: Callable[[str], object] | None
 ) -> list[int]:
     """Return the rows that are shown, in their order; ties by space, then by id, as the rows stand."""
 
@@ -176,7 +176,7 @@ def _newest_first(date: str) -> tuple[int, list[int]]:
     return (0 if date else 1), [-ord(char) for char in date]
 
 
-def _passes(entry: Entry, name: str, expected: object) -> bool:
+def _passes(entry: IndexedItem, name: str, expected: object) -> bool:
     """Tell whether an entry has what a filter wants.
 
     A value equal but for letter case; any of a list; `!x` for anything else; `>=1.2`, `>`, `<=`, `<` as versions;
@@ -224,7 +224,7 @@ def _compares(value: str, sign: str, bound: str) -> bool:
     return {">=": one >= other, "<=": one <= other, ">": one > other, "<": one < other}[sign]
 
 
-def _row(score: float, entry: Entry, words: Sequence[str]) -> dict[str, Any]:
+def _row(score: float, entry: IndexedItem, words: Sequence[str]) -> dict[str, Any]:
     return {
         "type": entry.type,
         "id": entry.id,
@@ -244,7 +244,7 @@ def _row(score: float, entry: Entry, words: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _preview(entry: Entry, words: Sequence[str]) -> str:
+def _preview(entry: IndexedItem, words: Sequence[str]) -> str:
     """Return the line of an entry's text that has most of the words, else its first."""
     stems = [word.casefold().strip("*")[:5] for word in words]
     lines = [line for line in (line.strip() for line in entry.fields["body"].split("\n")) if any(map(str.isalnum, line))]

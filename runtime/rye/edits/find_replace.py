@@ -11,7 +11,7 @@ from rye.edits.splices import Splice, terminated
 from rye.line_ids.document import Document
 
 
-class Found(NamedTuple):
+class FoundText(NamedTuple):
     """Where a text was found: the lines that the matches touch (from 0), and the splices that replace them.
 
     Of matches that overlap (`b a b` in `b a b a b`) the first is among `places`; `overlapping` tells of others.
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     overlapping: bool
 
 
-def find(document: Document, start: int, stop: int, old: str, new: str) -> Found:
+def find(document: Document, start: int, stop: int, old: str, new: str) -> FoundText:
     """Find a text in lines [start, stop); it may span lines, and a newline at its end is the line's own."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
@@ -34,7 +34,7 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
         for low, high, lines in _replaced(all_text, starts, places, len(old), new)
     ]
     lines = sorted({start + bisect_right(starts, place) - 1 for place in every})
-    return Found(len(places), lines, splices, len(every) > len(places))
+    return FoundText(len(places), lines, splices, len(every) > len(places))
 
 
 def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, list[str]]]:

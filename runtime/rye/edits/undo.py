@@ -485,7 +485,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 look.attribute()
     except OSError as err:
         raise system_failure(err, "The record of changes") from None
-    except snapshots_tree.TooLargeError:
+    except snapshots_tree.TreeTooLargeError:
         raise EditError("not_recorded", "The project has too many files to be recorded.", "Use git to restore it.") from None
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     if cut:

@@ -35,7 +35,7 @@ _LINES, _DIGITS = 1_000, 8
 _WAIT_SECONDS = 0.25
 
 
-class View(Record):
+class ShownWindow(Record):
     """The window of a file that was last shown (0 where it was only edited), and digests of shown lines by number."""
 
     start_line: int = 0
@@ -43,7 +43,7 @@ class View(Record):
     shown: dict[int, str] = field(factory=dict)
 
 
-def last_view(ws: Workspace, path: str) -> View | None:
+def last_view(ws: Workspace, path: str) -> ShownWindow | None:
     """Return what is remembered of a file."""
     with cache.view_folder(ws) as fd:
         return None if fd is None else _read(fd, seals.secret(ws))[1].get(path)
@@ -53,7 +53,7 @@ def remember(ws: Workspace, path: str, text: Text, first: int, last: int, *, win
     """Remember lines first..last (from 1) as shown, with `window` also as the last window of the file."""
     lines = digests(text, first - 1, last)
 
-    def add(view: View) -> View:
+    def add(view: ShownWindow) -> ShownWindow:
         shown = {number: digest for number, digest in view.shown.items() if not first <= number <= last}
         view = changed(view, shown={**shown, **dict(enumerate(lines, first))})
         return changed(view, start_line=first, chunk_size=last - first + 1) if window else view
@@ -67,7 +67,7 @@ def follow(ws: Workspace, path: str, splices: Sequence[Splice] | None) -> None:
     Without splices the whole file was written, and nobody can tell where its lines are now.
     """
 
-    def move(view: View) -> View:
+    def move(view: ShownWindow) -> ShownWindow:
         shown = view.shown if splices is not None else {}
         # From the last one up: the numbers before a splice are those before the edit.
         for start, stop, lines in [one[:3] for one in reversed(splices or ())]:
@@ -80,7 +80,7 @@ def follow(ws: Workspace, path: str, splices: Sequence[Splice] | None) -> None:
         _update(ws, path, move, known=True)
 
 
-def changed_lines(view: View, text: Text, start: int, stop: int) -> list[int]:
+def changed_lines(view: ShownWindow, text: Text, start: int, stop: int) -> list[int]:
     """Return those of the lines [start, stop), counted from 0, that were shown and are different now."""
     now = digests(text, start, stop)
     # A line that was never shown has nothing to compare with and counts as unchanged.
@@ -93,7 +93,7 @@ def digests(text: Text, start: int, stop: int) -> list[str]:
     return [sha256(key(line)).hexdigest()[:_DIGITS] for line in text.lines(start, stop)]
 
 
-def _read(fd: int, key: bytes) -> tuple[str, dict[str, View]]:
+def _read(fd: int, key: bytes) -> tuple[str, dict[str, ShownWindow]]:
     """Return the file, and what it remembers, the oldest first; anything of another shape counts as missing."""
     name = _STATE
     try:
@@ -106,16 +106,16 @@ def _read(fd: int, key: bytes) -> tuple[str, dict[str, View]]:
     return name, {}
 
 
-def _view(start_line: int, chunk_size: int, shown: Sequence[tuple[int, str]] = (), **_: object) -> View:
+def _view(start_line: int, chunk_size: int, shown: Sequence[tuple[int, str]] = (), **_: object) -> ShownWindow:
     if not all(type(number) is int and 0 <= number < 1 << 40 for number in (start_line, chunk_size)):
         raise ValueError(start_line)
     lines: dict[int, str] = {}
     for first, text in shown:
         lines.update((first + at // _DIGITS, text[at : at + _DIGITS]) for at in range(0, len(text), _DIGITS))
-    return View(start_line, chunk_size, lines)
+    return ShownWindow(start_line, chunk_size, lines)
 
 
-def _record(view: View) -> dict[str, object]:
+def _record(view: ShownWindow) -> dict[str, object]:
     runs: list[tuple[int, str]] = []
     # The dict has the lines shown last at its end.
     for number, digest in sorted([*view.shown.items()][-_LINES:]):
@@ -126,7 +126,7 @@ def _record(view: View) -> dict[str, object]:
     return {"start_line": view.start_line, "chunk_size": view.chunk_size, "overlap": OVERLAP, "shown": runs}
 
 
-def _update(ws: Workspace, path: str, change: Callable[[View], View], *, known: bool = False) -> None:
+def _update(ws: Workspace, path: str, change: Callable[[ShownWindow], ShownWindow], *, known: bool = False) -> None:
     """Change what is remembered of a file, with `known` only where something is; that it cannot be stored is no failure."""
     # Read, changed and written under one lock, or two calls at once would lose one view.
     with suppress(OSError, WorkspaceError), cache.view_folder(ws) as fd:
@@ -138,7 +138,7 @@ def _update(ws: Workspace, path: str, change: Callable[[View], View], *, known: 
             if known and path not in views:
                 return
             # Taken out and put back at the end: the file unused for longest is dropped first.
-            views[path] = change(views.pop(path, View()))
+            views[path] = change(views.pop(path, ShownWindow()))
             records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
             # Half of what a read accepts, so that what is written can always be read again.
             while len(body := json.dumps({"format": _FORMAT, "views": records}, indent=1).encode()[1:]) > _STATE_BYTES // 2:

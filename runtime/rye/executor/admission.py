@@ -42,7 +42,7 @@ class Ready(Record):
 
     tool: Tool
     chain: Chain
-    checker: schema.Checker
+    checker: schema.SchemaChecker
     primitive: Primitive
     plan: Any
     seconds: float
@@ -221,7 +221,7 @@ class Admission:
         primitive: Any = importlib.import_module(chains.PRIMITIVES[chain.primitive])
         plan = primitive.plan(chain)
         described = describe(candidate, tool.verified, tool.version)
-        return Ready(tool, chain, schema.Checker(tool.schema), primitive, plan, seconds, described)
+        return Ready(tool, chain, schema.SchemaChecker(tool.schema), primitive, plan, seconds, described)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:
         try:

@@ -132,7 +132,7 @@ def _job(number: int, fields: Any, base: str) -> Job:
 
 
 @cache
-def _checker() -> schema.Checker:
+def _checker() -> schema.SchemaChecker:
     call = {
         "type": "object",
         "required": ["item_id"],
@@ -146,6 +146,6 @@ def _checker() -> schema.Checker:
         "on_error": {"enum": ["stop", "continue"], "default": "stop"},
         "id": {"type": "string", "default": ""},
     }
-    return schema.Checker(
+    return schema.SchemaChecker(
         {"type": "object", "required": ["workspace", "calls"], "properties": fields, "additionalProperties": False}
     )

@@ -53,7 +53,7 @@ _TYPES = {
 }
 
 
-class Text(Record):
+class DirectiveText(Record):
     """A directive as it is written.
 
     Attributes:
@@ -72,7 +72,7 @@ class Text(Record):
     instructions: str
 
 
-def parse(text: str) -> Text:
+def parse(text: str) -> DirectiveText:
     """Read the span `<directive …>…</directive>`.
 
     Raises:
@@ -90,7 +90,7 @@ def parse(text: str) -> Text:
     outputs = tuple(
         {"name": one.get("name", ""), "description": _words(one)} for one in _children(sections, "outputs", "output")
     )
-    return Text(
+    return DirectiveText(
         attributes.get("name", ""),
         attributes.get("version", ""),
         {child.tag: _words(child) for child in _children(sections, "metadata", None)},
@@ -158,7 +158,7 @@ def _kind(kind: str) -> dict[str, str]:
     return {} if kind == "any" else {"type": kind}
 
 
-def schema_of(text: Text) -> dict[str, Any]:
+def schema_of(text: DirectiveText) -> dict[str, Any]:
     """Return the inputs as a JSON Schema."""
     properties = {
         one["name"]: {**_kind(one["type"]), "description": one["description"]}
@@ -169,14 +169,14 @@ def schema_of(text: Text) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def check(text: Text, inputs: dict[str, Any]) -> dict[str, Any]:
+def check(text: DirectiveText, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the inputs with defaults filled in.
 
     Raises:
         UsageError: `invalid_parameters`; its details have `declared_inputs`.
     """
     try:
-        return schema.Checker(schema_of(text)).check(inputs)
+        return schema.SchemaChecker(schema_of(text)).check(inputs)
     except UsageError as err:
         declared = [{key: plain(one) if isinstance(one, str) else one for key, one in each.items()} for each in text.inputs]
         raise UsageError(err.code, err.message, err.hint, **{**err.details, "declared_inputs": declared}) from None

@@ -158,7 +158,7 @@ class Directive(Record):
 
     id: str
     verified: Verified
-    text: directives.Text
+    text: directives.DirectiveText
 
     @property
     def version(self) -> str:

@@ -42,7 +42,7 @@ def is_one_of(schema: Any, value: object) -> bool:
     return isinstance(items, dict) and ("string" if isinstance(value, str) else "object") in items.get("type", ())
 
 
-class Checker:
+class SchemaChecker:
     """A compiled schema of one tool's parameters (an object schema; draft 2020-12)."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:

@@ -212,7 +212,7 @@ def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str)
     if item_type == "tool":
         from rye.items import schema
 
-        schema.Checker(parse.read_tool(verified, item_id, suffix).schema)
+        schema.SchemaChecker(parse.read_tool(verified, item_id, suffix).schema)
 
 
 def _refuse_installed(path: Path) -> None:

@@ -35,7 +35,7 @@ class _Piece(NamedTuple):
     below: int | None
 
 
-def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None, now: bytes) -> list[merges.Hunk] | None:
+def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None, now: bytes) -> list[merges.MergeHunk] | None:
     """Return where hunks of a change are now, with the lines that were there before them.
 
     Args:
@@ -149,17 +149,17 @@ class _Lines:
             names[new] = self._names[old]
         return names
 
-    def hunks_of(self, entry_id: str, wanted: Sequence[int] | None) -> list[merges.Hunk] | None:
+    def hunks_of(self, entry_id: str, wanted: Sequence[int] | None) -> list[merges.MergeHunk] | None:
         """Return where hunks of a step are now; None where one is not there any more as it was left."""
         pieces = self._pieces[entry_id]
-        out: list[merges.Hunk] = []
+        out: list[merges.MergeHunk] = []
         for number, piece in enumerate(pieces, 1):
             if wanted is not None and number not in wanted:
                 continue
             start = _place(piece, self._names)
             if start is None:
                 return None
-            out.append(merges.Hunk(start, start + len(piece.added), [self._known[name] for name in piece.removed]))
+            out.append(merges.MergeHunk(start, start + len(piece.added), [self._known[name] for name in piece.removed]))
         return out
 
 

@@ -15,7 +15,7 @@ from rye.line_ids.diff import align
 _ANCHORS: Final = 3
 
 
-class Hunk(NamedTuple):
+class MergeHunk(NamedTuple):
     """Lines `start` to `stop` of one text, which stand for `lines` of the other."""
 
     start: int
@@ -42,14 +42,14 @@ def lines_of(data: bytes) -> list[bytes]:
     return [*(line + b"\n" for line in lines), *([last] if last else [])]
 
 
-def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[Hunk]:
+def hunks(new: Sequence[bytes], old: Sequence[bytes]) -> list[MergeHunk]:
     """Return what turns `new` into `old`, in the numbering of `new`: the same hunks as a printed diff has."""
-    out: list[Hunk] = []
+    out: list[MergeHunk] = []
     at = made = 0
     # The old text first, as a diff compares them; the empty block at the end closes the last difference.
     for i, j, length in [*align(old, new), (len(old), len(new), 0)]:
         if i > at or j > made:
-            out.append(Hunk(made, j, old[at:i]))
+            out.append(MergeHunk(made, j, old[at:i]))
         at, made = i + length, j + length
     return out
 
@@ -64,7 +64,7 @@ def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]
 
 def without(
     old: Sequence[bytes], new: Sequence[bytes], current: Sequence[bytes], chosen: Collection[int] | None = None
-) -> tuple[list[Hunk], list[Missing]]:
+) -> tuple[list[MergeHunk], list[Missing]]:
     """Work out how a change that had turned `old` into `new` is taken out of `current`.
 
     Args:
@@ -80,20 +80,20 @@ def without(
     if new == current:
         return [hunk for _, hunk in wanted], []
     since = [(hunk, *_slides(hunk, new)) for hunk in hunks(new, current)]
-    out: list[Hunk] = []
+    out: list[MergeHunk] = []
     missing: list[Missing] = []
     for number, hunk in wanted:
         shift, low, high = _since(since, hunk, len(new))
         if low < high:
             missing.append(Missing(number, low, high))
         elif _is_clear(new, current, hunk, shift):
-            out.append(Hunk(hunk.start + shift, hunk.stop + shift, hunk.lines))
+            out.append(MergeHunk(hunk.start + shift, hunk.stop + shift, hunk.lines))
         else:
             missing.append(Missing(number, hunk.start + shift, hunk.stop + shift))
     return out, missing
 
 
-def replaced(current: Sequence[bytes], splices: Sequence[Hunk], newline: bytes) -> bytes | list[Missing]:
+def replaced(current: Sequence[bytes], splices: Sequence[MergeHunk], newline: bytes) -> bytes | list[Missing]:
     """Return a text with some of its lines replaced; where a line would come behind one without a newline, that place."""
     out = list(current)
     for splice in reversed(splices):
@@ -104,7 +104,7 @@ def replaced(current: Sequence[bytes], splices: Sequence[Hunk], newline: bytes) 
     return b"".join(out)
 
 
-def _slides(hunk: Hunk, lines: Sequence[bytes]) -> tuple[int, int]:
+def _slides(hunk: MergeHunk, lines: Sequence[bytes]) -> tuple[int, int]:
     """Return how far up and down lines that only came or only went may also have come or gone, among others like them."""
     if hunk.lines and hunk.stop > hunk.start:
         return 0, 0
@@ -118,7 +118,7 @@ def _slides(hunk: Hunk, lines: Sequence[bytes]) -> tuple[int, int]:
     return up, down
 
 
-def _since(since: Sequence[tuple[Hunk, int, int]], hunk: Hunk, count: int) -> tuple[int, int, int]:
+def _since(since: Sequence[tuple[MergeHunk, int, int]], hunk: MergeHunk, count: int) -> tuple[int, int, int]:
     """Return how far a hunk moved, and the lines of the text now that changed in it or beside it (none: an empty range)."""
     # With its neighbours: a change of those may belong to it.
     low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, count)
@@ -142,7 +142,7 @@ def _since(since: Sequence[tuple[Hunk, int, int]], hunk: Hunk, count: int) -> tu
     return (shift, start, max(stop, start + 1)) if touched else (shift, 0, 0)
 
 
-def _is_clear(new: Sequence[bytes], current: Sequence[bytes], hunk: Hunk, shift: int) -> bool:
+def _is_clear(new: Sequence[bytes], current: Sequence[bytes], hunk: MergeHunk, shift: int) -> bool:
     """Tell whether a hunk's lines and their neighbours are where they should be, and cannot be taken for others like them."""
     low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, len(new))
     if hunk.start == hunk.stop:

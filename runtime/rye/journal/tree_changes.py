@@ -33,7 +33,7 @@ from rye.snapshots import known_tree, passed_over, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
-from rye.snapshots.tree import Change, Folders, Scope, State, TooLargeError, Walk, state_of
+from rye.snapshots.tree import Change, Folders, Scope, State, TreeTooLargeError, Walk, state_of
 from rye.workspace import repositories, running_commands
 from rye.workspace.workspace import Workspace
 
@@ -70,7 +70,7 @@ class Recording(NamedTuple):
     started: str = "0"
 
 
-class Recorded(NamedTuple):
+class RecordedChanges(NamedTuple):
     """What a command changed.
 
     Attributes:
@@ -112,7 +112,7 @@ def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
             look.attribute()
             known_tree.set_running(look.where, [*look.running, command])
             git = git_positions(ws, look.repositories())
-    except TooLargeError:
+    except TreeTooLargeError:
         return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
@@ -136,10 +136,10 @@ def end_job(user_space: str, *recording: str) -> None:
         print(json.dumps(fields(end(ws, Recording(*recording)))))  # noqa: T201 - read by the job's supervisor
 
 
-def end(ws: Workspace, recording: Recording) -> Recorded:
+def end(ws: Workspace, recording: Recording) -> RecordedChanges:
     """Look at the tree after a command, and record what it changed. Failures are told in the result, never raised."""
     if not recording.token:
-        return Recorded(why_not=recording.why_not)
+        return RecordedChanges(why_not=recording.why_not)
     git = ""
     try:
         with look_at(ws, quick=True, ending=recording.token, at_end=True) as look:
@@ -147,15 +147,15 @@ def end(ws: Workspace, recording: Recording) -> Recorded:
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
             left_out = _said_of_root(ws) | look.said_of_left_out(int(recording.started))
-    except TooLargeError:
-        return Recorded(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
+    except TreeTooLargeError:
+        return RecordedChanges(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
-        return Recorded(why_not=f"the state folder cannot be used ({err.strerror or err})")
+        return RecordedChanges(why_not=f"the state folder cannot be used ({err.strerror or err})")
     except WorkspaceError as err:
-        return Recorded(why_not=str(err))
+        return RecordedChanges(why_not=str(err))
     if entry is None:
-        return Recorded(None, (), left_out, (), git)
-    return Recorded(entry.id, entry.files or (), left_out, entry.shared, git)
+        return RecordedChanges(None, (), left_out, (), git)
+    return RecordedChanges(entry.id, entry.files or (), left_out, entry.shared, git)
 
 
 def _said_of_root(ws: Workspace) -> dict[str, str]:
@@ -180,7 +180,7 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
 
     The contents that it brings are stored: where a command changes one before the next look, that is what it was before.
     """
-    with suppress(OSError, TooLargeError), look_at(ws) as look:
+    with suppress(OSError, TreeTooLargeError), look_at(ws) as look:
         look.attribute()
         for data in made:
             if data is not None and len(data) <= context.settings().number("record.max_file_bytes"):
@@ -189,7 +189,7 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError, TooLargeError, WorkspaceError), look_at(ws, at_end=True) as look:
+        with suppress(OSError, TreeTooLargeError, WorkspaceError), look_at(ws, at_end=True) as look:
             look.attribute()
 
 
@@ -203,7 +203,7 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
     if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
-    with suppress(OSError, TooLargeError, WorkspaceError):
+    with suppress(OSError, TreeTooLargeError, WorkspaceError):
         running = known_tree.running(known_tree.folder(ws.fd))
         is_owed = watch.is_owed(ws.fd)
         if any(_is_alive(ws, one) for one in running) or (lost_only and not running and not is_owed):
@@ -556,7 +556,7 @@ class _GitFiles:
             os.close(fd)
 
 
-def fields(recorded: Recorded) -> dict[str, Any]:
+def fields(recorded: RecordedChanges) -> dict[str, Any]:
     """Return what a result says of the record: `change_id`, `changed` (at most 50 paths), `not_recorded`, `git`."""
     out: dict[str, Any] = {}
     if recorded.entry_id is not None:

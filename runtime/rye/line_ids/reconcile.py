@@ -81,7 +81,7 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
             numbers: Sequence[addresses.Number | None] = Addresses(change.shorts).numbers(0, len(change.ids))
             told = change.told or [False] * len(change.ids)
             revived.update(enumerate(zip(change.ids, numbers or [None] * len(change.ids), told, strict=True), first))
-    step = _Step(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
+    step = _Transition(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
     return step.finish(gaps, revived)
 
 
@@ -102,12 +102,12 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
         return -1 if mark is None else None if mark.loose[LOOSE] == BLANK else mark.loose[LOOSE]
 
     blocks = align(old, new, lambda at: indentation(texts(at)), depth)
-    step = _Step(index, digests, blocks, texts, content_hash)
+    step = _Transition(index, digests, blocks, texts, content_hash)
     step.leave_out_shifted()
     return step.finish(step.gaps(), moves=True)
 
 
-class _Step:
+class _Transition:
     """One step from a state to the next: who is who, and what is recorded of it."""
 
     def __init__(

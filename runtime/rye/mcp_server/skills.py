@@ -159,7 +159,7 @@ def _skill(uri: str, item_type: str, item_id: str, admission: Admission) -> _Ski
     return _Skill(uri, item_id, frontmatter, f"---\n{header}---\n\n{shown}\n", verified)
 
 
-def _instructions(text: directives.Text) -> str:
+def _instructions(text: directives.DirectiveText) -> str:
     """Return a directive's instructions, with its defaults filled in and the other inputs named before them."""
     defaults = {one["name"]: one["default"] for one in text.inputs if "default" in one}
     asked = [

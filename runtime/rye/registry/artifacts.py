@@ -23,7 +23,7 @@ from rye.plain_class import Record, changed, field
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import ItemManifest, Layer
 from rye.registry.oci.reference import Reference, read_tag, tag_of
-from rye.registry.oci.store import Store, open_store
+from rye.registry.oci.store import OciStore, open_store
 from rye.trust import verify as trust_verify
 from rye.trust.signature import Form, check, form_of, split
 from rye.trust.verify import TrustedKey, TrustStore, Verified
@@ -34,7 +34,7 @@ _KEY_LIMIT = 16 * 1024
 class Repository(Record, frozen=False):
     """A namespace's repository in one storage; its tags are asked for once."""
 
-    store: Store
+    store: OciStore
     name: str
     _tags: list[str] | None = field(default=None)
 

@@ -20,7 +20,7 @@ from rye.registry.oci import manifest
 from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
 from rye.registry.oci.reference import parse as parse_reference
-from rye.registry.oci.store import RegistryTarget, Store, at_once
+from rye.registry.oci.store import OciStore, RegistryTarget, at_once
 from rye.registry.pull import PullOptions, check_install
 from rye.registry.push import yank_reason
 from rye.trust import pins
@@ -30,7 +30,7 @@ from rye.trust.signature import split
 _DIFF_LINES = 400
 
 
-def namespaces(given: Sequence[str], store: Store) -> list[str]:
+def namespaces(given: Sequence[str], store: OciStore) -> list[str]:
     """Return where to look: the named ones, else those of the setting `registry.namespaces`, else what the storage knows.
 
     Raises:

@@ -24,11 +24,11 @@ from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, field
 from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, verify_files
 from rye.registry.oci.reference import Reference, parse, read_tag
-from rye.registry.oci.store import RegistryTarget, Store, at_once
+from rye.registry.oci.store import OciStore, RegistryTarget, at_once
 from rye.registry.push import yank_reason
 from rye.trust import pins
 from rye.trust import verify as trust_verify
-from rye.trust.pins import Marks, Seen
+from rye.trust.pins import Marks, SeenVersion
 from rye.trust.signature import form_of
 
 _TOOL = "rye/registry/registry"
@@ -88,9 +88,9 @@ def pull(target: RegistryTarget, item_type: str, texts: Sequence[str], options: 
     if options.destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is installed to {options.destination!r}.", "Install to project or user.")
     search_path = spaces.spaces(target.project)
-    stores: dict[str | None, Store] = {}
+    stores: dict[str | None, OciStore] = {}
 
-    def store_of(reference: Reference) -> Store:
+    def store_of(reference: Reference) -> OciStore:
         # One store for each registry, so that its connections and tokens serve all references.
         return stores.setdefault(reference.registry, target.store(reference))
 
@@ -127,7 +127,7 @@ def _unless_refused(step: Callable[..., _Result], outcome: object, *more: object
         return err
 
 
-def _references(text: str, item_type: str, store_of: Callable[[Reference], Store]) -> list[Reference]:
+def _references(text: str, item_type: str, store_of: Callable[[Reference], OciStore]) -> list[Reference]:
     if "*" not in text:
         return [parse(text, item_type)]
     # Parsed with a letter in place of each *, so that the rules for references hold for patterns too.
@@ -254,7 +254,7 @@ def remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
         seen = known.seen.get(name)
         # `>=`, so that an allowed replacement of the same version is what is remembered.
         if seen is None or version_key(checked.version) >= version_key(seen.version):
-            known.seen[name] = Seen(checked.version, checked.verified.digest)
+            known.seen[name] = SeenVersion(checked.version, checked.verified.digest)
     if pin:
         # Never replaced here: a pin changes only by `unpin`.
         known.pins.setdefault(checked.file.item_id.partition("/")[0], checked.verified.key.public.digest)

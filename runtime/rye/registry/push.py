@@ -19,7 +19,7 @@ from rye.registry.artifacts import Repository, file_title
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import ID, TYPE, VERSION, YANKED, Pushed
 from rye.registry.oci.reference import check_item, parse, tag_of
-from rye.registry.oci.store import RegistryTarget, Store
+from rye.registry.oci.store import OciStore, RegistryTarget
 from rye.trust import verify
 from rye.trust.verify import Verified
 
@@ -137,7 +137,7 @@ def _composed(
     return item_id.partition("/")[0], row, Pushed(tag, manifest, blobs)
 
 
-def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store) -> list[dict[str, Any]]:
+def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: OciStore) -> list[dict[str, Any]]:
     grouped: dict[str, list[tuple[dict[str, Any], Pushed]]] = {}
     for namespace, row, one in uploads:
         grouped.setdefault(namespace, []).append((row, one))
@@ -150,7 +150,7 @@ def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: Store) -> li
     return [row for _, row, _ in uploads]
 
 
-def _mark_existing(store: Store, repository: str, group: Iterable[tuple[dict[str, Any], Pushed]]) -> None:
+def _mark_existing(store: OciStore, repository: str, group: Iterable[tuple[dict[str, Any], Pushed]]) -> None:
     """Skip versions that are published already; refuse to replace one by other content."""
     tags = set(store.tags(repository))
     for row, one in group:

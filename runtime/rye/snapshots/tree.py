@@ -121,7 +121,7 @@ class Scope(NamedTuple):
     made: Callable[[], Mapping[str, int]] = dict
 
 
-class TooLargeError(Exception):
+class TreeTooLargeError(Exception):
     """The project has more than `MAX_ENTRIES` names."""
 
 
@@ -338,7 +338,7 @@ class Walk:
         entries = self._listed(fd, path)
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
-            raise TooLargeError
+            raise TreeTooLargeError
         get, skipped, below = known.get, self._skipped | _MEMORY.get(path, frozenset()), list[str]()
         new: dict[str, os.stat_result] = {}
         count = 0

@@ -15,7 +15,7 @@ from rye.fs.records import Store
 from rye.plain_class import Record, field
 
 
-class Seen(Record):
+class SeenVersion(Record):
     """The highest version of an item that was seen, and the digest of its signed bytes."""
 
     version: str
@@ -23,10 +23,10 @@ class Seen(Record):
 
 
 class Marks(Record, frozen=False):
-    """All that is remembered: pins (namespace -> full key digest) and versions (`type id` -> `Seen`)."""
+    """All that is remembered: pins (namespace -> full key digest) and versions (`type id` -> `SeenVersion`)."""
 
     pins: dict[str, str] = field(factory=dict)
-    seen: dict[str, Seen] = field(factory=dict)
+    seen: dict[str, SeenVersion] = field(factory=dict)
 
 
 def path() -> str:
@@ -57,12 +57,12 @@ def _of_json(record: Any) -> Marks:
     )
 
 
-def _seen_of(record: dict[str, Any]) -> Seen:
+def _seen_of(record: dict[str, Any]) -> SeenVersion:
     version = str(record["version"])
     # A version that cannot be compared would let every downgrade pass.
     if not all(part.isdecimal() for part in version.split(".")):
         raise ValueError(version)
-    return Seen(version, str(record["digest"]))
+    return SeenVersion(version, str(record["digest"]))
 
 
 def _to_json(marks: Marks) -> dict[str, Any]:

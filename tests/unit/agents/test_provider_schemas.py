@@ -15,7 +15,7 @@ from rye.agents.offers import Offer, output_schema
 from rye.agents.provider_schemas import FORMATS, arguments_for_tool, render, render_all
 from rye.errors import UsageError
 from rye.items.parse import DEFAULT_EFFECTS
-from rye.items.schema import Checker
+from rye.items.schema import SchemaChecker
 from support import provider_checkers
 
 
@@ -308,7 +308,7 @@ def test_what_a_model_says_in_a_formats_words_is_what_the_tool_wants():
         "rows": "[1, 2]",
     }
     assert arguments_for_tool(RICH, said) == wanted
-    Checker(RICH).check(arguments_for_tool(RICH, said))
+    SchemaChecker(RICH).check(arguments_for_tool(RICH, said))
     assert arguments_for_tool(RICH, wanted) == wanted
 
 

@@ -10,12 +10,12 @@ import threading
 import pytest
 
 from rye.errors import ItemError, UsageError
-from rye.items.schema import Checker, from_words, with_defaults, workspace_paths
+from rye.items.schema import SchemaChecker, from_words, with_defaults, workspace_paths
 
 
 def problems(schema, parameters):
     with pytest.raises(UsageError) as caught:
-        Checker(schema).check(parameters)
+        SchemaChecker(schema).check(parameters)
     assert caught.value.code == "invalid_parameters"
     return caught.value.details["problems"]
 
@@ -53,10 +53,10 @@ def listener():
 def test_a_remote_reference_is_refused_and_never_fetched(listener, keyword):
     url, asked = listener
     with pytest.raises(ItemError) as caught:
-        Checker({"properties": {"a": {keyword: url}}})
+        SchemaChecker({"properties": {"a": {keyword: url}}})
     assert caught.value.code == "bad_schema"
     with pytest.raises(ItemError):
-        Checker({"$id": url, "properties": {"a": {keyword: "other.json"}}})
+        SchemaChecker({"$id": url, "properties": {"a": {keyword: "other.json"}}})
     assert asked == []
     # Control: the library by itself fetches it.
     import jsonschema_rs
@@ -69,7 +69,7 @@ def test_naming_a_dialect_fetches_nothing(listener):
     url, asked = listener
     for named in (url, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"):
         with contextlib.suppress(ItemError):
-            Checker({"$schema": named, "properties": {}})
+            SchemaChecker({"$schema": named, "properties": {}})
     assert asked == []
 
 
@@ -80,7 +80,7 @@ def test_a_reference_to_a_file_is_refused_and_the_file_not_read(tmp_path):
     secret.write_text('{"enum": ["s3cret"]}')
     for reference in (f"file://{secret}", f"file:{secret}", str(secret), "secret.json"):
         with pytest.raises(ItemError) as caught:
-            Checker({"properties": {"a": {"$ref": reference}}})
+            SchemaChecker({"properties": {"a": {"$ref": reference}}})
         assert caught.value.code == "bad_schema"
         assert "s3cret" not in str(caught.value)
     # Control: the library by itself reads it.
@@ -103,7 +103,7 @@ def test_a_reference_to_a_file_is_refused_and_the_file_not_read(tmp_path):
 )
 def test_what_is_no_schema_is_refused(schema):
     with pytest.raises(ItemError) as caught:
-        Checker(schema)
+        SchemaChecker(schema)
     assert caught.value.code == "bad_schema"
     assert "\n" not in str(caught.value)
 
@@ -131,16 +131,16 @@ def test_what_is_no_schema_is_refused(schema):
 )
 def test_the_keywords_of_the_draft_hold(part, good, bad):
     schema = {"properties": {"v": part}, "$defs": {"short": {"type": "string", "maxLength": 2}}}
-    assert Checker(schema).check({"v": good}) == {"v": good}
+    assert SchemaChecker(schema).check({"v": good}) == {"v": good}
     if part is not True:
         assert problems(schema, {"v": bad})
 
 
 def test_boolean_subschemas_are_read_everywhere():
     schema = {"properties": {"yes": True, "no": False}, "required": ["yes"]}
-    assert Checker(schema).check({"yes": [1]}) == {"yes": [1]}
+    assert SchemaChecker(schema).check({"yes": [1]}) == {"yes": [1]}
     assert problems(schema, {"yes": 1, "no": 1})
-    assert Checker(schema).expected() == "yes (any, required), no (any)"
+    assert SchemaChecker(schema).expected() == "yes (any, required), no (any)"
     assert from_words(schema, {"yes": "5"}) == {"yes": "5"}
 
 
@@ -176,7 +176,7 @@ def test_a_schema_that_opens_itself_is_obeyed():
         {"$ref": "#/$defs/more", "$defs": {"more": {"properties": {"x_1": {}}}}},
         {"anyOf": [{"properties": {"x_1": {"type": "integer"}}, "required": ["x_1"]}, {"required": ["y"]}]},
     ):
-        assert Checker(schema).check({"x_1": 1}) == {"x_1": 1}, schema
+        assert SchemaChecker(schema).check({"x_1": 1}) == {"x_1": 1}, schema
     assert problems({"additionalProperties": {"type": "integer"}}, {"x": "a"})
     assert problems({"patternProperties": {"^x_": {}}}, {"y": 1}) == ["unknown parameter 'y'"]
 
@@ -190,7 +190,7 @@ def test_a_name_that_only_a_branch_knows_is_still_refused_where_the_schema_close
 
 def test_long_values_are_cut_in_the_message():
     with pytest.raises(UsageError) as caught:
-        Checker({"properties": {"a": {"type": "integer"}}}).check({"a": "x" * 1_000_000})
+        SchemaChecker({"properties": {"a": {"type": "integer"}}}).check({"a": "x" * 1_000_000})
     assert len(str(caught.value)) < 1_000
 
 
@@ -365,7 +365,7 @@ def test_every_schema_of_the_system_bundle_compiles_and_every_default_is_allowed
     tools = [tool for tool in rye.tools() if tool.get("tool_type") == "python"]
     assert len(tools) >= 4
     for tool in tools:
-        checker = Checker(tool["parameters"])
+        checker = SchemaChecker(tool["parameters"])
         assert json.dumps(tool["parameters"])
         assert checker.expected()
         for name, part in tool["parameters"]["properties"].items():
@@ -389,7 +389,7 @@ def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
 
     def hint(**parameters):
         with pytest.raises(UsageError) as caught:
-            Checker(schema).check(parameters)
+            SchemaChecker(schema).check(parameters)
         return caught.value.hint
 
     assert hint(file_path="a", limit=501) == "Wanted: limit (integer, 1 to 500, default 200)."
@@ -401,5 +401,5 @@ def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
 
 def test_an_integral_float_is_an_integer_where_one_is_wanted():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}
-    filled = Checker(schema).check({"n": 2.0, "x": 2.0})
+    filled = SchemaChecker(schema).check({"n": 2.0, "x": 2.0})
     assert (type(filled["n"]), type(filled["x"])) == (int, float)

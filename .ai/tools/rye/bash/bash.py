@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T11:10:35Z:5dcbff4f95fad7fd4ef2f276eb2e18bd7e61a340585f8247e71486314a22c236:W6yqHZz25tphJ-ZZeO6r6G-fx15JApq0cY-EPrI1Tf0SZFiEcmu01oE8xN7_pFj0j5rg6xsp22_4AbxpnqXRBg==:b63173adc9f5699f
+# rye:signed:2026-11-24T12:27:45Z:124f3bbef1dbff4c983def8424ff63d6e54870aac0ee285cf10cb1d696ce72b0:IAHLdpxxiddKj65WKFE-JYJYgm3dgPfxbRM6NAggRa9MfF9qOEktcuPnW1MZ2LGH6_KzL_VJPq2Uk5PGEIYBAg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -181,7 +181,7 @@ def _recorded(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command
             result = start(begun)
         finally:
             # A job's supervisor does this at its end.
-            recorded, set_aside, moved = (tree_changes.Recorded(), [], []) if begun.job_ids else begun.end()
+            recorded, set_aside, moved = (tree_changes.RecordedChanges(), [], []) if begun.job_ids else begun.end()
     result |= tree_changes.fields(recorded)
     return explained(result, ws.real, set_aside, moved)
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:58:52Z:4f701470bfc44996a9df7dc63d7bf63e40bb3f6f9544eb9584657c03c4e837d6:SfjkJDUA31fjQXvIt5ykrqei4HVIn7XBvzLZT-ioV8c6zd5EHvxmZqUp8-7FiR9lIdfuec9zV20EBJD2qY_IAQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T12:27:45Z:53bc281a7862f9c9bbe44d85e3d039335b201c54415bbb5c088b2f34dd2d165c:ITANAKOPJ-Q1WKBwg8kY5X2HytvVgQzRcJiEZSsQN9V6ZV6USyWIL2K1XMXyM1mZLpW44cMVnxHVDVUef_FXBw==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -61,7 +61,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         return view.result(view.look(ws, path, params.get("encoding"), choose_span, line_ids=params["line_ids"]), params)
 
 
-def _scrolled(total: int, last: view_state.View | None, direction: str, path: str) -> view.Span:
+def _scrolled(total: int, last: view_state.ShownWindow | None, direction: str, path: str) -> view.Span:
     """Return the window below or above the last one; the first lines where there was none."""
     if last is None or not last.start_line:
         return view.window_at(total, None, None, None)

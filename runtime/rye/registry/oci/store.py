@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-class Store(Protocol):
+class OciStore(Protocol):
     """Storage of manifests and blobs, a directory or a server. What it returns was hashed again; nothing else is known of it.
 
     `name` is for people; `parallel` tells how many requests at once are worth while.
@@ -58,7 +58,7 @@ def at_once(most: int, function: Callable[[_T], _R], items: Sequence[_T]) -> lis
         return list(pool.map(function, items))
 
 
-def open_store(where: str | None, *, plain_http: bool = False) -> Store:
+def open_store(where: str | None, *, plain_http: bool = False) -> OciStore:
     """Return the storage that a name means.
 
     Args:
@@ -86,6 +86,6 @@ class RegistryTarget(NamedTuple):
     registry: str | None = None
     plain_http: bool = False
 
-    def store(self, reference: Reference | None = None) -> Store:
+    def store(self, reference: Reference | None = None) -> OciStore:
         """Return the storage: the reference's own registry before the named one."""
         return open_store((reference.registry if reference else None) or self.registry, plain_http=self.plain_http)
