@@ -81,7 +81,7 @@ def _answered(tree):
         pair = None
         if isinstance(node, ast.Call):
             name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            at = 1 if name == "Finding" else 0
+            at = 1 if name == "LintFinding" else 0
             if name == "add" and "problems" in ast.unparse(node.func):
                 yield from ((one.value, "problem", _text(node.args[1])) for one in _literals(node.args[0]))
             elif len(node.args) > at + 1 and not name.endswith("Error") and name not in ("__init__", "add", "advice", "Verb"):

@@ -620,7 +620,7 @@ def test_a_line_indented_anew_has_not_the_address_of_its_neighbour(project):
     ("place", "value", "blame"),
     [
         # Once what one change deleted and another wrote was one line, and `]` followed its text to another function.
-        ("_Step.finish", _following_everywhere, "own: a new line"),
+        ("_Transition.finish", _following_everywhere, "own: a new line"),
         ("_UNMISTAKABLE", 0, "others: "),
     ],
 )

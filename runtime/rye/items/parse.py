@@ -421,6 +421,9 @@ def yaml_mapping(text: str) -> dict[str, Any]:
         _refuse_repeats(yaml.compose(text, loader))
         content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
     except (yaml.YAMLError, ValueError, RecursionError) as err:
+        # The C library has a limit of its own, from 0.2.6 on.
+        if "maximum nesting depth" in str(err):
+            raise _too_deep() from None
         first = str(err).splitlines()[0] if str(err) else type(err).__name__
         raise ItemError(
             "malformed_item", f"The YAML cannot be read: {safe_text.plain(first)}.", "Correct it and sign it again."
@@ -461,7 +464,11 @@ def _refuse_hazards(tokens: Iterable[Any]) -> None:
             raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
         depth += isinstance(token, opening) - isinstance(token, closing)
         if depth > _DEEPEST:
-            raise ItemError("malformed_item", f"The YAML is nested deeper than {_DEEPEST} levels.", "Write it flatter.")
+            raise _too_deep()
+
+
+def _too_deep() -> ItemError:
+    return ItemError("malformed_item", f"The YAML is nested deeper than {_DEEPEST} levels.", "Write it flatter.")
 
 
 def _refuse_repeats(node: Any) -> None:

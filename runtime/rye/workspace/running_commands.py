@@ -145,10 +145,14 @@ def _lock(fd: int, kind: int) -> bool:
 def _sweep(folder: str) -> None:
     """Remove what killed processes left."""
     for name in os.listdir(folder):
-        path = f"{folder}/{name}"
-        if not _is_locked(path):
-            with suppress(OSError):
-                os.unlink(path)
+        with suppress(OSError):
+            fd = os.open(f"{folder}/{name}", _ASKED)
+            try:
+                # Held until it is gone: who has just made it waits for its own lock, and sees then that it is to make another.
+                if _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB):
+                    os.unlink(f"{folder}/{name}")
+            finally:
+                os.close(fd)
 
 
 def _forget() -> None:

@@ -9,9 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.patches import patches
-from rye.workspace.encoding import UTF8
+from rye.workspace.encoding import UTF8, Encoding
 from rye.workspace.text import parse
-from unit.edits.test_splices import BODIES, files, render
+from unit.edits.test_splices import render
+
+CODES = [
+    UTF8,
+    Encoding("utf-8", b"\xef\xbb\xbf"),
+    Encoding("iso8859-1"),
+    Encoding("utf-16-le", b"\xff\xfe", b"\n\0"),
+    Encoding("utf-16-be", b"\xfe\xff", b"\0\n"),
+]
+BODIES = st.text(st.sampled_from("ab} \t\r\x0b\x0c\x85\xe9"), max_size=5).filter(lambda text: not text.endswith("\r"))
+ENDINGS = st.sampled_from(["\n", "\n", "\r\n"])
+
+
+@st.composite
+def files(draw, codes=CODES):
+    """A text of mixed terminators, with or without a final newline, in any encoding, with U+2028 where it fits."""
+    code = draw(st.sampled_from(codes))
+    lines = [(draw(BODIES) + draw(ENDINGS)).encode(code.name) for _ in range(draw(st.integers(0, 8)))]
+    if draw(st.booleans()) and code.name != "iso8859-1":
+        lines.insert(0, "s\u2028s\u2029\n".encode(code.name))
+    if draw(st.booleans()):
+        lines.append((draw(BODIES) or "x").encode(code.name))
+    return parse(code.bom + b"".join(lines), code)
 
 
 def whole(text):
