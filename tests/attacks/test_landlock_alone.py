@@ -85,3 +85,24 @@ def test_hooks_and_settings_that_a_command_wrote_are_set_aside_and_it_is_said_on
     own = {"PATH": os.environ["PATH"], "HOME": f"{base}/home"}
     subprocess.run(["sh", "-c", writes], cwd=base / "project", check=True, env=own, **as_user((base / "out").stat().st_uid))
     assert git() == ["hook", "setting"]
+
+
+def test_what_a_persons_command_line_set_up_stays_and_a_commands_own_is_set_aside(there):
+    base, run, _ = there
+    install = ("mcp", "install", "--client", "claude-code", "--scope", "project", "--write")
+    settings = base / "project/.mcp.json"
+    assert run("bash", "true").returncode == 0
+    done = run(*install)
+    assert done.returncode == 0, done
+    written = settings.read_bytes()
+    (base / "mcp.json").write_bytes(written)
+    for _ in range(2):
+        done = run("bash", "true")
+        assert "Set aside: " not in done.stdout + done.stderr, done
+    assert settings.read_bytes() == written
+    # Control: what a command sets up is the command's.
+    settings.unlink()
+    assert run("bash", "true").returncode == 0
+    done = run("bash", f"cat {base}/mcp.json > .mcp.json")
+    assert "Set aside: " in done.stdout + done.stderr, done
+    assert not settings.exists()

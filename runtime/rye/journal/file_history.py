@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from rye.call.results import shorten_all
 from rye.errors import RyeError
 from rye.fs import names
-from rye.journal import entries, history, tree_changes
+from rye.journal import entries, history, own_files, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.journal.merges import lines_of
@@ -291,6 +291,7 @@ def _is_mode_only(change: Change) -> bool:
 def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
     """Return those of some files that are as a call of ours left them: a tool or a command, by its record, and nobody since.
 
+    What a person had the command line write is the person's: tools may not write those places.
     Paths are those of the system, from the root. What git keeps in `.git` is in no record.
     """
     shown = {names.show(os.fsencode(path)): path for path in paths if ".git" not in path.split("/")}
@@ -303,7 +304,8 @@ def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
             if entry is None or (change is None and (entry.files is not None or entry.path != path)):
                 continue
             after = entry.after if change is None else change.after.value if change.after is not None else None
-            if entry.tool != tree_changes.SOMEONE_ELSE and after == _digest_now(ws, path):
+            persons = entry.tool == tree_changes.SOMEONE_ELSE or entry.tool.startswith(own_files.BY_A_PERSON)
+            if not persons and after == _digest_now(ws, path):
                 ours.add(shown[path])
             del shown[path]
         if not shown:

@@ -9,13 +9,16 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rye.fs import atomic, names
 from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import conflict, digest_of
 from rye.workspace.workspace import Place, Workspace
+
+BY_A_PERSON: Final = "rye/cli/"
+"""How the names begin by which the journal names what a person's command line wrote."""
 
 
 class OwnFile(NamedTuple):
