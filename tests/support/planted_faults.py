@@ -1,603 +1,355 @@
 """Faults as behaviour: for each, the code that keeps a promise and what would break it; `test_planted_faults` plants them.
 
-A fault is killed when the named test fails with it. `old` stands exactly once in its module: who rewrites the code
-moves the fault along, so that the promise keeps a test that would notice its loss.
+A fault is killed when the named test fails with it. What stands behind `-` stands exactly once in the module named above it:
+who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 
-class Fault(NamedTuple):
-    """What would go wrong (`name`), in which module, the text and what takes its place, and a test that must then fail."""
+@dataclass
+class Fault:
+    """What would go wrong (`name`), a test that must then fail, in which module, the lines there and what takes their place."""
 
     name: str
-    module: str
-    old: str
-    new: str
     test: str
+    module: str
+    old: list[str] = field(default_factory=list)
+    new: list[str] = field(default_factory=list)
 
 
-FAULTS = [
-    # Signatures.
-    Fault(
-        "the digest is not compared",
-        "trust/signature.py",
-        "if digest != signature.digest:",
-        "if False:",
-        "unit/trust/test_signature.py::test_a_foreign_signature_verifies",
-    ),
-    Fault(
-        "a second signature line is taken",
-        "trust/signature.py",
-        'if b"rye:signed:" in searched and re.search',
-        "if False and re.search",
-        "unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header",
-    ),
-    Fault(
-        "a signature has other spellings",
-        "trust/signature.py",
-        "if base64.urlsafe_b64encode(signature) != encoded:",
-        "if False:",
-        "attacks/test_signature_mutations.py::test_mutant_is_refused_and_the_lax_verifier_takes_it",
-    ),
-    Fault(
-        "a timestamp names no moment",
-        "trust/signature.py",
-        "if not _is_moment(match[1]):",
-        "if False:",
-        "attacks/test_growing_trust.py::test_impossible_timestamps_are_malformed",
-    ),
-    Fault(
-        "a Python tool has carriage returns",
-        "trust/signature.py",
-        "if found in raw:",
-        "if False:",
-        "unit/trust/test_signature.py::test_ambiguous_python_is_not_signed_and_knowledge_is",
-    ),
-    Fault(
-        "a Python tool declares its encoding",
-        "trust/signature.py",
-        "if cookie and cookie[1].lower() not in",
-        "if False and cookie[1].lower() not in",
-        "unit/trust/test_signature.py::test_ambiguous_python_is_not_signed_and_knowledge_is",
-    ),
-    Fault(
-        "any first line goes before the signature",
-        "trust/signature.py",
-        "if start and not re.fullmatch(form.first, raw[: start - 1]):",
-        "if False:",
-        "unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header",
-    ),
-    # Keys.
-    Fault(
-        "the signature is not checked",
-        "trust/verify.py",
-        "    check(counting[-1].public, signed)\n",
-        "",
-        "unit/trust/test_verify.py::test_of_a_known_file_only_the_signature_is_not_checked_again",
-    ),
-    Fault(
-        "a revoked key counts",
-        "trust/verify.py",
-        "live = [key for key in named if key.public.digest not in store.revoked]",
-        "live = named",
-        "unit/trust/test_verify.py::test_a_revoked_key_is_refused_in_every_role",
-    ),
-    Fault(
-        "a project's key counts by itself",
-        "trust/verify.py",
-        '_COUNTING: Final = ("system", "user", "explicit", "approved")',
-        '_COUNTING: Final = ("system", "user", "explicit", "approved", "project")',
-        "unit/trust/test_verify.py::test_a_projects_key_counts_for_nothing_and_its_words_are_not_repeated",
-    ),
-    Fault(
-        "any bundle brings the system's key",
-        "trust/verify.py",
-        'if key.role == "system" and key.public.digest != SYSTEM_KEY_DIGEST:',
-        "if False:",
-        "unit/trust/test_verify.py::test_of_installed_bundles_only_the_system_key_counts",
-    ),
-    Fault(
-        "a document names another fingerprint",
-        "trust/verify.py",
-        'if _text(table, "fingerprint") != public.fingerprint:',
-        "if False:",
-        "unit/trust/test_verify.py::test_malformed_documents_are_ignored_and_reported",
-    ),
-    Fault(
-        "an approval counts in every project",
-        "trust/decisions.py",
-        "for approval in self.approvals if approval.root == root)",
-        "for approval in self.approvals)",
-        "unit/trust/test_decisions.py::test_a_root_is_its_real_path_device_and_inode",
-    ),
-    Fault(
-        "an update takes more permissions",
-        "trust/decisions.py",
-        "if one == item_id or not known}",
-        "}",
-        "attacks/test_growing_trust.py::test_a_new_id_gets_what_its_key_was_approved_for_and_no_more",
-    ),
-    Fault(
-        "a revocation leaves the approvals",
-        "trust/decisions.py",
-        "approvals = tuple(a for a in old.approvals if a.key != key)",
-        "approvals = old.approvals",
-        "unit/trust/test_decisions.py::test_a_revocation_drops_the_keys_approvals_and_cannot_be_approved_away",
-    ),
-    Fault(
-        "decisions that cannot be read are none",
-        "fs/records.py",
-        "raise self._unreadable(str(err.strerror)) from None",
-        "return None",
-        "unit/trust/test_decisions.py::test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted",
-    ),
-    # Admission and chain.
-    Fault(
-        "the manifest is not compared",
-        "executor/admission.py",
-        "if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:",
-        "if False:",
-        "unit/items/test_bundles.py::test_an_installed_bundles_items_are_held_to_its_manifest",
-    ),
-    Fault(
-        "--allow-unsigned runs what was changed",
-        "executor/admission.py",
-        'if not allow_unsigned or err.code != "unsigned" or candidate.space not in',
-        "if not allow_unsigned or candidate.space not in",
-        "unit/executor/test_admission.py::test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces",
-    ),
-    Fault(
-        "a runtime does not narrow permissions",
-        "executor/chain.py",
-        "tuple(one for one in tool.permissions if all(one in allowed for allowed in listed))",
-        "tool.permissions",
-        "unit/executor/test_chain.py::test_a_runtime_narrows_permissions_and_never_widens_them",
-    ),
-    Fault(
-        "a project brings a primitive",
-        "executor/chain.py",
-        'if tool.tool_type != "primitive" or not own or name not in PRIMITIVES:',
-        'if tool.tool_type != "primitive" or name not in PRIMITIVES:',
-        "attacks/test_hostile_chains.py::test_a_chain_with_a_bad_link_does_not_run",
-    ),
-    Fault(
-        "a time limit is not the lowest",
-        "executor/chain.py",
-        'return float(min(_number(chain.tool.id, "timeout", wanted), config.get("max_timeout_seconds") or 3600))',
-        'return float(_number(chain.tool.id, "timeout", wanted))',
-        "unit/executor/test_chain.py::test_the_time_limit_is_what_is_declared_within_what_every_link_allows",
-    ),
-    Fault(
-        "a project takes a reserved id",
-        "items/spaces.py",
-        'if item_id.startswith(RESERVED) and role not in ("system", "explicit"):',
-        "if False:",
-        "unit/executor/test_admission.py::test_a_reserved_id_of_the_system_needs_the_systems_key",
-    ),
-    Fault(
-        "a file moved to another id runs",
-        "items/parse.py",
-        "if bound_id is not None and bound_id != item_id:",
-        "if False:",
-        "unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused",
-    ),
-    Fault(
-        "a file moved to another folder runs",
-        "items/parse.py",
-        'if category != item_id.rpartition("/")[0]:',
-        "if False:",
-        "unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused",
-    ),
-    # Paths.
-    Fault(
-        "`..` leads above the root",
-        "fs/beneath.py",
-        'raise OSError(errno.EXDEV, "the path leads above the root")',
-        "self._open.append(os.open(b'..', DIRECTORY, dir_fd=self._root)); self.names.append(b'..'); return",
-        "unit/fs/test_beneath.py::test_every_shape_has_its_verdict_both_ways",
-    ),
-    Fault(
-        "the kernel resolves out of the root",
-        "fs/beneath.py",
-        "_BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS))",
-        "_NO_MAGICLINKS | _NO_SYMLINKS))",
-        "unit/fs/test_beneath.py::test_every_shape_has_its_verdict_both_ways",
-    ),
-    Fault(
-        "an absolute link leads into another folder",
-        "fs/beneath.py",
-        "if below is not None and _leads_to(path, root_fd):",
-        "if below is not None:",
-        "unit/fs/test_beneath.py::test_an_absolute_link_means_the_folder_that_stands_at_the_roots_path_now",
-    ),
-    Fault(
-        "the short name of .git is written",
-        "workspace/protected_paths.py",
-        'if name in (".git", "git~1"):',
-        'if name == ".git":',
-        "unit/fs/test_names.py::test_protected_places_under_every_spelling",
-    ),
-    Fault(
-        "another spelling of .git is written",
-        "workspace/protected_paths.py",
-        'return text.casefold().split(":", 1)[0].rstrip(". ")',
-        "return text",
-        "attacks/test_acted_on_names.py::test_none_is_made",
-    ),
-    Fault(
-        "lockfiles are written by tools",
-        "workspace/protected_paths.py",
-        '"config", "lockfiles"})',
-        '"config"})',
-        "unit/fs/test_names.py::test_protected_places_under_every_spelling",
-    ),
-    Fault(
-        "a private key is read",
-        "workspace/protected_paths.py",
-        "if is_key(info):",
-        "if False:",
-        "attacks/test_users_own_places.py::test_a_private_key_is_not_read_by_any_name",
-    ),
-    Fault(
-        "the user's own settings are written",
-        "workspace/protected_paths.py",
-        "if current in closed:",
-        "if False:",
-        "attacks/test_users_own_places.py::test_nothing_is_made_there",
-    ),
-    Fault(
-        "a protected name that is a link is written",
-        "workspace/protected_paths.py",
-        "at = next((name for led, name in found if parts[: len(led)] == led), None)",
-        "at = None",
-        "attacks/test_acted_on_names.py::test_a_link_is_followed_to_what_it_stands_for",
-    ),
-    # The web.
-    Fault(
-        "an IPv4 address hides in an IPv6 one",
-        "web/addresses.py",
-        "if any(address in net for net in _CARRIERS):",
-        "if False:",
-        "unit/web/test_addresses.py::test_these_are",
-    ),
-    Fault(
-        "any IPv4 address is public",
-        "web/addresses.py",
-        "return next((what for net, what in _TABLE_4 if address in net), None)",
-        "return None",
-        "attacks/test_ssrf.py::test_no_spelling_reaches_loopback_or_a_private_network",
-    ),
-    Fault(
-        "the peer is not confirmed",
-        "web/transport.py",
-        "if peer != address:",
-        "if False:",
-        "unit/web/test_client.py::test_a_connection_that_the_system_takes_elsewhere_is_closed",
-    ),
-    # Edits.
-    Fault(
-        "a stale file is edited",
-        "edits/line_id_changes.py",
-        'if document.before is not None and options.on_stale != "rebase":',
-        "if False:",
-        "tools/test_edit_lines.py::test_a_stale_file_is_refused_with_what_became_of_the_lines",
-    ),
-    Fault(
-        "lines that nobody was shown are replaced",
-        "edits/line_id_changes.py",
-        "if not (is_seen and neighbours_seen and before):",
-        "if False:",
-        "tools/test_edit_lines.py::test_a_line_that_came_between_refuses_the_range_until_it_was_read",
-    ),
-    Fault(
-        "lines that were apart when they were seen are replaced as neighbours",
-        "edits/line_id_changes.py",
-        "if not (is_seen and neighbours_seen and before):",
-        "if not is_seen:",
-        "tools/test_edit_lines.py::test_a_line_that_is_gone_refuses_the_range_that_it_stood_in_until_that_was_read",
-    ),
-    Fault(
-        "an unknown version counts as known",
-        "edits/line_id_changes.py",
-        'if since is None or self.options.on_stale != "rebase":',
-        "if False:",
-        "tools/test_edit_lines.py::test_the_version_guard",
-    ),
-    Fault(
-        "find replaces the first of several",
-        "edits/line_id_changes.py",
-        "if found.places != expected or overlap:",
-        "if not found.places:",
-        "tools/test_edit_lines_compact.py::test_what_is_refused",
-    ),
-    Fault(
-        "changes of the same lines overlap",
-        "edits/line_id_changes.py",
-        "        _check_overlaps(plans, self.problems)\n",
-        "",
-        "tools/test_edit_lines_compact.py::test_what_is_refused",
-    ),
-    Fault(
-        "a whole file replaces another state",
-        "edits/whole_file.py",
-        'if expected is None or expected.removeprefix("sha256:").lower() == before:',
-        "if True:",
-        "tools/test_write.py::test_the_expected_digest",
-    ),
-    Fault(
-        "a view's escapes are written as text",
-        "edits/whole_file.py",
-        'if old is None or "\\\\x" not in content or old.isascii():',
-        "if True:",
-        "tools/test_escaped_bytes.py::test_write_refuses_what_was_shown_escaped",
-    ),
-    # Line IDs.
-    Fault(
-        "an ID comes back for another line",
-        "line_ids/reconcile.py",
-        "if name is None or name in alive:",
-        "if name is None:",
-        "unit/line_ids/test_index.py::test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one",
-    ),
-    Fault(
-        "an address is given twice",
-        "line_ids/reconcile.py",
-        "index.numbers += new_at - at",
-        "index.numbers += 0",
-        "tools/test_address_histories.py::test_no_address_ever_names_another_line",
-    ),
-    Fault(
-        "a common line counts as moved",
-        "line_ids/reconcile.py",
-        "if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:",
-        "if run:",
-        "tools/test_short_addresses.py::test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable",
-    ),
-    Fault(
-        "a clone's index counts",
-        "workspace/seals.py",
-        "raise ValueError(label)",
-        "pass",
-        "attacks/test_poisoned_index.py::test_a_record_of_another_file_counts_as_missing",
-    ),
-    # Writes.
-    Fault(
-        "another program's write is lost",
-        "workspace/atomic_replace.py",
-        "same = digest_at(place.dir_fd, temporary) == expected\n        if same:\n            sync_directory(place.dir_fd)\n    except OSError:\n        give_back",
-        "same = True\n    except OSError:\n        give_back",
-        "unit/workspace/test_atomic_replace.py::test_deleting_what_is_known_and_nothing_else",
-    ),
-    Fault(
-        "an edit gives a program set-id bits",
-        "workspace/atomic_replace.py",
-        " & ~(stat.S_ISUID | stat.S_ISGID)",
-        "",
-        "attacks/test_set_id_bits.py::test_no_content_of_a_model_is_setuid",
-    ),
-    Fault(
-        "a crash's rest is deleted unseen",
-        "workspace/atomic_replace.py",
-        "if applied and digest_at(place.dir_fd, temporary) not in (None, before, after):",
-        "if False:",
-        "unit/journal/test_journal.py::test_the_next_call_settles_what_a_crash_left",
-    ),
-    # Search and sandbox.
-    Fault(
-        "a command reaches the network",
-        "sandbox/bubblewrap.py",
-        'network = () if policy.network == "on" else ("--unshare-net",)',
-        "network = ()",
-        "attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone",
-    ),
-    Fault(
-        "a read-only project is written",
-        "sandbox/bubblewrap.py",
-        '_mount_options("--bind" if policy.write_project else "--ro-bind", root',
-        '_mount_options("--bind", root',
-        "attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone",
-    ),
-    # Journal, and what recovers it.
-    Fault(
-        "another program's write is replaced",
-        "workspace/atomic_replace.py",
-        "same = digest_at(place.dir_fd, temporary) == expected\n        if same:\n            sync_directory(place.dir_fd)\n    except OSError as err:",
-        "same = True\n    except OSError as err:",
-        "unit/workspace/test_atomic_replace.py::test_whatever_stands_there_instead_is_a_conflict_and_stays",
-    ),
-    Fault(
-        "a crash's record removes any file",
-        "journal/journal.py",
-        "if not is_temporary(temporary):",
-        "if False:",
-        "unit/journal/test_journal.py::test_a_pending_record_names_no_file_but_a_temporary_one",
-    ),
-    Fault(
-        "a batch's record removes any file",
-        "journal/commit.py",
-        "return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None",
-        "return found",
-        "unit/journal/test_commit.py::test_a_record_names_no_file_but_its_own_temporary_ones",
-    ),
-    Fault(
-        "a batch is finished in part",
-        "journal/commit.py",
-        "if all(state.ready for state in states):",
-        "if True:",
-        "unit/journal/test_commit.py::test_a_waiting_file_changed_since_takes_the_commit_back",
-    ),
-    Fault(
-        "a copy of a record is a second change",
-        "journal/entries.py",
-        "return entry if entry.id == path.stem else None",
-        "return entry",
-        "unit/journal/test_journal.py::test_a_copy_of_a_record_under_another_name_is_no_second_change",
-    ),
-    Fault(
-        "a command's change is taken back in part, unsaid",
-        "journal/tree_undo.py",
-        "    if refused:\n",
-        "    if False:\n",
-        "unit/journal/test_tree_changes.py::test_a_change_whose_lines_changed_since_is_refused_and_nothing_is_written",
-    ),
-    # The registry, lockfiles and settings.
-    Fault(
-        "a pinned namespace changes its key",
-        "registry/pull.py",
-        "if pinned is not None and pinned != key.digest:",
-        "if False:",
-        "unit/registry/test_registry.py::test_a_namespace_is_pinned_only_when_asked_and_then_holds",
-    ),
-    Fault(
-        "a published version changes",
-        "registry/pull.py",
-        "if seen is not None and seen.version == version and seen.digest != checked.verified.digest:",
-        "if False:",
-        "attacks/test_hostile_registry.py::test_a_hostile_server_installs_nothing",
-    ),
-    Fault(
-        "an older version is pulled",
-        "registry/pull.py",
-        '    versions.refuse_lower(file, version, known, space, search_path, "rye registry pull … --allow-downgrade")\n',
-        "",
-        "unit/registry/test_registry.py::test_versions_go_up_unless_the_user_says_otherwise",
-    ),
-    Fault(
-        "a reserved id is pulled",
-        "registry/pull.py",
-        'if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served',
-        "if False and not served",
-        "unit/registry/test_registry.py::test_a_reserved_id_is_installed_only_where_the_user_lets_it",
-    ),
-    Fault(
-        "a lockfile's tool is not compared",
-        "items/lockfiles.py",
-        'if root != (item_id, version, chain[0]["integrity"]):',
-        "if False:",
-        "unit/items/test_lockfiles.py::test_every_field_that_pins_is_held",
-    ),
-    Fault(
-        "a lockfile's chain is not compared",
-        "items/lockfiles.py",
-        'if pinned != [(link["item_id"], link["integrity"]) for link in chain]:',
-        "if False:",
-        "unit/items/test_lockfiles.py::test_every_field_that_pins_is_held",
-    ),
-    Fault(
-        "the loosest setting applies",
-        "config/settings.py",
-        "return max((one for one in",
-        "return min((one for one in",
-        "unit/sandbox/test_sandbox.py::test_the_tightest_setting_applies",
-    ),
-    Fault(
-        "a schema fetches what it refers to",
-        "items/schema.py",
-        ", retriever=_refuse)",
-        ")",
-        "unit/items/test_schema.py::test_a_remote_reference_is_refused_and_never_fetched",
-    ),
-    # Secrets, and who may ask a server of this machine.
-    Fault(
-        "a secret goes to any host",
-        "executor/primitives/http_request.py",
-        'if host not in found["hosts"]:',
-        "if False:",
-        "unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody",
-    ),
-    Fault(
-        "a secret is taken that others can read",
-        "executor/primitives/http_request.py",
-        "if os.stat(path).st_mode & 0o077:",
-        "if False:",
-        "unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody",
-    ),
-    Fault(
-        "a secret goes without TLS",
-        "executor/primitives/http_request.py",
-        'if scheme != "https" and host not in',
-        "if False and host not in",
-        "unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody",
-    ),
-    Fault(
-        "a secret comes back in an answer",
-        "executor/primitives/http_request.py",
-        "parts = {name: secrets.removed(getattr(got, name))",
-        "parts = {name: getattr(got, name)",
-        "unit/executor/test_http_request.py::test_a_secret_comes_back_in_no_form",
-    ),
-    Fault(
-        "another host's name opens the review pages",
-        "review/guard.py",
-        "if hosts != [self._host]:",
-        "if False:",
-        "unit/review/test_guard.py::test_another_name_of_the_host_is_refused",
-    ),
-    Fault(
-        "the review pages need no cookie",
-        "review/guard.py",
-        "if not self._is_known(given):",
-        "if False:",
-        "unit/review/test_guard.py::test_without_the_cookie_nothing_is_shown_and_nothing_done",
-    ),
-    Fault(
-        "another page asks for the review pages",
-        "review/guard.py",
-        'if any(site not in (b"same-origin", b"none") for site in sites):',
-        "if False:",
-        "unit/review/test_guard.py::test_what_another_page_asks_for_is_refused",
-    ),
-    Fault(
-        "a form of another page is taken",
-        "review/guard.py",
-        'if not hmac.compare_digest(form.pop("token", "").encode("utf-8", "replace"), self.form_token.encode()):',
-        'if form.pop("token", "") is None:',
-        "unit/review/test_guard.py::test_a_form_of_another_page_is_refused",
-    ),
-    Fault(
-        "a code opens the review pages twice",
-        "review/guard.py",
-        "            self._code = secrets.token_urlsafe(24)\n",
-        "",
-        "unit/review/test_guard.py::test_the_address_opens_the_pages_once_and_another_one_is_told",
-    ),
-    Fault(
-        "another server's name is taken",
-        "local_http.py",
-        "if len(named) != 1 or not self._expected(named[0]):",
-        "if False:",
-        "attacks/test_mcp_guard.py::test_another_servers_name_is_refused_with_the_token_too",
-    ),
-    Fault(
-        "a page of another origin is taken",
-        "local_http.py",
-        "if origins and not (len(origins) == 1 and self._own_origin(origins[0])):",
-        "if False:",
-        "attacks/test_mcp_guard.py::test_a_page_of_another_origin_is_refused_with_the_token_too",
-    ),
-    Fault(
-        "any token is taken",
-        "local_http.py",
-        'return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(b" "), self._token or b"")',
-        'return scheme.lower() == b"bearer"',
-        "attacks/test_mcp_guard.py::test_a_wrong_token_is_refused",
-    ),
-    # What is read and searched.
-    Fault(
-        "a newline across two wide characters ends a line",
-        "workspace/text.py",
-        "while found >= 0 and (found - base) % len(newline):",
-        "while False:",
-        "tools/test_read.py::test_the_bytes_of_a_newline_across_two_wide_characters_end_no_line",
-    ),
-    Fault(
-        "folders beyond the first are not counted",
-        "filesearch/narrowing.py",
-        'more = f", {len(most) - _SHOWN} more folders" if len(most) > _SHOWN else ""',
-        'more = ""',
-        "tools/test_grep.py::test_of_many_folders_the_first_are_named_and_the_others_counted",
-    ),
-]
+def read(table: str) -> list[Fault]:
+    """Return the faults of a table: a module, below it `* NAME: TEST`, and below that `- OLD` and `+ NEW` lines."""
+    found: list[Fault] = []
+    module = ""
+    for line in table.splitlines():
+        mark, text = line[:2], line[2:]
+        if mark == "* ":
+            name, _, test = text.rpartition(": ")
+            found.append(Fault(name, test, module))
+        elif mark in ("- ", "+ "):
+            (found[-1].old if mark == "- " else found[-1].new).append(text)
+        else:
+            module = line
+    return found
+
+
+FAULTS = read(r"""
+trust/signature.py
+* the digest is not compared: unit/trust/test_signature.py::test_a_foreign_signature_verifies
+- if digest != signature.digest:
++ if False:
+* a second signature line is taken: unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header
+- if b"rye:signed:" in searched and re.search
++ if False and re.search
+* a signature has other spellings: attacks/test_signature_mutations.py::test_mutant_is_refused_and_the_lax_verifier_takes_it
+- if base64.urlsafe_b64encode(signature) != encoded:
++ if False:
+* a timestamp names no moment: attacks/test_growing_trust.py::test_impossible_timestamps_are_malformed
+- if not _is_moment(match[1]):
++ if False:
+* a Python tool has carriage returns: unit/trust/test_signature.py::test_ambiguous_python_is_not_signed_and_knowledge_is
+- if found in raw:
++ if False:
+* a Python tool declares its encoding: unit/trust/test_signature.py::test_ambiguous_python_is_not_signed_and_knowledge_is
+- if cookie and cookie[1].lower() not in
++ if False and cookie[1].lower() not in
+* any first line goes before the signature: unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header
+- if start and not re.fullmatch(form.first, raw[: start - 1]):
++ if False:
+
+trust/verify.py
+* the signature is not checked: unit/trust/test_verify.py::test_of_a_known_file_only_the_signature_is_not_checked_again
+-     check(counting[-1].public, signed)
++     pass
+* a revoked key counts: unit/trust/test_verify.py::test_a_revoked_key_is_refused_in_every_role
+- live = [key for key in named if key.public.digest not in store.revoked]
++ live = named
+* a project's key counts by itself: unit/trust/test_verify.py::test_a_projects_key_counts_for_nothing_and_its_words_are_not_repeated
+- _COUNTING: Final = ("system", "user", "explicit", "approved")
++ _COUNTING: Final = ("system", "user", "explicit", "approved", "project")
+* any bundle brings the system's key: unit/trust/test_verify.py::test_of_installed_bundles_only_the_system_key_counts
+- if key.role == "system" and key.public.digest != SYSTEM_KEY_DIGEST:
++ if False:
+* a document names another fingerprint: unit/trust/test_verify.py::test_malformed_documents_are_ignored_and_reported
+- if _text(table, "fingerprint") != public.fingerprint:
++ if False:
+
+trust/decisions.py
+* an approval counts in every project: unit/trust/test_decisions.py::test_a_root_is_its_real_path_device_and_inode
+- for approval in self.approvals if approval.root == root)
++ for approval in self.approvals)
+* an update takes more permissions: attacks/test_growing_trust.py::test_a_new_id_gets_what_its_key_was_approved_for_and_no_more
+- if one == item_id or not known}
++ }
+* a revocation leaves the approvals: unit/trust/test_decisions.py::test_a_revocation_drops_the_keys_approvals_and_cannot_be_approved_away
+- approvals = tuple(a for a in old.approvals if a.key != key)
++ approvals = old.approvals
+
+fs/records.py
+* decisions that cannot be read are none: unit/trust/test_decisions.py::test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted
+- raise self._unreadable(str(err.strerror)) from None
++ return None
+
+executor/admission.py
+* the manifest is not compared: unit/items/test_bundles.py::test_an_installed_bundles_items_are_held_to_its_manifest
+- if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:
++ if False:
+* --allow-unsigned runs what was changed: unit/executor/test_admission.py::test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces
+- if not allow_unsigned or err.code != "unsigned" or candidate.space not in
++ if not allow_unsigned or candidate.space not in
+
+executor/chain.py
+* a runtime does not narrow permissions: unit/executor/test_chain.py::test_a_runtime_narrows_permissions_and_never_widens_them
+- tuple(one for one in tool.permissions if all(one in allowed for allowed in listed))
++ tool.permissions
+* a project brings a primitive: attacks/test_hostile_chains.py::test_a_chain_with_a_bad_link_does_not_run
+- if tool.tool_type != "primitive" or not own or name not in PRIMITIVES:
++ if tool.tool_type != "primitive" or name not in PRIMITIVES:
+* a time limit is not the lowest: unit/executor/test_chain.py::test_the_time_limit_is_what_is_declared_within_what_every_link_allows
+- return float(min(_number(chain.tool.id, "timeout", wanted), config.get("max_timeout_seconds") or 3600))
++ return float(_number(chain.tool.id, "timeout", wanted))
+
+items/spaces.py
+* a project takes a reserved id: unit/executor/test_admission.py::test_a_reserved_id_of_the_system_needs_the_systems_key
+- if item_id.startswith(RESERVED) and role not in ("system", "explicit"):
++ if False:
+
+items/parse.py
+* a file moved to another id runs: unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused
+- if bound_id is not None and bound_id != item_id:
++ if False:
+* a file moved to another folder runs: unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused
+- if category != item_id.rpartition("/")[0]:
++ if False:
+
+fs/beneath.py
+* `..` leads above the root: unit/fs/test_beneath.py::test_every_shape_has_its_verdict_both_ways
+- raise OSError(errno.EXDEV, "the path leads above the root")
++ self._open.append(os.open(b'..', DIRECTORY, dir_fd=self._root)); self.names.append(b'..'); return
+* the kernel resolves out of the root: unit/fs/test_beneath.py::test_every_shape_has_its_verdict_both_ways
+- _BENEATH | _NO_MAGICLINKS | _NO_SYMLINKS))
++ _NO_MAGICLINKS | _NO_SYMLINKS))
+* an absolute link leads into another folder: unit/fs/test_beneath.py::test_an_absolute_link_means_the_folder_that_stands_at_the_roots_path_now
+- if below is not None and _leads_to(path, root_fd):
++ if below is not None:
+
+workspace/protected_paths.py
+* the short name of .git is written: unit/fs/test_names.py::test_protected_places_under_every_spelling
+- if name in (".git", "git~1"):
++ if name == ".git":
+* another spelling of .git is written: attacks/test_acted_on_names.py::test_none_is_made
+- return text.casefold().split(":", 1)[0].rstrip(". ")
++ return text
+* lockfiles are written by tools: unit/fs/test_names.py::test_protected_places_under_every_spelling
+- "config", "lockfiles"})
++ "config"})
+* a private key is read: attacks/test_users_own_places.py::test_a_private_key_is_not_read_by_any_name
+- if is_key(info):
++ if False:
+* the user's own settings are written: attacks/test_users_own_places.py::test_nothing_is_made_there
+- if current in closed:
++ if False:
+* a protected name that is a link is written: attacks/test_acted_on_names.py::test_a_link_is_followed_to_what_it_stands_for
+- at = next((name for led, name in found if parts[: len(led)] == led), None)
++ at = None
+
+web/addresses.py
+* an IPv4 address hides in an IPv6 one: unit/web/test_addresses.py::test_these_are
+- if any(address in net for net in _CARRIERS):
++ if False:
+* any IPv4 address is public: attacks/test_ssrf.py::test_no_spelling_reaches_loopback_or_a_private_network
+- return next((what for net, what in _TABLE_4 if address in net), None)
++ return None
+
+web/transport.py
+* the peer is not confirmed: unit/web/test_client.py::test_a_connection_that_the_system_takes_elsewhere_is_closed
+- if peer != address:
++ if False:
+
+edits/line_id_changes.py
+* a stale file is edited: tools/test_edit_lines.py::test_a_stale_file_is_refused_with_what_became_of_the_lines
+- if document.before is not None and options.on_stale != "rebase":
++ if False:
+* lines that nobody was shown are replaced: tools/test_edit_lines.py::test_a_line_that_came_between_refuses_the_range_until_it_was_read
+- if not (is_seen and neighbours_seen and before):
++ if False:
+* lines that were apart when they were seen are replaced as neighbours: tools/test_edit_lines.py::test_a_line_that_is_gone_refuses_the_range_that_it_stood_in_until_that_was_read
+- if not (is_seen and neighbours_seen and before):
++ if not is_seen:
+* an unknown version counts as known: tools/test_edit_lines.py::test_the_version_guard
+- if since is None or self.options.on_stale != "rebase":
++ if False:
+* find replaces the first of several: tools/test_edit_lines_compact.py::test_what_is_refused
+- if found.places != expected or overlap:
++ if not found.places:
+* changes of the same lines overlap: tools/test_edit_lines_compact.py::test_what_is_refused
+-         _check_overlaps(plans, self.problems)
++         pass
+
+edits/whole_file.py
+* a whole file replaces another state: tools/test_write.py::test_the_expected_digest
+- if expected is None or expected.removeprefix("sha256:").lower() == before:
++ if True:
+* a view's escapes are written as text: tools/test_escaped_bytes.py::test_write_refuses_what_was_shown_escaped
+- if old is None or "\\x" not in content or old.isascii():
++ if True:
+
+line_ids/reconcile.py
+* an ID comes back for another line: unit/line_ids/test_index.py::test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one
+- if name is None or name in alive:
++ if name is None:
+* an address is given twice: tools/test_address_histories.py::test_no_address_ever_names_another_line
+- index.numbers += new_at - at
++ index.numbers += 0
+* a common line counts as moved: tools/test_short_addresses.py::test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable
+- if sum(_weight(self.texts(b)) for _, b in run) >= _UNMISTAKABLE:
++ if run:
+
+workspace/seals.py
+* a clone's index counts: attacks/test_poisoned_index.py::test_a_record_of_another_file_counts_as_missing
+- raise ValueError(label)
++ pass
+
+workspace/atomic_replace.py
+* another program's write is lost: unit/workspace/test_atomic_replace.py::test_deleting_what_is_known_and_nothing_else
+- same = digest_at(place.dir_fd, temporary) == expected
+-         if same:
+-             sync_directory(place.dir_fd)
+-     except OSError:
+-         give_back
++ same = True
++     except OSError:
++         give_back
+* an edit gives a program set-id bits: attacks/test_set_id_bits.py::test_no_content_of_a_model_is_setuid
+-  & ~(stat.S_ISUID | stat.S_ISGID)
+* a crash's rest is deleted unseen: unit/journal/test_journal.py::test_the_next_call_settles_what_a_crash_left
+- if applied and digest_at(place.dir_fd, temporary) not in (None, before, after):
++ if False:
+
+sandbox/bubblewrap.py
+* a command reaches the network: attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone
+- network = () if policy.network == "on" else ("--unshare-net",)
++ network = ()
+* a read-only project is written: attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone
+- _mount_options("--bind" if policy.write_project else "--ro-bind", root
++ _mount_options("--bind", root
+
+workspace/atomic_replace.py
+* another program's write is replaced: unit/workspace/test_atomic_replace.py::test_whatever_stands_there_instead_is_a_conflict_and_stays
+- same = digest_at(place.dir_fd, temporary) == expected
+-         if same:
+-             sync_directory(place.dir_fd)
+-     except OSError as err:
++ same = True
++     except OSError as err:
+
+journal/journal.py
+* a crash's record removes any file: unit/journal/test_journal.py::test_a_pending_record_names_no_file_but_a_temporary_one
+- if not is_temporary(temporary):
++ if False:
+
+journal/commit.py
+* a batch's record removes any file: unit/journal/test_commit.py::test_a_record_names_no_file_but_its_own_temporary_ones
+- return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
++ return found
+* a batch is finished in part: unit/journal/test_commit.py::test_a_waiting_file_changed_since_takes_the_commit_back
+- if all(state.ready for state in states):
++ if True:
+
+journal/entries.py
+* a copy of a record is a second change: unit/journal/test_journal.py::test_a_copy_of_a_record_under_another_name_is_no_second_change
+- return entry if entry.id == path.stem else None
++ return entry
+
+journal/tree_undo.py
+* a command's change is taken back in part, unsaid: unit/journal/test_tree_changes.py::test_a_change_whose_lines_changed_since_is_refused_and_nothing_is_written
+-     if refused:
++     if False:
+
+registry/pull.py
+* a pinned namespace changes its key: unit/registry/test_registry.py::test_a_namespace_is_pinned_only_when_asked_and_then_holds
+- if pinned is not None and pinned != key.digest:
++ if False:
+* a published version changes: attacks/test_hostile_registry.py::test_a_hostile_server_installs_nothing
+- if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
++ if False:
+* an older version is pulled: unit/registry/test_registry.py::test_versions_go_up_unless_the_user_says_otherwise
+-     versions.refuse_lower(file, version, known, space, search_path, "rye registry pull … --allow-downgrade")
++     pass
+* a reserved id is pulled: unit/registry/test_registry.py::test_a_reserved_id_is_installed_only_where_the_user_lets_it
+- if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served
++ if False and not served
+
+items/lockfiles.py
+* a lockfile's tool is not compared: unit/items/test_lockfiles.py::test_every_field_that_pins_is_held
+- if root != (item_id, version, chain[0]["integrity"]):
++ if False:
+* a lockfile's chain is not compared: unit/items/test_lockfiles.py::test_every_field_that_pins_is_held
+- if pinned != [(link["item_id"], link["integrity"]) for link in chain]:
++ if False:
+
+config/settings.py
+* the loosest setting applies: unit/sandbox/test_sandbox.py::test_the_tightest_setting_applies
+- return max((one for one in
++ return min((one for one in
+
+items/schema.py
+* a schema fetches what it refers to: unit/items/test_schema.py::test_a_remote_reference_is_refused_and_never_fetched
+- , retriever=_refuse)
++ )
+
+executor/primitives/http_request.py
+* a secret goes to any host: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
+- if host not in found["hosts"]:
++ if False:
+* a secret is taken that others can read: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
+- if os.stat(path).st_mode & 0o077:
++ if False:
+* a secret goes without TLS: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
+- if scheme != "https" and host not in
++ if False and host not in
+* a secret comes back in an answer: unit/executor/test_http_request.py::test_a_secret_comes_back_in_no_form
+- parts = {name: secrets.removed(getattr(got, name))
++ parts = {name: getattr(got, name)
+
+review/guard.py
+* another host's name opens the review pages: unit/review/test_guard.py::test_another_name_of_the_host_is_refused
+- if hosts != [self._host]:
++ if False:
+* the review pages need no cookie: unit/review/test_guard.py::test_without_the_cookie_nothing_is_shown_and_nothing_done
+- if not self._is_known(given):
++ if False:
+* another page asks for the review pages: unit/review/test_guard.py::test_what_another_page_asks_for_is_refused
+- if any(site not in (b"same-origin", b"none") for site in sites):
++ if False:
+* a form of another page is taken: unit/review/test_guard.py::test_a_form_of_another_page_is_refused
+- if not hmac.compare_digest(form.pop("token", "").encode("utf-8", "replace"), self.form_token.encode()):
++ if form.pop("token", "") is None:
+* a code opens the review pages twice: unit/review/test_guard.py::test_the_address_opens_the_pages_once_and_another_one_is_told
+-             self._code = secrets.token_urlsafe(24)
++             pass
+
+local_http.py
+* another server's name is taken: attacks/test_mcp_guard.py::test_another_servers_name_is_refused_with_the_token_too
+- if len(named) != 1 or not self._expected(named[0]):
++ if False:
+* a page of another origin is taken: attacks/test_mcp_guard.py::test_a_page_of_another_origin_is_refused_with_the_token_too
+- if origins and not (len(origins) == 1 and self._own_origin(origins[0])):
++ if False:
+* any token is taken: attacks/test_mcp_guard.py::test_a_wrong_token_is_refused
+- return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(b" "), self._token or b"")
++ return scheme.lower() == b"bearer"
+
+workspace/text.py
+* a newline across two wide characters ends a line: tools/test_read.py::test_the_bytes_of_a_newline_across_two_wide_characters_end_no_line
+- while found >= 0 and (found - base) % len(newline):
++ while False:
+
+filesearch/narrowing.py
+* folders beyond the first are not counted: tools/test_grep.py::test_of_many_folders_the_first_are_named_and_the_others_counted
+- more = f", {len(most) - _SHOWN} more folders" if len(most) > _SHOWN else ""
++ more = ""
+""")
