@@ -17,8 +17,8 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rye.call import context
@@ -93,6 +93,8 @@ _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
+# A call whose turn does not come goes on: another may look at a large project for long.
+_TURN_SECONDS = 1.0
 Streams = tuple[int, int, int]
 HandOn = Callable[["Tree", Sequence[int]], bool]
 
@@ -116,6 +118,45 @@ class Outcome(Record):
     stdout: Capture
     stderr: Capture
     survivors: int | None
+
+
+class _Turn(threading.local):
+    """What a thread holds while it makes a command ready or looks after it: one of this process does so at a time.
+
+    Many at once would take the interpreter from each other at each system call, which costs more than their work.
+    """
+
+    lock = threading.Lock()
+    held = False
+
+    def take(self) -> None:
+        self.held = self.lock.acquire(timeout=_TURN_SECONDS)
+
+    def leave(self) -> None:
+        if self.held:
+            self.held = False
+            self.lock.release()
+
+
+_turn = _Turn()
+
+
+def _forget() -> None:
+    _Turn.lock = threading.Lock()
+    _turn.held = False
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Wait for the turn of this thread, which `run` leaves to others while its command runs."""
+    _turn.take()
+    try:
+        yield
+    finally:
+        _turn.leave()
 
 
 def pipes(count: int) -> list[tuple[int, int]]:
@@ -386,9 +427,13 @@ def run(
         # Our write ends must go, else the pipes never report the end of output.
         for fd in (input_fd, out_write, err_write):
             os.close(fd)
+    is_in_turn = _turn.held
     try:
+        _turn.leave()
         return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True, hand_on=hand_on)
     finally:
+        if is_in_turn:
+            _turn.take()
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)

@@ -144,6 +144,26 @@ def test_children_of_this_process_are_none_of_its_business(tmp_path):
         other.kill()
 
 
+def test_a_turn_is_left_while_a_command_runs_and_waited_for_a_moment_only(tmp_path):
+    def in_turn(command):
+        with process_run.in_turn():
+            return run(command, tmp_path).exit_code
+
+    slow = threading.Thread(target=in_turn, args=("touch begun; until [ -e end ]; do sleep 0.02; done",))
+    slow.start()
+    until((tmp_path / "begun").exists)
+    assert in_turn("touch end") == 0
+    slow.join(PATIENCE)
+    assert not slow.is_alive()
+    # One that looks at a large project, say.
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(in_turn("true")))
+    with process_run.in_turn():
+        waiting.start()
+        waiting.join(PATIENCE)
+        assert found == [0]
+
+
 def test_calls_side_by_side(tmp_path):
     found = []
     threads = [

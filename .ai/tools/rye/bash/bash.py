@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T12:27:45Z:124f3bbef1dbff4c983def8424ff63d6e54870aac0ee285cf10cb1d696ce72b0:IAHLdpxxiddKj65WKFE-JYJYgm3dgPfxbRM6NAggRa9MfF9qOEktcuPnW1MZ2LGH6_KzL_VJPq2Uk5PGEIYBAg==:b63173adc9f5699f
+# rye:signed:2026-11-24T13:43:36Z:d583887bf059035d3d0374391534a76825895ed323d420bfa9d2d56d0e4c0e26:0bRHEHx2ofwo0nZWTNsJPLGxCXG5DDR9p-n5n6kvQ2l-A6N6q-n0QqkApydxX8T1YG5Gu0EU87Ea0lC-PSYiCA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -141,7 +141,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     _check_command(params["command"])
     variables = {**_QUIET, **_checked(params.get("env", {}))}
     input_bytes = _as_bytes("stdin", params.get("stdin", ""))
-    with Workspace(project_path) as ws, ws.held(params.get("working_dir", ".")) as (cwd_fd, parts):
+    with run.in_turn(), Workspace(project_path) as ws, ws.held(params.get("working_dir", ".")) as (cwd_fd, parts):
         shown = os.fsdecode(b"/".join(parts))
         cwd = f"{ws.real}/{shown}" if shown else ws.real
         background = params.get("background", False)
