@@ -7,7 +7,6 @@ import json
 import pytest
 
 import rye
-from rye.agents import discovery
 from rye.call.context import CallOptions
 from rye.errors import TrustError, UsageError
 from rye.executor import isolated
@@ -158,7 +157,7 @@ CLAIM = '__effects__ = {"read_only": True, "destructive": False, "idempotent": T
 )
 def test_effects_are_bounded_by_permissions(project, permissions, read_only, destructive, idempotent, open_world):
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = {permissions!r}")
-    (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+    (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
     wanted = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
     assert row["effects"] == wanted
 
@@ -168,7 +167,7 @@ def test_where_nothing_confines_it_a_tool_may_do_the_worst(project, user_space, 
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = []")
 
     def read_only():
-        (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+        (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
         return row["effects"]["read_only"], row["effects"]["destructive"], row["effects"]["open_world"]
 
     # The control.

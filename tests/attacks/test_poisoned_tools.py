@@ -12,12 +12,11 @@ import os
 import pytest
 
 import rye
-from rye.agents.provider_schemas import FORMATS
-from rye.agents.toolset import Toolset
 from support.in_process import rye as shell
 from support.poison import POISON, harm_in
 from support.signed_tools import FUNCTION_RUNTIME, MINE, put, signed, trust_key
 
+FORMATS = ("openai", "anthropic", "gemini", "mcp")
 FIELDS = ("title", "description", "docstring", "category", "version", "tool_type", "owner")
 
 
@@ -109,7 +108,7 @@ def test_none_reaches_the_rows(listed):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_none_reaches_an_agent_interface(listed, form):
-    tools = Toolset(listed, ["bad"])
+    tools = rye.toolset(listed, ["bad"])
     assert len(tools.offers) == 60
     declared = tools.schemas(form)
     assert raw(declared) == []
@@ -139,7 +138,7 @@ def test_none_reaches_a_terminal_or_a_pipe(listed):
 @pytest.mark.slow
 def test_none_reaches_a_model_that_calls_them(listed):
     """What the house itself says of a foreign tool in an error: its parameters' names, what is allowed."""
-    tools = Toolset(listed, ["bad"])
+    tools = rye.toolset(listed, ["bad"])
     for name in tools.names:
         for arguments in ({}, {"enum": 1}, {"nope": 1, "const": 2, "list": [{}], "pattern": "x"}):
             assert raw(tools.call(name, arguments)) == [], (name, arguments)

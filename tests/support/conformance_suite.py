@@ -19,7 +19,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rye.agents.discovery import encode
 from support.mcp_peer import listening
 from support.signed_tools import put, signed, trust_key
 
@@ -49,7 +48,7 @@ def _names():
     """Return the suite's name -> ours, as they stand in JSON."""
     found = {f'"{uri}"': f'"{ours}"' for uri, ours in _URIS.items()}
     for path in [*(ITEMS / "tools").glob("*.*"), *(ITEMS / "directives").glob("*.*")]:
-        found[f'"{path.stem}"'] = f'"{encode(f"conformance/{path.stem}")}"'
+        found[f'"{path.stem}"'] = f'"conformance__{path.stem}"'
     return found
 
 

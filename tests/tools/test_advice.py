@@ -12,7 +12,6 @@ import shutil
 import pytest
 
 import rye
-from rye.agents.toolset import Toolset
 from rye.call.context import CallOptions
 from rye.fs import names
 from support.calling import call
@@ -123,7 +122,7 @@ def prepared(project, how, tool, parameters):
 @pytest.mark.parametrize("form", ["item", "model"])
 @pytest.mark.parametrize(("tool", "parameters", "how"), CALLS)
 def test_what_a_tool_says_names_what_its_caller_was_offered(tool, parameters, how, form, project):
-    tools = Toolset(project)
+    tools = rye.toolset(project)
     offered = {
         offer.name: set((offer.parameters if form == "item" else offer.listed_schema)["properties"]) for offer in tools.offers
     }
@@ -306,7 +305,7 @@ def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project
 
 
 def test_a_wrong_parameter_is_answered_with_those_that_the_model_was_shown(project):
-    tools = Toolset(str(project))
+    tools = rye.toolset(str(project))
     for one in tools.schemas("mcp"):
         said = tools.call(one["name"], {"nofoo": 1})
         wanted = re.findall(r"(\w+) \(", said.partition("Wanted: ")[2])

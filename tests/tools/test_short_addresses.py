@@ -8,7 +8,6 @@ import pytest
 from tests.support.calling import call, done, refused
 
 import rye
-from rye.agents.toolset import toolset
 from rye.toolkit import view_lines
 
 
@@ -122,7 +121,7 @@ def test_a_version_holds_the_edit_to_that_view(project, file):
 
 
 def test_models_get_the_short_form_and_items_the_ids(project, file):
-    tools = toolset(project, ["rye/file-system", "rye/primary-tools"])
+    tools = rye.toolset(project, ["rye/file-system", "rye/primary-tools"])
     assert tools.call("read", {"file_path": "f.txt"}).startswith("1\tline 1\n")
     assert tools.call("read", {"file_path": "f.txt", "line_ids": "lid"}).startswith("[LID:")
     inner = {"item_type": "tool", "item_id": "rye/file-system/read", "parameters": {"file_path": "f.txt"}}
@@ -531,7 +530,7 @@ def test_an_edit_of_several_files_is_one_entry_for_undo(project, file):
     ],
 )
 def test_a_change_is_taken_in_every_form(project, file, change, line):
-    tools = toolset(project, ["rye/file-system"])
+    tools = rye.toolset(project, ["rye/file-system"])
     for given in ([change], change, json.dumps([change])):
         tools.call("read", {"file_path": "f.txt"})
         answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": given})

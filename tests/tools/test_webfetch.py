@@ -2,40 +2,133 @@
 
 from __future__ import annotations
 
+import gzip
 import resource
 import threading
 import time
+import zlib
 
 import pytest
 
 import rye
 from rye.call import context
-from rye.web.client import MAX_BODY_BYTES
 from support import web_site
 from support.waiting import PATIENCE
 
 TOOL = "rye/web/webfetch"
+MOST = 5 * 1024 * 1024
+HTML, PLAIN, JSON = ({"Content-Type": kind} for kind in ("text/html", "text/plain", "application/json"))
+
+# Content-Type, body, the charset by mark, header and document.
+CHARSETS = [
+    ("text/plain; charset=utf-8", b"\xff\xfea\0", "utf-16-le"),
+    ("text/plain; charset=iso-8859-1", b"\x80", "cp1252"),
+    ('text/plain; charset="UTF-8"', b"x", "utf-8"),
+    ("text/html; charset=nonsense", b"<meta charset=shift_jis>", "cp932"),
+    ("text/html", b"<meta charset=utf-16>", "utf-8"),
+    ("text/html; charset=utf-7", b"+ADw-script+AD4-", "utf-8"),
+    ("text/html; charset=base64", b"PHA+", "utf-8"),
+    ("text/html; charset=idna", b"x", "utf-8"),
+    ("text/xml", b'<?xml version="1.0" encoding="koi8-r"?>', "koi8-r"),
+    ("text/plain", "sch\u00f6n".encode(), "utf-8"),
+]
+# What a link leads to, and how it is shown: to the web, or as text alone.
+LINKS = [
+    ("more.html", "[x]({site}/docs/more.html)"),
+    ("//cdn.example/a", "[x](http://cdn.example/a)"),
+    ("HTTP://other.example/", "[x](http://other.example/)"),
+    ("MailTo:a@b.example", "[x](MailTo:a@b.example)"),
+    *[(f"{scheme}alert(1)", "x") for scheme in ("javascript:", "JaVaScRiPt:", "&#106;avascript:", "java&#10;script:")],
+    *[(url, "x") for url in ("vbscript:x", "data:text/html,x", "file:///etc/passwd", "blob:https://x/1", "http://[x")],
+]
+HIDING = [
+    *["display:none", "DISPLAY : NONE", "display:/**/none", "visibility:hidden", "font-size:0", "font-size:0.0px", "opacity:0"],
+    *["text-indent:-999px", "position:absolute;left:-9999px", "height:0;overflow:hidden", "width:0;height:0;overflow:clip"],
+    *["overflow: hidden; max-height: 0px", "clip:rect(0,0,0,0)", "clip: rect(0 0 0 0)", "color:transparent"],
+]
+SHOWING = [
+    *["font-size:0.9em", "opacity:0.5", "height:0", "line-height:0.8;overflow:hidden", "left:-9px"],
+    "background-color:transparent",
+]
+STYLES = [f"<p style='{style}'>obey</p>" for style in HIDING] + [f"<p style='{style}'>seen</p>" for style in SHOWING]
+SEEN = "<p>seen</p>"
+# A page, and what a reader sees of it.
+SIGHTS = [
+    ("".join(f'<p><a href="{href}">x</a></p>' for href, _ in LINKS), "\n\n".join(shown for _, shown in LINKS)),
+    ("".join(STYLES), "\n\n".join(["seen"] * len(SHOWING))),
+    # A page that a script would show.
+    ("<html hidden><body><p>text</p>", "text"),
+    ("<html><body style='display:none'><p>text</p>", "text"),
+    ("<html style='opacity:0'><body hidden><p>text</p>", "text"),
+    # Hidden in hidden; and what was not closed inside a hidden element.
+    (f"<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg>{SEEN}", "seen"),
+    *[(SEEN + rest, "seen") for rest in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>")],
+    (f"{SEEN}<p hidden>a<b>b<p>secret", "seen"),
+    *[
+        (f'<base href="{url}"><p><a href="x">x</a></p>', "x")
+        for url in ("javascript:alert(1)//", "data:text/html,", "file:///")
+    ],
+    ("<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>", "- a\n   1. b\n- c"),
+    ("a\u202eb\u200bc\x1b[31m", "abc[31m"),
+]
+# JSON that indented would fill the memory, or is none, comes as it is.
+RAW_JSON = [b"[" * 500 + b"0," * 60_000 + b"0" + b"]" * 500, b"[" * 100_000, b"[" + b"{}," * 400_000 + b"{}]", b"{not json"]
+HURTING = [b"<div>" * 200_000, b"<p>" * 300_000, b"<a href='" * 100_000, b"<!--" * 100_000]
+TABLES = {
+    **{f"/charset-{at}": (200, {"Content-Type": kind}, body) for at, (kind, body, _) in enumerate(CHARSETS)},
+    **{
+        f"/docs/{at}": (200, {"Content-Type": "text/html; charset=utf-8"}, page.encode()) for at, (page, _) in enumerate(SIGHTS)
+    },
+    **{f"/json-{at}": (200, JSON, body) for at, body in enumerate(RAW_JSON)},
+    **{f"/hurting-{at}": (200, HTML, body) for at, body in enumerate(HURTING)},
+    "/bomb": (200, HTML | {"Content-Encoding": "gzip"}, web_site.bomb()),
+    "/members": (200, PLAIN | {"Content-Encoding": "gzip"}, gzip.compress(b"one ") + gzip.compress(b"two")),
+    "/trailing": (200, PLAIN | {"Content-Encoding": "gzip"}, gzip.compress(b"text") + b"no gzip"),
+    "/pdf": (200, {"Content-Type": "application/pdf"}, b"x"),
+    "/nul": (200, {}, b"a\0b"),
+    "/once": (200, PLAIN, b"once"),
+    "/secret": (200, PLAIN | {"Cache-Control": "private, No-Store"}, b"not kept"),
+    "/bad-location": (302, {"Location": "http://[x"}, b""),
+    "/user": (302, {"Location": "http://name:word@127.0.0.1/"}, b""),
+    "/to-long": (302, {"Location": f"/{'x' * 9_000}"}, b""),
+    "/many-headers": (200, {f"X-{at}": "x" * 1_000 for at in range(300)}, b"x"),
+    # As a proxy is asked.
+    "http://xn--bcher-kva.example/page": (200, PLAIN, b"through the proxy"),
+    "http://nowhere.invalid/inward": (302, {"Location": "http://169.254.169.254/latest/"}, b""),
+}
+BODY = b"".join(b"%d " % number for number in range(2_000))
+
+
+def in_pieces(coding, data):
+    """Answer with a compressed body a few bytes at a time."""
+
+    def send(connection):
+        connection.sendall(web_site.HEAD + f"Content-Encoding: {coding}\r\n\r\n".encode())
+        for at in range(0, len(data), 7):
+            connection.sendall(data[at : at + 7])
+            time.sleep(0.0001)
+
+    return send
+
+
+STREAMS = {"/gzip-pieces": in_pieces("gzip", gzip.compress(BODY)), "/deflate-pieces": in_pieces("deflate", zlib.compress(BODY))}
 
 
 @pytest.fixture(scope="module")
 def site():
-    with web_site.served(
-        {
-            "/bomb": (200, {"Content-Type": "text/html", "Content-Encoding": "gzip"}, web_site.bomb()),
-            "/once": (200, {"Content-Type": "text/plain"}, b"once"),
-            "/secret": (200, {"Content-Type": "text/plain", "Cache-Control": "no-store"}, b"not kept"),
-        },
-        web_site.STREAMS,
-    ) as site:
+    with web_site.served(TABLES, {**web_site.STREAMS, **STREAMS}) as site:
         yield site
+
+
+def configure(user_space, text):
+    path = user_space / ".ai" / "config" / "rye.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"web: {{{text}}}\n")
 
 
 @pytest.fixture(autouse=True)
 def allowed(user_space, site):
-    path = user_space / ".ai" / "config" / "rye.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(f"web: {{allow_hosts: ['127.0.0.1:{site.port}']}}\n")
-    return path
+    configure(user_space, f"allow_hosts: ['127.0.0.1:{site.port}']")
 
 
 def fetch(project, url, **parameters):
@@ -61,16 +154,11 @@ def test_an_article_is_its_main_part_as_markdown_with_nothing_hidden(project, si
     )
     assert data["main_only"] is True
     assert "main_only=false shows the whole page" in data["output"].split("\n")[0]
-    assert "Ignore" not in data["output"]
-    assert "Legal text" not in data["output"]
     assert "Legal text" in text(fetch(project, f"{site.url}/article", main_only=False))
-
-
-def test_html_comes_as_it_is_and_text_without_marks(project, site):
+    # As it is, and as text without marks.
     assert "<nav>" in text(fetch(project, f"{site.url}/article", format="html"))
     plain = text(fetch(project, f"{site.url}/article", format="text"))
-    assert "```" not in plain
-    assert "def f(a, b):\n    return a | b" in plain
+    assert ("```" in plain, "](" in plain, "def f(a, b):\n    return a | b" in plain) == (False, False, True)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +175,35 @@ def test_html_comes_as_it_is_and_text_without_marks(project, site):
         ("/undeclared", "schön und gut: äöüß"),
         ("/gzip", "squeezed text"),
         ("/deflate", "squeezed text"),
-        ("/bad-json", "{not json"),
+        # What is no gzip behind its end is left.
+        ("/trailing", "text"),
         ("/plain", "one\ntwo\nthree"),
         ("/json", '{\n  "b": [\n    1,\n    {\n      "c": "é"\n    }\n  ],\n  "a": null\n}'),
         ("/empty", ""),
         ("/no-type", "untyped"),
         ("/deep", "at the bottom"),
+        *[(f"/docs/{at}", seen) for at, (_, seen) in enumerate(SIGHTS)],
     ],
 )
 def test_each_shape_gives_its_text(project, site, path, expected):
-    assert text(fetch(project, site.url + path)) == expected
+    assert text(fetch(project, site.url + path)) == expected.replace("{site}", site.url)
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_a_body_is_the_same_however_it_arrives(project, site, path):
+    assert text(fetch(project, site.url + path)).replace("\n", "") == BODY.decode().strip()
+
+
+@pytest.mark.parametrize("at", range(len(CHARSETS)))
+def test_the_charset_is_decided_by_mark_header_and_document(project, site, at):
+    assert fetch(project, f"{site.url}/charset-{at}", format="html")["charset"] == CHARSETS[at][2]
+
+
+@pytest.mark.parametrize("at", range(len(RAW_JSON)), ids=["deep", "unclosed", "many", "invalid"])
+def test_json_that_would_fill_the_memory_comes_as_it_is(project, site, at):
+    data = fetch(project, f"{site.url}/json-{at}")
+    assert RAW_JSON[at].decode().startswith(text(data).replace("\n", "")[:20_000])
+    assert "shown as it came" in data["output"].split("\n")[0]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +211,11 @@ def test_each_shape_gives_its_text(project, site, path, expected):
     [
         ("/twice", "unsupported_encoding", "gzip, gzip"),
         ("/brotli", "unsupported_encoding", "br"),
+        ("/members", "unsupported_encoding", "several members"),
         ("/broken-gzip", "bad_answer", "incomplete"),
         ("/image", "not_text", "image/png of 108 bytes"),
+        ("/pdf", "not_text", "application/pdf of 1 bytes"),
+        ("/nul", "not_text", "3 bytes"),
         ("/says-text", "not_text", "not text"),
         ("/missing", "http_error", "404 Not Found"),
         ("/busy", "http_error", "wait before asking again"),
@@ -113,8 +223,12 @@ def test_each_shape_gives_its_text(project, site, path, expected):
         ("/to-metadata", "address_not_public", "link-local"),
         ("/to-file", "bad_redirect", "only http and https"),
         ("/to-gopher", "bad_redirect", "only http and https"),
+        ("/bad-location", "bad_redirect", "no URL"),
+        ("/user", "bad_redirect", "never sent"),
+        ("/many-headers", "connection_failed", ""),
         ("/no-http", "connection_failed", ""),
         ("/endless-head", "connection_failed", ""),
+        ("/to-long", "bad_redirect", "longer than 8,192"),
     ],
 )
 def test_each_fault_has_its_error(project, site, path, code, says):
@@ -125,17 +239,19 @@ def test_each_fault_has_its_error(project, site, path, code, says):
 
 def test_redirects_are_followed_and_told(project, site):
     data = fetch(project, f"{site.url}/chain")
-    assert data["url"] == f"{site.url}/article"
+    assert (data["url"], data["requested_url"]) == (f"{site.url}/article", f"{site.url}/chain")
     assert data["redirects"] == [f"{site.url}/chain", f"{site.url}/to-article"]
-    assert data["requested_url"] == f"{site.url}/chain"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/drip", "/dripping-head"])
-def test_the_timeout_is_the_total(project, site, path):
+def test_the_timeout_is_the_total_and_cancelling_ends_what_waits(project, site, path):
     started = time.monotonic()
-    data = fetch(project, site.url + path, timeout=1)
-    assert data["code"] == "fetch_timeout"
+    assert fetch(project, site.url + path, timeout=1)["code"] == "fetch_timeout"
+    cancellation = context.Cancellation()
+    threading.Timer(0.3, cancellation.cancel).start()
+    options = context.CallOptions(cancellation=cancellation)
+    assert rye.execute(TOOL, {"url": site.url + path}, project_path=project, options=options)["code"] == "cancelled"
     assert time.monotonic() - started < PATIENCE
 
 
@@ -145,9 +261,7 @@ def test_what_is_too_large_is_cut_in_bounded_memory(project, site, path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     data = fetch(project, site.url + path)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert data["source_cut"]
-    assert data["truncated"]
-    assert data["bytes"] == MAX_BODY_BYTES
+    assert (data["source_cut"], data["truncated"], data["bytes"]) == (True, True, MOST)
     assert "its first 5 MB" in data["output"].split("\n")[0]
     assert grown < 32, f"{grown} MB"
 
@@ -155,11 +269,17 @@ def test_what_is_too_large_is_cut_in_bounded_memory(project, site, path):
 def test_control_a_plain_client_would_take_it_all(site):
     import httpx
 
-    taken = 0
     with httpx.stream("GET", f"{site.url}/huge", trust_env=False) as answer:
-        for block in answer.iter_bytes():
-            taken += len(block)
-    assert taken == 100 * 1024 * 1024
+        assert sum(len(block) for block in answer.iter_bytes()) == 100 * 1024 * 1024
+
+
+@pytest.mark.slow
+def test_a_page_made_to_hurt_ends_in_its_time(project, site):
+    started = time.process_time()
+    for at in range(len(HURTING)):
+        data = fetch(project, f"{site.url}/hurting-{at}")
+        assert data["success"] or data["code"] == "conversion_failed"
+    assert time.process_time() - started < 10
 
 
 def test_a_long_page_is_paged_to_its_end_without_loss(project, site):
@@ -172,93 +292,131 @@ def test_a_long_page_is_paged_to_its_end_without_loss(project, site):
             assert f'Call webfetch(url="{site.url}/many-lines", offset={data["next_offset"]})' in data["output"]
         offset = data["next_offset"]
     assert lines == [f"line {n}" for n in range(1, 6_001)]
-    assert len(site.requests) < 10_000
-
-
-def test_a_line_without_end_is_folded_and_nothing_lost(project, site):
+    # A line without end is folded; a caller that wants less gets a small window.
     data = fetch(project, f"{site.url}/long-line")
     assert text(data).replace("\n", "") == "0123456789" * 1_000
     assert max(map(len, text(data).split("\n"))) == 2_000
-
-
-def test_a_small_door_gets_a_small_window(project, site):
-    door = context.CallOptions(max_output_bytes=6_000)
-    data = rye.execute(TOOL, {"url": f"{site.url}/many-lines"}, project_path=project, options=door)["data"]
+    options = context.CallOptions(max_output_bytes=6_000)
+    data = rye.execute(TOOL, {"url": f"{site.url}/many-lines"}, project_path=project, options=options)["data"]
     assert len(data["output"].encode()) <= 6_000
     assert data["next_offset"] == data["line_count"] + 1
 
 
 def test_forged_marks_close_nothing_and_hidden_characters_are_gone(project, site):
     data = fetch(project, f"{site.url}/forged")
-    inside = text(data)
-    assert "now obey me" in inside
+    assert "now obey me" in text(data)
     assert data["output"].count(data["boundary"]) == 2
     assert data["output"].split("\n")[-1] == f"[untrusted content ends {data['boundary']}]"
     assert not set("\u202e\u200b\x1b") & set(data["output"])
-    again = fetch(project, f"{site.url}/forged")
-    assert again["boundary"] != data["boundary"]
+    assert fetch(project, f"{site.url}/forged")["boundary"] != data["boundary"]
 
 
-def test_a_page_is_asked_for_once_in_a_quarter_of_an_hour(project, site, monkeypatch):
-    from rye.web import cache
+# --- answers that are kept ---
 
+
+def stored(user_space):
+    return sorted((path for path in user_space.glob(".ai/state/*/web/*")), key=lambda path: path.stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize("path", ["/once", "/chain", "/utf-16"])
+def test_a_page_is_asked_for_once_in_a_quarter_of_an_hour_by_its_project_alone(project, user_space, site, monkeypatch, path):
     def asked():
-        return [headers for path, headers in site.requests if path == "/once?one"]
+        return [one for one, _ in site.requests].count(path)
 
-    assert text(fetch(project, f"{site.url}/once?one")) == "once"
-    kept = fetch(project, f"{site.url}/once?one")
-    assert kept["cached_seconds"] is not None
-    assert len(asked()) == 1
-    monkeypatch.setattr(cache, "FRESH_SECONDS", -1)
-    renewed = fetch(project, f"{site.url}/once?one")
-    assert text(renewed) == "once"
-    assert len(asked()) == 2
+    before = asked()
+    first, kept = fetch(project, site.url + path), fetch(project, site.url + path)
+    assert (text(kept), kept["redirects"], kept["source_cut"]) == (text(first), first["redirects"], first["source_cut"])
+    assert (first["cached_seconds"], kept["cached_seconds"] is None, asked() - before) == (None, False, 1)
+    (file,) = stored(user_space)
+    assert [one.stat().st_mode & 0o077 for one in (file, file.parent)] == [0, 0]
+    (project / "other").mkdir()
+    assert fetch(project / "other", site.url + path)["cached_seconds"] is None
+    # Kept while the clock was ahead, or long ago, it is asked for anew.
+    real = time.time
+    for seconds in (-3_600, 1_000):
+        monkeypatch.setattr(time, "time", lambda ahead=seconds: real() + ahead)
+        assert fetch(project, site.url + path)["cached_seconds"] is None
+    assert asked() - before == 4
 
 
-def test_what_must_not_be_stored_is_not(project, site):
-    fetch(project, f"{site.url}/secret")
-    assert fetch(project, f"{site.url}/secret")["cached_seconds"] is None
-
-
-def test_a_kept_page_is_gone_when_its_host_is_no_longer_allowed(project, site, allowed):
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b"{}\n", lambda data: b"", lambda data: b"\xff\n"]
+)
+def test_a_kept_page_that_was_spoilt_is_asked_for_anew(project, user_space, site, spoil):
     fetch(project, f"{site.url}/plain")
-    allowed.write_text("web: {allow_hosts: []}\n")
+    (file,) = stored(user_space)
+    file.write_bytes(spoil(file.read_bytes()))
+    assert fetch(project, f"{site.url}/plain")["cached_seconds"] is None
+
+
+def test_what_must_not_be_or_cannot_be_kept_is_fetched_all_the_same(project, user_space, site):
+    for _ in range(2):
+        assert fetch(project, f"{site.url}/secret")["cached_seconds"] is None
+    assert stored(user_space) == []
+    fetch(project, f"{site.url}/plain")
+    folder = stored(user_space)[0].parent
+    stored(user_space)[0].unlink()
+    folder.rmdir()
+    folder.write_text("a file is in the way")
+    assert fetch(project, f"{site.url}/plain")["success"]
+
+
+def test_a_kept_page_is_gone_when_its_host_is_no_longer_allowed(project, user_space, site):
+    fetch(project, f"{site.url}/plain")
+    configure(user_space, "allow_hosts: []")
     assert fetch(project, f"{site.url}/plain")["code"] == "address_not_public"
 
 
-def test_cancelling_ends_a_fetch_that_waits(project, site):
-    cancellation = context.Cancellation()
-    threading.Timer(0.3, cancellation.cancel).start()
-    started = time.monotonic()
-    answer = rye.execute(
-        TOOL, {"url": f"{site.url}/drip"}, project_path=project, options=context.CallOptions(cancellation=cancellation)
-    )
-    assert answer["code"] == "cancelled"
-    assert time.monotonic() - started < PATIENCE
+def test_the_folder_of_kept_pages_stays_within_its_bound_and_the_oldest_go_first(project, user_space, site, monkeypatch):
+    monkeypatch.setattr("rye.web.cache.MAX_BYTES", 40_000)
+    # Each write looks then, not one of 256.
+    monkeypatch.setattr("os.urandom", bytes)
+    for number in range(12):
+        fetch(project, f"{site.url}/long-line?{number}")
+    assert sum(path.stat().st_size for path in stored(user_space)) <= 40_000
+    assert fetch(project, f"{site.url}/long-line?11")["cached_seconds"] is not None
+    assert fetch(project, f"{site.url}/long-line?0")["cached_seconds"] is None
+
+
+# --- what is asked at all ---
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "example.org",
-        "ftp://example.org/",
-        "file:///etc/passwd",
-        "http://",
-        "http://user:pw@example.org/",
-        "http://exa mple.org",
-        "http://127.0.0.1\x00.example.org/",
-        "http://[::1%25lo]/",
-        "http://example.org:99999/",
-        "http://a..b/",
-        "javascript:alert(1)",
+        *["example.org", "ftp://example.org/", "file:///etc/passwd", "http://", "javascript:alert(1)"],
+        *["http://user:pw@example.org/", "http://example.org:99999/", "http://[::1%25lo]/", "http://[x/"],
+        *[f"http://{host}/" for host in ("exa mple.org", "127.0.0.1\x00.example.org", "a..b", "a%25b", "-", "a" * 254)],
     ],
 )
 def test_what_is_no_url_is_refused_before_anything_is_asked(project, site, url):
-    data = fetch(project, url) if url else {"code": "bad_url"}
-    assert data["code"] == "bad_url"
+    assert fetch(project, url)["code"] == "bad_url"
 
 
-def test_configuration_that_names_no_host_says_so(project, site, allowed):
-    allowed.write_text("web: {allow_hosts: ['http://x/']}\n")
+@pytest.mark.parametrize("pattern", ["http://x", "a:b", "*", "a b", ""])
+def test_configuration_that_names_no_host_says_so(project, user_space, site, pattern):
+    configure(user_space, f"allow_hosts: ['{pattern}']")
     assert fetch(project, f"{site.url}/plain")["code"] == "bad_config"
+
+
+def test_a_proxy_is_asked_for_names_only_it_knows_and_for_nothing_that_is_not_public(project, user_space, site):
+    configure(user_space, f"proxy: '{site.url}'")
+    # A name in any script is asked for in ASCII.
+    for url in ("http://b\u00fccher.example/page", "http://xn--bcher-kva.example/page", "HTTP://B\u00dcCHER.example/page"):
+        assert text(fetch(project, url)) == "through the proxy"
+    before = site.connections
+    for url in (
+        "http://169.254.169.254/latest/",
+        "http://127.0.0.1:1/",
+        "https://localhost/",
+        "http://[::1]/",
+        f"{site.url}/plain",
+    ):
+        # Being the proxy allows its own host nothing.
+        assert fetch(project, url)["code"] == "address_not_public"
+    assert site.connections == before
+    # Where it leads is judged too.
+    assert fetch(project, "http://nowhere.invalid/inward")["code"] == "address_not_public"
+    for proxy in ("socks9://x", "socks5://127.0.0.1:1080", "http://127.0.0.1:99999"):
+        configure(user_space, f"proxy: '{proxy}'")
+        assert fetch(project, "http://nowhere.invalid/")["code"] == "bad_config"

@@ -32,16 +32,6 @@ class Answer(NamedTuple):
     is_error: bool
 
 
-def answer_of(response: dict[str, Any]) -> Answer:
-    """Return a response of the executor as its model reads it.
-
-    Args:
-        response: as `rye.execute` returns it.
-    """
-    found, unrecorded = _answer_of(response), _unrecorded(_data(response))
-    return Answer(_joined([found.text, *unrecorded]), found.is_error)
-
-
 def _data(response: dict[str, Any]) -> dict[str, Any]:
     data = response.get("data") or {}
     # rye_execute answers with the inner call's fields one level down.
@@ -116,7 +106,12 @@ class Sessions:
         self._lock = threading.Lock()
 
     def answer(self, response: dict[str, Any], session: str = "") -> Answer:
-        """Return `answer_of` a response, but what is no news to the session."""
+        """Return a response of the executor as its model reads it, without what is no news to the session.
+
+        Args:
+            response: as `rye.execute` returns it.
+            session: whose model reads it.
+        """
         found = _answer_of(response)
         report = (response.get("data") or {}).get("sandbox")
         lines = [*_unrecorded(_data(response)), *([sandbox_line(report)] if isinstance(report, dict) else [])]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rye import api
 from rye.agents.argument_names import tool_name
 from rye.agents.discovery import LeftOut, listing
-from rye.agents.model_text import Answer, Sessions, answer_of
+from rye.agents.model_text import Answer, Sessions
 from rye.agents.offers import Offer
 from rye.agents.provider_schemas import arguments_for_tool, render_all
 from rye.call.context import CallOptions, Cancellation
@@ -167,11 +167,6 @@ def toolset(
 ) -> Toolset:
     """Return tools for an agent's loop; see `Toolset`."""
     return Toolset(project_path, categories, only=only)
-
-
-def text_for_model(response: dict[str, Any]) -> str:
-    """Return a response as the text that a model is to read."""
-    return _text(answer_of(response))
 
 
 def _text(answer: Answer) -> str:

@@ -156,9 +156,11 @@ class _Reducer(HTMLParser):
                 self._articles.append((start, len(self.pieces)))
 
     def handle_data(self, data: str) -> None:
+        if self._hidden:
+            return
         if self._open and self._open[-1][0] == "title":
             self.title.append(data)
-        elif not self._hidden:
+        else:
             text = data if self._pre else re.sub(r"\s+", " ", data)
             last = self.pieces[-1][-1:] if self.pieces else "\n"
             # A blank at the beginning of a line is none.

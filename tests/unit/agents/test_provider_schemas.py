@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 import jsonschema_rs
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import rye
-from rye.agents.offers import Offer, output_schema
-from rye.agents.provider_schemas import FORMATS, arguments_for_tool, render, render_all
 from rye.errors import UsageError
-from rye.items.parse import DEFAULT_EFFECTS
-from rye.items.schema import SchemaChecker
 from support import provider_checkers
+from support.signed_tools import put_tool
 
-
-def offered(parameters=None, *, name="my__tool", description="A tool."):
-    schema = parameters if parameters is not None else {"type": "object", "properties": {}}
-    return Offer(
-        item_id="my/tool",
-        name=name,
-        title="Tool",
-        summary="A tool",
-        description=description,
-        category="my",
-        version="1.0.0",
-        tool_type="python",
-        parameters=schema,
-        output=output_schema({}),
-        effects=dict(DEFAULT_EFFECTS),
-        space="project",
-        digest="0" * 64,
-        signer="0" * 16,
-        owner="me",
-    )
+FORMATS = ("openai", "anthropic", "gemini", "mcp")
 
 
 def closed(**properties):
@@ -48,17 +25,20 @@ def problems(declared, format):
     return list(provider_checkers.problems(format, declared))
 
 
+def described(text):
+    """The description of a tool whose docstring is this text."""
+    return f"__agent_description__ = {text!r}"
+
+
 RICH = {
     "type": "object",
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Where", "minLength": 1},
         "when": {"type": "string", "format": "date-time"},
-        "mail": {"type": "string", "format": "email"},
         "kind": {"type": "string", "enum": ["a", "b", ""], "default": "a", "description": "Which"},
         "level": {"enum": [1, 2, 3]},
         "fixed": {"const": "x"},
         "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-        "maybe": {"type": ["string", "null"]},
         "either": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]},
         "several": {"type": ["integer", "string"]},
         "list": {"type": "array", "maxItems": 999, "items": {"$ref": "#/$defs/change"}},
@@ -75,29 +55,14 @@ RICH = {
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_every_tool_that_ships_is_within_what_the_interface_documents(format, project):
+def test_every_tool_is_within_what_the_interface_documents(format, project):
+    put_tool(project, "my/rich", schema=RICH)
+    put_tool(project, "my/bare", schema={"type": "object"})
     declared = rye.tools(project_path=project, format=format)
-    assert len(declared) >= 7
+    assert len(declared) >= 9
     assert [found for one in declared for found in problems(one, format)] == []
     assert json.dumps(declared) == json.dumps(rye.tools(project_path=project, format=format)), "the order is always the same"
     json.dumps(declared, allow_nan=False)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        RICH,
-        closed(),
-        {"type": "object"},
-        closed(a={"type": "string"}),
-        closed(a=RICH["properties"]["list"]) | {"$defs": RICH["$defs"]},
-    ],
-)
-def test_what_json_schema_can_say_comes_out_within_the_interfaces_words(format, parameters):
-    before = copy.deepcopy(parameters)
-    assert problems(render(offered(parameters), format), format) == []
-    assert parameters == before
 
 
 VALUES = st.recursive(
@@ -141,11 +106,14 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example({"one": {"anyOf": [True, {}]}}, "openai")
-@given(st.dictionaries(st.sampled_from(["one", "two", "three"]), VALUES, max_size=3), st.sampled_from(FORMATS))
-def test_any_schema_comes_out_within_the_interfaces_words(properties, format):
-    declared = render(offered(closed(**properties)), format)
+@given(
+    properties=st.dictionaries(st.sampled_from(["one", "two", "three"]), VALUES, max_size=3), format=st.sampled_from(FORMATS)
+)
+def test_any_schema_comes_out_within_the_interfaces_words(project, properties, format):
+    put_tool(project, "my/tool", schema=closed(**properties))
+    (declared,) = rye.tools("my", project_path=project, format=format)
     assert problems(declared, format) == [], declared
 
 
@@ -220,7 +188,7 @@ def test_every_interface_gets_the_same_plain_schema(project):
         assert declared["gemini"][name].get("parametersJsonSchema", {}) == (schema if schema["properties"] else {})
 
 
-def test_a_long_description_keeps_each_points_first_sentence():
+def test_a_long_description_keeps_each_points_first_sentence(project):
     points = [
         "It does. " * 40,
         "Requires: this. " * 20,
@@ -230,19 +198,21 @@ def test_a_long_description_keeps_each_points_first_sentence():
         "Prefer it to x.",
     ]
     text = "\n".join(point.strip() for point in points)
-    told = render(offered(description=text), "openai")["function"]["description"]
-    assert len(text) > 1024 >= len(told)
-    for first in (
+    for name, said in (("one", text), ("two", "x" * 3000)):
+        put_tool(project, f"my/{name}", more=described(said))
+    one, two = (tool["function"]["description"] for tool in rye.tools("my", project_path=project, format="openai"))
+    assert len(text) > 1024 >= len(one)
+    firsts = (
         "It does.",
         "\nRequires: this.",
         "\nDoes not: that.",
         "\nSide effects: none.",
         "\nReturns: much.",
         "\nPrefer it to x.",
-    ):
-        assert first in told
-    assert len(render(offered(description="x" * 3000), "openai")["function"]["description"]) == 1024
-    assert render(offered(description=text), "anthropic")["description"] == text
+    )
+    assert all(first in one for first in firsts)
+    assert len(two) == 1024
+    assert rye.tools("my", project_path=project, format="anthropic")[0]["description"] == text
 
 
 def test_mcp_says_effects_digest_and_signer(project):
@@ -265,91 +235,30 @@ def test_mcp_says_effects_digest_and_signer(project):
             jsonschema_rs.Draft202012Validator(tool["outputSchema"]).validate(response["data"])
 
 
-def test_what_an_interface_cannot_say_is_left_out_with_the_reason():
-    odd = closed(**{"a-b": {"type": "string"}})
-    endless = {"type": "object", "properties": {"a": {"$ref": "#"}}}
-    for parameters, interface in (
-        (odd, "gemini"),
-        (endless, "openai"),
-        (endless, "mcp"),
-        ({"$ref": "http://x/y"}, "anthropic"),
-    ):
-        rendered, refused = render_all([offered(parameters), offered(closed())], interface)
-        assert len(rendered) == 1
-        assert [item_id for item_id, _ in refused] == ["my/tool"]
-        assert interface in refused[0][1]
-    assert render_all([offered(odd)], "anthropic")[1] == []
+BOMB = closed(a={"$ref": "#/$defs/x0"}) | {
+    "$defs": {f"x{at}": {"anyOf": [{"$ref": f"#/$defs/x{at + 1}"}] * 2} for at in range(40)} | {"x40": {"type": "string"}}
+}
 
 
-def test_a_schema_that_grows_without_end_is_refused_in_no_time():
-    bomb = {"type": "object", "properties": {"a": {"$ref": "#/$defs/x0"}}, "$defs": {"x40": {"type": "string"}}}
-    for at in range(40):
-        bomb["$defs"][f"x{at}"] = {"anyOf": [{"$ref": f"#/$defs/x{at + 1}"}] * 2}
-    assert len(render_all([offered(bomb)], "openai")[1]) == 1
+@pytest.mark.parametrize(
+    ("schema", "without"),
+    [
+        (closed(**{"a-b": {"type": "string"}}), ["gemini"]),
+        (closed(a={"$ref": "#"}), FORMATS),
+        # It grows without end, and is refused in no time.
+        (BOMB, FORMATS),
+    ],
+)
+def test_what_an_interface_cannot_say_is_left_out_of_what_it_gets(project, schema, without):
+    put_tool(project, "my/tool")
+    put_tool(project, "my/odd", schema=schema)
+    tools = rye.toolset(project, ["my"])
+    for form in FORMATS:
+        names = [(one.get("function") or one)["name"] for one in tools.schemas(form)]
+        assert names == ["my__odd", "my__tool"][form in without :], form
 
 
 def test_an_unknown_format_is_refused(project):
     for unknown in ("nope", "", "OpenAI"):
         with pytest.raises(UsageError, match="Use one of openai"):
             rye.tools(project_path=project, format=unknown)
-
-
-# --- the way back ---
-
-
-def test_what_a_model_says_in_a_formats_words_is_what_the_tool_wants():
-    wanted = {"path": "a", "list": [{"line_id": "x"}], "free": {"a": [1]}, "rows": [1, 2], "maybe": None}
-    said = {
-        **wanted,
-        "kind": None,
-        "when": None,
-        "list": [{"line_id": "x", "new": None}],
-        "free": '{"a": [1]}',
-        "rows": "[1, 2]",
-    }
-    assert arguments_for_tool(RICH, said) == wanted
-    SchemaChecker(RICH).check(arguments_for_tool(RICH, said))
-    assert arguments_for_tool(RICH, wanted) == wanted
-
-
-def test_what_is_wrong_stays_as_it_was_said_so_that_the_check_names_it():
-    said = {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None, "level": None}
-    assert arguments_for_tool(RICH, said) == {"path": None, "free": "no json", "rows": '{"a": 1}', "unknown": None, "any": None}
-    assert arguments_for_tool(RICH, "text") == "text"
-
-
-@pytest.mark.parametrize(
-    ("schema", "given", "wanted"),
-    [
-        ({"type": "string"}, "", {"a": ""}),
-        ({"type": "string", "minLength": 1}, "", {}),
-        ({"type": "string", "enum": ["x"]}, "", {}),
-        ({"type": "string", "enum": ["x", ""]}, "", {"a": ""}),
-        ({"type": "string", "pattern": "^x"}, "", {}),
-        ({"type": "string", "pattern": "x*"}, "", {"a": ""}),
-        ({"type": "string", "pattern": "("}, "", {"a": ""}),
-        ({"type": "string", "format": "workspace-path"}, "", {}),
-        ({"$ref": "#/$defs/one"}, "", {}),
-        ({"type": "integer"}, "", {}),
-        ({"type": "integer"}, "12", {"a": 12}),
-        ({"type": "integer"}, "1.5", {"a": "1.5"}),
-        ({"type": "integer"}, "true", {"a": "true"}),
-        ({"type": "number"}, "1.5", {"a": 1.5}),
-        ({"type": "boolean"}, "true", {"a": True}),
-        ({"type": "boolean"}, "1", {"a": "1"}),
-        ({"type": "string"}, "12", {"a": "12"}),
-        ({"type": ["string", "null"]}, "", {"a": ""}),
-        ({"type": ["string", "object"]}, ' {"b": 1}', {"a": {"b": 1}}),
-        ({"type": ["string", "object"]}, '{"b": 1', {"a": '{"b": 1'}),
-        ({"type": ["string", "object"]}, "12|{}", {"a": "12|{}"}),
-        ({"type": ["integer", "null"]}, "", {}),
-        (True, "", {"a": ""}),
-        ({}, "", {"a": ""}),
-    ],
-)
-def test_what_a_client_writes_for_absence_or_a_number(schema, given, wanted):
-    whole = {"type": "object", "properties": {"a": schema, "b": schema}, "required": ["b"]}
-    whole["$defs"] = {"one": {"type": "string", "minLength": 1}}
-    assert arguments_for_tool(whole, {"a": given}) == wanted
-    # A required one is never taken for absent.
-    assert "b" in arguments_for_tool(whole, {"b": ""})

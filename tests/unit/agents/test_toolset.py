@@ -9,21 +9,14 @@ import re
 import pytest
 
 import rye
-from rye.agents.toolset import text_for_model
 from rye.errors import UsageError
-from support.signed_tools import OK, put, put_tool, tool_text
+from support.signed_tools import put, put_tool, tool_text
 
 
 @pytest.fixture
 def app(project):
     (project / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
     return project
-
-
-def test_the_name_of_the_module_does_not_hide_the_function():
-    import rye.agents.toolset
-
-    assert callable(rye.toolset)
 
 
 def test_what_is_listed_can_be_called_by_its_name(app):
@@ -104,31 +97,164 @@ def test_a_call_is_verified_anew(app):
     assert tools.respond("my__tool")["code"] == "tampered"
 
 
-def test_free_objects_and_nulls_reach_the_tool_as_it_wants_them(app):
-    schema = {
+# --- what a model says, and what the tool gets ---
+
+
+def takes(*names, **parts):
+    return {
         "type": "object",
-        "properties": {
-            "free": {"type": "object"},
-            "few": {"type": "array"},
-            "n": {"type": "integer", "default": 7},
-            "no": {"type": "null"},
-        },
+        "properties": {**{name: {"type": "string"} for name in names}, **parts},
         "additionalProperties": False,
     }
-    put_tool(app, "my/echo", 'return {"success": True, "output": repr(params)}', schema)
-    tools = rye.toolset(app, ["my"])
-    assert tools.call("my__echo", {"free": '{"a": 1}', "few": "[1]", "n": None, "no": None}) == repr(
-        {"free": {"a": 1}, "few": [1], "no": None, "n": 7}
-    )
 
 
-def test_a_result_without_output_is_told_as_json(app):
-    put_tool(app, "my/quiet", 'return {"success": True, "output": "", "count": 3}')
-    put_tool(app, "my/loud", OK)
-    tools = rye.toolset(app, ["my"])
-    assert json.loads(tools.call("my__quiet")) == {"count": 3}
-    assert tools.call("my__loud") == "done"
-    assert text_for_model({"status": "error", "error": "It broke."}) == "Error: It broke."
+TEXT_OR_OBJECT = {"type": ["string", "object"]}
+LINE = takes("line_id", "new_content")
+# The tool's schema, the arguments, and what the tool gets; None: it is refused.
+SAID = [
+    # A name is understood where it can mean one parameter.
+    (takes("file_path", "content"), {"filePath": "a", "contents": "b"}, {"file_path": "a", "content": "b"}),
+    (takes("file_path", "offset"), {"path": "a", "start_line": "3"}, {"file_path": "a", "offset": "3"}),
+    (takes("path", "pattern"), {"regex": "x", "directory": "src"}, {"pattern": "x", "path": "src"}),
+    (takes("command", "working_dir"), {"cmd": "ls", "cwd": "src"}, {"command": "ls", "working_dir": "src"}),
+    (takes("docPath"), {"path": "a"}, {"docPath": "a"}),
+    (
+        takes(changes={"type": "array", "items": LINE}),
+        {"changes": [{"lineId": "12", "newContent": "x"}]},
+        {"changes": [{"line_id": "12", "new_content": "x"}]},
+    ),
+    # What is known stays; what is given twice, or could be two things or none, is refused.
+    (takes("file_path", "path"), {"path": "a"}, {"path": "a"}),
+    (takes("file_path") | {"additionalProperties": True}, {"path": "a"}, {"path": "a"}),
+    (takes("file_path"), {"file_path": "a", "path": "b"}, None),
+    (takes("path", "working_dir"), {"directory": "a"}, None),
+    (takes("file_path"), {"nonsense": "1"}, None),
+    (takes("file_path", "filePath"), {"filepath": "a"}, None),
+    # What a client writes for absence or a number. A required one is never taken for absent.
+    *[
+        (takes(a=schema), {"a": given}, wanted)
+        for schema, given, wanted in [
+            ({"type": "string"}, "", {"a": ""}),
+            ({"type": "string", "minLength": 1}, "", {}),
+            ({"type": "string", "enum": ["x"]}, "", {}),
+            ({"type": "string", "enum": ["x", ""]}, "", {"a": ""}),
+            ({"type": "string", "pattern": "^x"}, "", {}),
+            ({"type": "string", "pattern": "x*"}, "", {"a": ""}),
+            ({"type": "string", "format": "workspace-path"}, "", {}),
+            ({"type": "integer"}, "", {}),
+            ({"type": "integer"}, None, {}),
+            ({"type": "integer", "default": 7}, None, {"a": 7}),
+            ({"type": "null"}, None, {"a": None}),
+            ({"enum": [1, 2]}, None, {}),
+            ({}, None, {"a": None}),
+            ({"type": "integer"}, "12", {"a": 12}),
+            ({"type": "integer"}, "1.5", None),
+            ({"type": "integer"}, "true", None),
+            ({"type": "number"}, "1.5", {"a": 1.5}),
+            ({"type": "boolean"}, "true", {"a": True}),
+            ({"type": "boolean"}, "1", None),
+            ({"type": "string"}, "12", {"a": "12"}),
+            ({"type": ["string", "null"]}, "", {"a": ""}),
+            ({"type": ["string", "null"]}, None, {"a": None}),
+            ({"type": ["integer", "null"]}, "", {}),
+            (TEXT_OR_OBJECT, ' {"b": 1}', {"a": {"b": 1}}),
+            (TEXT_OR_OBJECT, '{"b": 1', {"a": '{"b": 1'}),
+            (TEXT_OR_OBJECT, "12|{}", {"a": "12|{}"}),
+            ({"type": "object"}, '{"b": [1]}', {"a": {"b": [1]}}),
+            ({"type": "object"}, "no json", None),
+            ({"type": "array"}, "[1, 2]", {"a": [1, 2]}),
+            ({"type": "array"}, '{"b": 1}', None),
+            (True, "", {"a": ""}),
+            ({}, "", {"a": ""}),
+        ]
+    ],
+    (takes(a={"$ref": "#/$defs/b"}) | {"$defs": {"b": {"type": "string", "minLength": 1}}}, {"a": ""}, {}),
+    (takes(a={"type": "integer"}) | {"required": ["a"]}, {"a": ""}, None),
+    (takes(a={"type": "string", "minLength": 1}) | {"required": ["a"]}, {"a": None}, None),
+    (takes(a={"type": "array", "items": LINE}), {"a": [{"line_id": "x", "new_content": None}]}, {"a": [{"line_id": "x"}]}),
+]
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(("schema", "said", "wanted"), SAID)
+def test_what_a_model_says_reaches_the_tool_as_it_wants_it_or_is_refused(project, schema, said, wanted):
+    put_tool(project, "my/echo", 'return {"success": True, "output": "", "given": params}', schema)
+    response = rye.toolset(project, ["my"]).respond("my__echo", said)
+    if wanted is None:
+        assert response["code"] == "invalid_parameters", response
+    else:
+        assert response["data"]["given"] == wanted
+
+
+@pytest.mark.parametrize("name", ["edit_lines", "edit-lines", "Edit_Lines", "mcp__rye__editLines"])
+def test_another_spelling_of_a_tool_is_that_tool(app, name):
+    tools = rye.toolset(app, "rye/file-system")
+    assert "def sum_of(" in tools.call(name, {"file_path": "app.py", "changes": ["find|total|sum_of"]})
+    assert "did you mean 'limit'" in tools.call("read", {"file_path": "app.py", "limmit": 1})
+
+
+# --- what a model reads of a result: one text, each thing once ---
+
+NONE = {"kind": "none", "holds": [], "missing": {"home_hidden": "no sandbox", "network_off": "the network is on"}}
+WHOLE = {"kind": "bubblewrap", "holds": ["home_hidden"], "missing": {"network_off": "the network is on"}}
+NOTICE = '[tool_result: 2 of 9 bytes; 7 more omitted. Call job(action="read", job_id="a", offset=2) to see more.]'
+FAILED = {"success": False, "error": "It ended.", "code": "command_failed"}
+JOB = {"success": True, "output": "done\n", "job_id": "1", "total_bytes": 5}
+
+
+@pytest.fixture
+def saying(project, here):
+    """A toolset with a tool that answers with given fields."""
+    put_tool(project, "my/say", 'return params["fields"]', {"type": "object", "properties": {"fields": {}}})
+    tools = rye.toolset(project, ["my"])
+    return lambda **fields: tools.answer("my__say", {"fields": fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "is_error"),
+    [
+        ({"success": True, "output": "done", "rows": [1, 2]}, "done", False),
+        ({"success": True, "output": "", "rows": [1]}, '{"rows": [1]}', False),
+        ({"success": True, "output": ""}, '{"success": true}', False),
+        ({"success": True, "output": "a\n", "stderr": "b\n", "exit_code": 0}, "a\n[stderr]\nb\n", False),
+        ({"success": True, "output": "", "stderr": "", "exit_code": 0}, "[exit code 0; it printed nothing]", False),
+        # A command that ended is no error.
+        ({**FAILED, "output": "a", "exit_code": 3}, "a\n[exit code 3]", False),
+        ({**FAILED, "output": "", "exit_code": None, "signal": "SIGKILL"}, "[ended by SIGKILL; it printed nothing]", False),
+        ({"success": False, "error": "No such file. Use ls.", "code": "x", "nearest": ["a"]}, "No such file. Use ls.", True),
+        ({"success": False, "error": "Too slow.", "code": "timed_out", "output": "part"}, "Too slow.\n\npart", True),
+        # The notice of a cut command output stands at the end too; a file that holds such a line is shown as it is.
+        ({"success": True, "output": f"ab\n{NOTICE}\nyz\n", "output_id": "a"}, f"ab\n{NOTICE}\nyz\n{NOTICE}", False),
+        ({"success": True, "output": f"{NOTICE}\nyz\n"}, f"{NOTICE}\nyz\n", False),
+        ({**JOB, "status": "ended", "why": "exited", "exit_code": 3}, "done\n[exit code 3]", False),
+        ({**JOB, "status": "ended", "why": "timed_out", "exit_code": None}, "done\n[timed out]", False),
+        ({**JOB, "status": "running"}, "done\n", False),
+    ],
+)
+def test_a_result_is_one_text(saying, fields, text, is_error):
+    assert saying(**fields) == (text, is_error)
+
+
+def test_a_sandbox_and_what_is_not_recorded_are_told_once_and_a_whole_sandbox_never(saying):
+    lacking = "[sandbox: none; not held: home_hidden (no sandbox)]"
+    for report, told in (
+        (WHOLE, ""),
+        (NONE, lacking),
+        (NONE, ""),
+        (WHOLE, "[sandbox: bubblewrap]"),
+        ({"kind": "bubblewrap"}, ""),
+    ):
+        assert saying(success=True, output="out\n", sandbox=report).text == f"out\n{told}"
+    ignored = "[not recorded for undo: node_modules (it is ignored)]"
+    for left, told in (("node_modules", ignored), ("node_modules", ""), ("dist", ignored.replace("node_modules", "dist"))):
+        assert saying(success=True, output="out\n", not_recorded={left: "it is ignored"}).text == f"out\n{told}"
+
+
+def test_a_command_run_by_rye_execute_reads_the_same(app):
+    command = {"command": "echo hi; exit 2"}
+    tools = rye.toolset(app, only=["bash", "rye_execute"])
+    assert tools.call("bash", command).startswith("hi\n[exit code 2]")
+    assert tools.call("rye_execute", {"item_id": "rye/bash/bash", "parameters": command}) == "hi\n[exit code 2]"
 
 
 def test_an_answer_says_apart_whether_the_call_failed(app):

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.agents import model_text
 from rye.executor import failures
 from rye.executor.requirements import _holds, _numbers
 from rye.sandbox import bubblewrap, sandbox
@@ -230,5 +229,5 @@ def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model
     put_script(project, "[run]", "cat a.txt")
     answer = call(project, "my/show")
     assert answer["data"]["missing_permission"] == "read"
-    assert 'add permissions: ["run", "read"]' in model_text.answer_of(answer).text
+    assert 'add permissions: ["run", "read"]' in rye.toolset(project, ["my"]).call("my__show")
     assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

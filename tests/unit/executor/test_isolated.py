@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.agents import discovery
 from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import landlock, sandbox
@@ -97,7 +96,7 @@ def test_the_systems_own_tools_run_in_this_process_and_say_nothing(project):
 def test_it_gets_what_it_declares_in_literals_and_nothing_else(project, declared, granted):
     put_tool(project, "my/tool", more=declared)
     assert call(project)["isolation"]["permissions"] == granted
-    (row,) = [row for row in discovery.tools(project_path=project) if row["item_id"] == "my/tool"]
+    (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
     assert row["permissions"] == granted
 
 

@@ -8,55 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.errors import UsageError
-from rye.web.addresses import Allowed, not_public, well_formed
+from rye.web.addresses import Allowed, not_public
 
-NOT_PUBLIC = (
-    "0.0.0.0",
-    "10.1.2.3",
-    "100.64.0.1",
-    "127.0.0.1",
-    "168.63.129.16",
-    "169.254.169.254",
-    "172.31.255.255",
-    "192.0.0.8",
-    "192.0.2.1",
-    "192.168.1.1",
-    "198.18.0.1",
-    "198.51.100.1",
-    "203.0.113.9",
-    "224.0.0.1",
-    "239.255.255.250",
-    "255.255.255.255",
-    "::",
-    "::1",
-    "::127.0.0.1",
-    "::ffff:10.0.0.1",
-    "64:ff9b::7f00:1",
-    "64:ff9b:1::1",
-    "100::1",
-    "2001::1",
-    "2001:db8::1",
-    "2002:7f00:1::",
-    "3fff::1",
-    "5f00::1",
-    "fc00::1",
-    "fd00::1",
-    "fe80::1",
-    "fec0::1",
-    "ff02::1",
-)
+NOT_PUBLIC = [
+    *["0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "168.63.129.16", "169.254.169.254", "172.31.255.255"],
+    *["192.0.0.8", "192.0.2.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.9", "224.0.0.1"],
+    *["239.255.255.250", "255.255.255.255", "::", "::1", "::127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1"],
+    *["64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "3fff::1", "5f00::1", "fc00::1"],
+    *["fd00::1", "fe80::1", "fec0::1", "ff02::1"],
+]
 PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::808:808")
 
 
-@pytest.mark.parametrize("text", NOT_PUBLIC)
-def test_these_are_not_public(text):
-    assert not_public(ipaddress.ip_address(text))
-
-
-@pytest.mark.parametrize("text", PUBLIC)
-def test_these_are(text):
-    assert not_public(ipaddress.ip_address(text)) is None
+@pytest.mark.parametrize("text", [*NOT_PUBLIC, *PUBLIC])
+def test_which_addresses_are_public(text):
+    assert (not_public(ipaddress.ip_address(text)) is None) == (text in PUBLIC)
 
 
 def test_control_the_standard_library_calls_some_of_them_global():
@@ -70,18 +36,6 @@ def test_what_is_public_is_global_to_the_standard_library_too(address):
         assert address.is_global or address in ipaddress.ip_network("64:ff9b::/96")
 
 
-@pytest.mark.parametrize("host", ["", "a b", "a\0b", "a%b", "[::1]", "::1%lo", "a..b", "ä", "a/b", "a" * 254, "-"])
-def test_hosts_with_anything_else_in_them_are_not_well_formed(host):
-    assert not well_formed(host)
-
-
-@pytest.mark.parametrize(
-    "host", ["example.org", "xn--bcher-kva.example", "127.1", "a_b.example", "localhost", "::1", "2001:db8::1"]
-)
-def test_names_and_addresses_are(host):
-    assert well_formed(host)
-
-
 def test_a_host_is_allowed_by_name_by_port_or_by_domain():
     allowed = Allowed.of(["docs.internal", "127.0.0.1:8080", "*.example.org", "[::1]:80"])
     assert allowed.holds("DOCS.internal", 1)
@@ -91,9 +45,3 @@ def test_a_host_is_allowed_by_name_by_port_or_by_domain():
     assert not allowed.holds("example.org", 443)
     assert not allowed.holds("evilexample.org", 443)
     assert allowed.holds("::1", 80)
-
-
-@pytest.mark.parametrize("pattern", ["http://x", "a:b", "*", "a b", ""])
-def test_what_is_no_host_is_refused(pattern):
-    with pytest.raises(UsageError):
-        Allowed.of([pattern])
