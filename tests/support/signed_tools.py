@@ -10,11 +10,10 @@ from types import ModuleType
 
 import rye as package
 from rye.items import spaces
-from rye.trust import verify
-from rye.trust.signature import PrivateKey, form_of, sign
+from rye.trust import decisions, signature, verify
 
-MINE = PrivateKey(os.urandom(32))
-STRANGER = PrivateKey(os.urandom(32))
+MINE = signature.PrivateKey(os.urandom(32))
+STRANGER = signature.PrivateKey(os.urandom(32))
 NOW = "2026-01-02T03:04:05Z"
 FUNCTION_RUNTIME = "rye/core/runtimes/python_function_runtime"
 OK = 'return {"success": True, "output": "done"}'
@@ -30,11 +29,24 @@ def module_of(item_id):
     return module
 
 
+def key_document(key=STRANGER, owner="someone", attestation=""):
+    """Return the bytes of a key's document."""
+    return verify.render_key_document(key.public, owner, attestation)
+
+
 def trust_key(key=MINE):
     """Put the key's document into the user's space."""
-    folder = Path(os.environ["USER_SPACE"], ".ai/trusted_keys")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{key.public.fingerprint}.toml").write_bytes(verify.render_key_document(key.public, "tester"))
+    bring_key(os.environ["USER_SPACE"], key, "tester")
+
+
+def bring_key(root, key=STRANGER, owner="someone", attestation=""):
+    """Have a project bring a key; return the path of its document."""
+    return put(root, f"trusted_keys/{key.public.fingerprint}.toml", key_document(key, owner, attestation))
+
+
+def approve(project, *item_ids, key=STRANGER):
+    """Approve a key that a project brings, as a user who was shown these items."""
+    decisions.approve(key.public.digest, decisions.Root.of(project), frozenset(item_ids))
 
 
 def tool_text(item_id, body=OK, schema=None, *, category=None, bound=None, more="", head="", name="execute", is_async=False):
@@ -63,7 +75,7 @@ CONFIG_SCHEMA = {schema if schema is not None else {"type": "object", "propertie
 
 def signed(raw, key=MINE, item_type="tool", suffix=".py"):
     """Return the bytes with a signature line."""
-    return sign(raw, form_of(item_type, suffix), key, timestamp=NOW)
+    return signature.sign(raw, signature.form_of(item_type, suffix), key, timestamp=NOW)
 
 
 def put(root, path, raw):

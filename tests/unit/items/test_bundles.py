@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import sys
@@ -11,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.errors import ItemError, RyeError, TrustError
+from rye.errors import RyeError
 from rye.items import bundles, parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.trust import decisions, verify
-from rye.trust.decisions import Root
 from rye.trust.verify import TrustStore, render_key_document
-from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
+from support.in_process import rye as shell
+from support.signed_tools import MINE, STRANGER, approve, bring_key, put, signed, tool_text, trust_key
 from support.signed_tools import rye as new_process
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -44,76 +43,64 @@ def candidate(space, item_id, raw=None):
     return Candidate("tool", item_id, ".py", space.name, path, path.read_bytes() if raw is None else raw)
 
 
-def test_a_manifest_lists_every_item_by_the_digest_of_its_raw_file(tmp_path):
+def verdict_of(call, *given):
+    try:
+        call(*given)
+    except RyeError as err:
+        return err.code if err.hint else "no hint"
+    return "valid"
+
+
+def test_a_manifest_holds_every_item_to_the_digest_of_its_raw_file_and_every_bit_shows(tmp_path):
     space = bundle_at(tmp_path)
     entry = b"\n```yaml\nid: a\ncategory: extra\n```\n"
     put(tmp_path, "knowledge/extra/a.md", signed(entry, item_type="knowledge", suffix=".md"))
     manifest = bundles.read(signed(bundles.compose(space, FACTS), suffix=".yaml"), "extra", STORE)
     assert dict(manifest.bundle) == FACTS
-    assert set(manifest.items["tool"]) == {"extra/one", "extra/two"}
-    raw = (tmp_path / ".ai/tools/extra/one.py").read_bytes()
-    assert manifest.items["tool"]["extra/one"] == hashlib.sha256(raw).hexdigest()
-    assert set(manifest.items["knowledge"]) == {"extra/a"}
-    assert set(manifest.items) == {"tool", "knowledge"}
-    spaces_of = {"system": "rye", "bundle:extra": "extra", "project": None, "user": None}
-    assert {name: bundles.bundle_of(Space(name, tmp_path)) for name in spaces_of} == spaces_of
-    bundles.check(manifest, candidate(space, "extra/one"))
-
-
-def test_every_swap_and_every_bit_shows(tmp_path):
-    space = bundle_at(tmp_path)
-    manifest = bundles.read(manifest_of(space), "extra", STORE)
+    assert {name: set(items) for name, items in manifest.items.items()} == {
+        "tool": {"extra/one", "extra/two"},
+        "knowledge": {"extra/a"},
+    }
     one, two = (candidate(space, item_id).raw for item_id in ("extra/one", "extra/two"))
 
     def verdict(item_id, raw):
-        try:
-            bundles.check(manifest, candidate(space, item_id, raw))
-        except TrustError as err:
-            return err.code if err.details["actual"] == hashlib.sha256(raw).hexdigest() else "another digest"
-        return "valid"
+        return verdict_of(bundles.check, manifest, candidate(space, item_id, raw))
 
     assert verdict("extra/one", one) == verdict("extra/two", two) == "valid"
     assert verdict("extra/one", two) == verdict("extra/two", one) == "misplaced"
-    for at in range(len(one) * 8):
+    for at in range(0, len(one) * 8, 3):
         mutant = bytearray(one)
         mutant[at // 8] ^= 1 << at % 8
         assert verdict("extra/one", bytes(mutant)) == "tampered"
-    # What is signed and not listed is not served; control: its signature is good.
-    new = signed(tool_text("extra/new"))
-    put(tmp_path, "tools/extra/new.py", new)
-    assert verify.verify(new, rye.trust.signature.form_of("tool", ".py"), STORE)
-    assert verdict("extra/new", new) == "misplaced"
+    # What is signed and not listed is not served.
+    new = put(tmp_path, "tools/extra/new.py", signed(tool_text("extra/new")))
+    assert verdict("extra/new", new.read_bytes()) == "misplaced"
+    # A digest counts for its own type only.
+    other_type = Candidate("knowledge", "extra/one", ".md", space.name, space.folder, one)
+    assert verdict_of(bundles.check, manifest, other_type) == "misplaced"
 
 
-def test_an_items_digest_counts_for_its_own_type_only(tmp_path):
+def test_a_manifest_is_refused_like_any_item(tmp_path, monkeypatch):
     space = bundle_at(tmp_path)
-    manifest = bundles.read(manifest_of(space), "extra", STORE)
-    raw = candidate(space, "extra/one").raw
-    with pytest.raises(TrustError) as caught:
-        bundles.check(manifest, Candidate("knowledge", "extra/one", ".md", space.name, space.folder, raw))
-    assert caught.value.code == "misplaced"
+    good, document = manifest_of(space), [render_key_document(MINE.public, "me")]
+    digest = frozenset({MINE.public.digest})
 
+    def read(raw, store=STORE, bundle_id="extra"):
+        return verdict_of(bundles.read, raw, bundle_id, store)
 
-def refusal(raw, store=STORE, bundle_id="extra"):
-    with pytest.raises(RyeError) as caught:
-        bundles.read(raw, bundle_id, store)
-    assert caught.value.hint
-    return caught.value.code
-
-
-def test_a_manifest_is_refused_like_any_item(tmp_path):
-    good = manifest_of(bundle_at(tmp_path))
-    bare = bundles.compose(Space("bundle:extra", str(tmp_path / ".ai")), FACTS)
-    assert refusal(None) == refusal(b"") == refusal(bare) == "unsigned"
-    assert refusal(good + b"#") == "tampered"
-    assert refusal(good, TrustStore()) == "untrusted_key"
-    assert refusal(good, bundle_id="other") == "misplaced"
-    revoked = TrustStore.build([render_key_document(MINE.public, "me")], [], revoked=frozenset({MINE.public.digest}))
-    assert refusal(good, revoked) == "revoked_key"
-    for at in range(len(good.split(b"\n")[1]) * 8):
-        mutant = bytearray(good)
-        mutant[(len(good) - 2) - at // 8] ^= 1 << at % 8
-        assert refusal(bytes(mutant)) != "valid"
+    assert read(good) == "valid"
+    assert read(None) == read(b"") == read(bundles.compose(space, FACTS)) == "unsigned"
+    assert read(good + b"#") == "tampered"
+    assert read(good, bundle_id="other") == "misplaced"
+    assert read(good, TrustStore.build(document, [], revoked=digest)) == "revoked_key"
+    # A key approved for one project is not one for what is installed; one that is named is.
+    assert read(good, TrustStore.build([], [], document, approved=digest)) == read(good, TrustStore()) == "untrusted_key"
+    assert read(good, TrustStore.build([], [], explicit_documents=document)) == "valid"
+    # The system bundle's needs the system's key.
+    raw = signed(bundles.compose(space, FACTS | {"id": "rye"}), suffix=".yaml")
+    assert read(raw, bundle_id="rye") == "untrusted_key"
+    monkeypatch.setattr(verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
+    assert bundles.read(raw, "rye", TrustStore.build([], document)).verified.key.role == "system"
 
 
 @pytest.mark.parametrize(
@@ -124,49 +111,23 @@ def test_a_manifest_is_refused_like_any_item(tmp_path):
         b"[]",
         b"bundle: {id: extra}",
         b"bundle: extra\nitems: {}",
-        b"bundle: {id: extra}\nitems: []",
-        b"bundle: {id: extra}\nitems: {tool: a}",
-        b"bundle: {id: extra}\nitems: {tool: [a]}",
-        b"bundle: {id: extra}\nitems: {tool: {a: 1}}",
-        b"bundle: {id: extra}\nitems: {tool: {1: a}}",
-        b"bundle: {id: extra}\nitems: {tool: null}",
+        *(b"bundle: {id: extra}\nitems: " + items for items in (b"[]", b"{tool: a}", b"{tool: [a]}", b"{tool: null}")),
+        *(b"bundle: {id: extra}\nitems: {tool: " + items for items in (b"{a: 1}}", b"{1: a}}")),
         b"bundle: &a {id: extra}\nitems: {tool: *a}",
         b"items: {}\nitems: {}",
     ],
 )
 def test_signed_text_that_is_no_manifest_is_said_to_be_none(text):
-    assert refusal(signed(text, suffix=".yaml")) == "malformed_item"
-
-
-def test_the_system_bundles_manifest_needs_the_systems_key(tmp_path, monkeypatch):
-    space = bundle_at(tmp_path, id="rye")
-    raw = manifest_of(space)
-    assert refusal(raw, bundle_id="rye") == "untrusted_key"
-    monkeypatch.setattr(verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
-    system = TrustStore.build([], [render_key_document(MINE.public, "rye")])
-    assert bundles.read(raw, "rye", system).verified.key.role == "system"
-
-
-def test_a_key_approved_for_one_project_is_not_one_for_what_is_installed(tmp_path):
-    raw = manifest_of(bundle_at(tmp_path))
-    document = [render_key_document(MINE.public, "me")]
-    approved = TrustStore.build([], [], document, approved=frozenset({MINE.public.digest}))
-    assert approved.keys[0].role == "approved"
-    assert refusal(raw, approved) == "untrusted_key"
-    assert bundles.read(raw, "extra", TrustStore.build([], [], explicit_documents=document)).bundle["id"] == "extra"
+    assert verdict_of(bundles.read, signed(text, suffix=".yaml"), "extra", STORE) == "malformed_item"
 
 
 def test_what_cannot_be_signed_or_read_cannot_be_bundled(tmp_path):
     space = bundle_at(tmp_path)
     put(tmp_path, "tools/extra/data.json", b"{}")
-    with pytest.raises(ItemError) as caught:
-        bundles.compose(space, FACTS)
-    assert caught.value.code == "unsignable"
+    assert verdict_of(bundles.compose, space, FACTS) == "unsignable"
     (tmp_path / ".ai/tools/extra/data.json").unlink()
     (tmp_path / ".ai/tools/extra/gone.py").symlink_to("/etc/passwd")
-    with pytest.raises(ItemError) as caught:
-        bundles.compose(space, FACTS)
-    assert caught.value.code == "item_unreadable"
+    assert verdict_of(bundles.compose, space, FACTS) == "item_unreadable"
 
 
 # --- other installed packages ---
@@ -180,7 +141,7 @@ def site(tmp_path, monkeypatch):
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(f"open({str(tmp_path / 'canary')!r}, 'w').close()\n")
     bundle_at(package, STRANGER)
-    put(package, f"trusted_keys/{STRANGER.public.fingerprint}.toml", render_key_document(STRANGER.public, "Extra Ltd"))
+    bring_key(package, STRANGER, "Extra Ltd")
     installed(folder, "extra", "extra_tools:get_bundle")
     monkeypatch.syspath_prepend(str(folder))
     yield folder
@@ -203,24 +164,24 @@ def call(project, item_id="extra/one"):
     return rye.execute(item_id, project_path=project)
 
 
-def test_an_installed_bundle_counts_for_nothing_until_its_key_is_added(site, project):
+def test_an_installed_bundle_counts_for_nothing_until_its_key_is_added(site, project, user_space):
     response = call(project)
     assert (response["code"], response["metadata"]["ran"]) == ("untrusted_key", False)
     document = site / f"extra_tools/.ai/trusted_keys/{STRANGER.public.fingerprint}.toml"
     assert STRANGER.public.fingerprint in response["error"]
     assert f"rye trust add {document}" in response["error"]
     rows = {row["item_id"]: row for row in rye.tools(project_path=project)}
-    assert rows["extra/one"]["verdict"] == "untrusted_key"
-    assert "owner" not in rows["extra/one"]
+    assert (rows["extra/one"]["verdict"], "owner" in rows["extra/one"]) == ("untrusted_key", False)
+    # A project's approval of the same key does not extend to it.
+    bring_key(project)
+    approve(project)
+    assert call(project)["code"] == "untrusted_key"
     # The very command that the refusal names.
+    put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
+    assert shell("trust", "add", document, cwd=project).returncode == 0
+    # Not in this process, where the tests' own tools stand for the system's.
     env = {"PYTHONPATH": f"{rye.__path__[0]}/..:{site}"}
-    (project / ".git").mkdir()
-    config = put(project.parent, "config/rye.yaml", b"signing: {agents: allow}\n")
-    allowed = env | {"USER_SPACE": str(config.parents[2])}
-    done = new_process("trust", "add", str(document), cwd=project, env=allowed)
-    assert done.returncode == 0, done.stderr
-    done = new_process("execute", "extra/one", "--json", cwd=project, env=allowed)
-    response = json.loads(done.stdout)
+    response = json.loads(new_process("execute", "extra/one", "--json", cwd=project, env=env).stdout)
     assert (response["status"], response["item"]["space"]) == ("success", "bundle:extra")
     assert response["isolation"]["permissions"] == [], "a bundle's tool is another's"
 
@@ -256,16 +217,11 @@ def test_a_refusal_names_a_document_only_where_adding_it_would_help(site, projec
     assert (response["code"], "rye trust add" in response["error"]) == ("revoked_key", False)
 
 
-def test_each_of_several_bundles_is_held_to_its_own_manifest(site, project):
-    trust_key(STRANGER)
-    (site / "another/.ai").mkdir(parents=True)
-    installed(site, "aaa", "another", dist="another")
-    assert [space.name for space in spaces.installed_bundles()] == ["bundle:aaa", "bundle:extra"]
-    assert call(project)["status"] == "success"
-
-
 def test_an_installed_bundle_comes_last_and_serves_no_reserved_id(site, project):
     trust_key(STRANGER)
+    # Each of several is held to its own manifest.
+    (site / "another/.ai").mkdir(parents=True)
+    installed(site, "aaa", "another", dist="another")
     package = site / "extra_tools"
     for item_id in ("rye/own", "rye/file-system/read"):
         put(package, f"tools/{item_id}.py", signed(tool_text(item_id), STRANGER))
@@ -278,12 +234,6 @@ def test_an_installed_bundle_comes_last_and_serves_no_reserved_id(site, project)
     put(project, "tools/extra/one.py", signed(tool_text("extra/one")))
     assert call(project)["item"]["space"] == "project"
     assert call(project, "extra/two")["item"]["space"] == "bundle:extra"
-
-
-def test_a_projects_approval_of_the_same_key_does_not_extend_to_the_installed_bundle(site, project):
-    put(project, "trusted_keys/k.toml", render_key_document(STRANGER.public, "someone"))
-    decisions.approve(STRANGER.public.digest, Root.of(project), frozenset())
-    assert call(project)["code"] == "untrusted_key"
 
 
 @pytest.mark.parametrize(

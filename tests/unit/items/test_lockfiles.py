@@ -15,7 +15,7 @@ from rye.items import lockfiles
 from rye.journal import commit
 from rye.workspace.workspace import Workspace
 from support.in_process import rye as shell
-from support.signed_tools import put, put_tool
+from support.signed_tools import put, put_tool, signed
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -83,13 +83,7 @@ def test_a_changed_tool_is_refused_until_the_lock_is_renewed(locked):
     assert "the tool's digest is" in refused(locked)
     lock(locked)
     assert call(locked)["data"]["output"] == "changed"
-
-
-def test_another_version_is_refused_until_the_lock_is_renewed(locked):
-    put_tool(locked, "my/tool")
     raw = (locked / ".ai/tools/my/tool.py").read_bytes().partition(b"\n")[2].replace(b"1.2.3", b"1.3.0")
-    from support.signed_tools import signed
-
     put(locked, "tools/my/tool.py", signed(raw))
     assert "another version than 1.3.0" in refused(locked)
     lock(locked)
@@ -97,27 +91,22 @@ def test_another_version_is_refused_until_the_lock_is_renewed(locked):
     assert os.listdir(locked / ".ai/lockfiles/my") == ["tool@1.3.0.lock.json"]
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda r: r["root"].update(tool_id=MARK),
-        lambda r: r["root"].update(version=MARK),
-        lambda r: r["root"].update(integrity=MARK),
+def test_every_field_that_pins_is_held_and_no_other(locked):
+    kept = (locked / LOCK).read_bytes()
+    for edit in (
+        *(lambda r, name=name: r["root"].update({name: MARK}) for name in ("tool_id", "version", "integrity")),
+        *(
+            lambda r, at=at, name=name: r["resolved_chain"][at].update({name: MARK})
+            for at in (0, 1)
+            for name in ("item_id", "integrity")
+        ),
         lambda r: r["resolved_chain"].pop(),
         lambda r: r["resolved_chain"].append(r["resolved_chain"][0]),
         lambda r: r["resolved_chain"].reverse(),
-        lambda r: r["resolved_chain"][0].update(item_id=MARK),
-        lambda r: r["resolved_chain"][0].update(integrity=MARK),
-        lambda r: r["resolved_chain"][1].update(item_id=MARK),
-        lambda r: r["resolved_chain"][1].update(integrity=MARK),
-    ],
-)
-def test_every_field_that_pins_is_held(locked, edit):
-    change(locked, edit)
-    refused(locked)
-
-
-def test_fields_that_pin_nothing_are_not_held(locked):
+    ):
+        change(locked, edit)
+        refused(locked)
+        (locked / LOCK).write_bytes(kept)
     change(locked, lambda r: r.update(generated_at="never", registry=MARK, more=1))
     assert call(locked)["status"] == "success"
 
@@ -144,23 +133,10 @@ def test_one_that_cannot_be_read_is_refused_not_passed_over(locked, content):
     assert "cannot be read" in refused(locked)
 
 
-def as_fifo(path, tmp_path):
-    os.mkfifo(path)
-
-
-def as_folder(path, tmp_path):
-    path.mkdir()
-
-
-def as_link_outside(path, tmp_path):
-    (tmp_path / "secret.json").write_text(json.dumps({"root": MARK}))
-    path.symlink_to(tmp_path / "secret.json")
-
-
-@pytest.mark.parametrize("make", [as_fifo, as_folder, as_link_outside])
-def test_one_that_is_no_file_is_refused_at_once(locked, tmp_path, make):
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to(put(path.parent, "secret", b"{}"))])
+def test_one_that_is_no_file_is_refused_at_once(locked, make):
     (locked / LOCK).unlink()
-    make(locked / LOCK, tmp_path)
+    make(locked / LOCK)
     refused(locked)
 
 

@@ -28,14 +28,6 @@ def entry(raw, item_id="my/entry", suffix=".md"):
     return parse.read_knowledge(verified(raw, "knowledge", suffix), item_id, suffix)
 
 
-def test_the_mark_of_a_file_that_was_not_signed_yet_may_stand_above_the_header():
-    text = b"```yaml\nid: entry\ntitle: T\nentry_type: guide\ncategory: my\nversion: '1.0.0'\n```\n\n# T\n"
-    plain = entry(text)
-    for marks in (b"<!-- rye:unsigned -->\n\n", b"<!-- rye:unsigned -->\n<!-- rye:unsigned -->\n"):
-        assert entry(marks + text).header == plain.header
-    assert refusal(entry, b"<!-- anything else -->\n" + text).code == "malformed_item"
-
-
 def refusal(read, *args):
     with pytest.raises(RyeError) as caught:
         read(*args)
@@ -85,28 +77,28 @@ def test_only_plain_assignments_at_the_top_count():
     ]
 
 
+GREET = tool_text("my/tool")
+
+
 @pytest.mark.parametrize(
     "raw",
     [
         b"def f(:\n",
         b"x = 1\n",
-        tool_text("my/tool").replace(b'"1.2.3"', b"123"),
-        tool_text("my/tool").replace(b'"1.2.3"', b'"1.2"'),
-        tool_text("my/tool").replace(b'"1.2.3"', b'"1.2.3\\n"'),
-        tool_text("my/tool").replace(b'__tool_description__ = "Made for a test"', b""),
-        tool_text("my/tool", more="__executor_id__ = 5"),
-        tool_text("my/tool", more="CONFIG_SCHEMA = []"),
-        tool_text("my/tool", more="CONFIG_SCHEMA = {'type': 'string'}"),
+        GREET.replace(b'"1.2.3"', b"123"),
+        GREET.replace(b'"1.2.3"', b'"1.2"'),
+        GREET.replace(b'"1.2.3"', b'"1.2.3\\n"'),
+        GREET.replace(b'__tool_description__ = "Made for a test"', b""),
+        *(
+            tool_text("my/tool", more=more)
+            for more in ("__executor_id__ = 5", "CONFIG_SCHEMA = []", "CONFIG_SCHEMA = {'type': 'string'}")
+        ),
         b"x = " + b"(" * 5_000 + b")" * 5_000 + b"\n",
         b"x = " + b"-" * 100_000 + b"1\n",
     ],
 )
 def test_python_that_is_no_tool_is_malformed_or_misplaced(raw):
     assert refusal(tool, raw).code in ("malformed_item", "misplaced")
-
-
-def test_text_that_is_not_utf8_is_malformed():
-    assert refusal(tool, b"category: my\ndescription: \xe4\n", "my/tool", ".yaml").code == "malformed_item"
 
 
 # --- misplaced ---
@@ -163,18 +155,11 @@ def test_yaml_that_could_read_otherwise_elsewhere_is_refused(more, word):
     assert "\n" not in str(err)
 
 
-@pytest.mark.parametrize("raw", [b"- a\n", b"text\n", b"5\n", b"null\n", b"# only a comment\n"])
-def test_yaml_that_is_no_mapping_is_refused(raw):
-    assert refusal(tool, raw, "my/run", ".yaml").code == "malformed_item"
-
-
-def test_nesting_that_people_write_is_read():
-    assert parse.yaml_mapping("a: " + "[" * 60 + "]" * 60)["a"] is not None
-
-
-def test_other_tools_are_listed_by_place_alone():
-    raw = b"#!/bin/sh\n# greets\necho hi\n"
-    found = parse.read_tool(verified(raw, "tool", ".sh"), "my/script", ".sh")
+def test_yaml_that_is_no_mapping_is_refused_and_other_tools_are_listed_by_place_alone():
+    for raw in (b"- a\n", b"text\n", b"5\n", b"null\n", b"# only a comment\n", b"category: my\ndescription: \xe4\n"):
+        assert refusal(tool, raw, "my/run", ".yaml").code == "malformed_item"
+    assert parse.yaml_mapping("a: " + "[" * 60 + "]" * 60)["a"] is not None, "nesting that people write is read"
+    found = tool(b"#!/bin/sh\n# greets\necho hi\n", "my/script", ".sh")
     assert (found.tool_type, found.category, found.executor_id) == ("sh", "my", None)
 
 
@@ -191,37 +176,31 @@ def test_an_entrys_header_is_its_fence_and_its_body_what_follows():
     assert entry(b"\n\n" + FENCED).header["title"] == "T"
 
 
-def test_the_name_is_an_alias_of_the_id_and_the_whole_id_will_do():
+def test_an_entry_stands_where_its_header_says_or_is_refused():
     for line in (b"id: entry", b"name: entry", b"id: my/entry", b"name: my/entry"):
         assert entry(FENCED.replace(b"id: entry", line)).id == "my/entry", line
     for line in (b"id: other", b"name: other", b"id: yours/entry", b"title2: x", b"id: [entry]", b"id: null"):
         assert refusal(entry, FENCED.replace(b"id: entry", line)).code == "misplaced", line
-
-
-def test_an_entry_in_another_folder_is_misplaced():
     assert refusal(entry, FENCED, "yours/entry").code == "misplaced"
     assert entry(FENCED.replace(b"category: my\n", b""), "yours/entry"), "without a category the place decides"
+    found = entry(b"id: entry\ncategory: my\nfact: 1\n", suffix=".yaml")
+    assert (found.header["fact"], found.body) == (1, ""), "a YAML entry is all header"
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
+def test_an_entry_without_a_header_that_reads_the_same_everywhere_is_malformed():
+    for mark in (b"<!-- rye:unsigned -->\n\n", b"<!-- rye:unsigned -->\n<!-- rye:unsigned -->\n"):
+        assert entry(mark + FENCED).header == entry(FENCED).header, "the mark of a file that was not signed yet"
+    for raw in (
         b"# No header\n",
         b"# Late\n\n" + FENCED,
+        b"<!-- anything else -->\n" + FENCED,
         FENCED.replace(b"id: entry", b"id: &a entry"),
         FENCED.replace(b"title: T", b"id: entry"),
         b"```yaml\nid: entry\n",
         b"```json\n{}\n```\n",
         b"```yaml\n```\n",
-    ],
-)
-def test_an_entry_without_a_header_that_reads_the_same_everywhere_is_malformed(raw):
-    assert refusal(entry, raw).code == "malformed_item"
-
-
-def test_a_yaml_entry_is_all_header():
-    found = entry(b"id: entry\ncategory: my\nfact: 1\n", suffix=".yaml")
-    assert (found.header["fact"], found.body) == (1, "")
+    ):
+        assert refusal(entry, raw).code == "malformed_item", raw
 
 
 def test_tools_are_read_in_many_threads_at_once():

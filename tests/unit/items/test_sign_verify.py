@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
@@ -13,28 +14,13 @@ from rye import api
 from rye.authoring.lint import lint
 from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.items import parse, sign_verify, spaces
-from rye.trust import keys, verify
-from rye.trust.signature import PrivateKey, form_of, sign
-
-MINE = PrivateKey(b"m" * 32)
-OTHER = PrivateKey(b"o" * 32)
-NOW = "2026-01-02T03:04:05Z"
+from rye.trust import keys
+from rye.trust.verify import VERDICTS
+from support.signed_tools import MINE, STRANGER, bring_key, key_document, signed, tool_text
 
 
 def tool(category="my", item_id="my/greet", extra=""):
-    return f'''"""Greet."""
-
-__version__ = "1.0.0"
-__tool_type__ = "python"
-__executor_id__ = "rye/core/runtimes/python_function_runtime"
-__category__ = "{category}"
-__tool_description__ = "Greet"
-__item_id__ = "{item_id}"
-{extra}
-
-def execute(params, project_path):
-    return {{"success": True}}
-'''.encode()
+    return tool_text(item_id, category=category, more=extra)
 
 
 ENTRY = b"```yaml\nid: k\ncategory: my\nversion: '1.0.0'\n```\n\n# Entry\n"
@@ -43,11 +29,9 @@ ENTRY = b"```yaml\nid: k\ncategory: my\nversion: '1.0.0'\n```\n\n# Entry\n"
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     home, root = tmp_path / "home", tmp_path / "project"
-    (home / ".ai/keys").mkdir(parents=True)
-    (home / ".ai/trusted_keys").mkdir()
-    (home / ".ai/keys/private_key.pem").write_bytes(MINE.pem)
-    (home / ".ai/keys/public_key.pem").write_bytes(MINE.public.pem)
-    (home / f".ai/trusted_keys/{MINE.public.fingerprint}.toml").write_bytes(verify.render_key_document(MINE.public, "me"))
+    put(home, ".ai/keys/private_key.pem", MINE.pem)
+    put(home, ".ai/keys/public_key.pem", MINE.public.pem)
+    bring_key(home, MINE, "me")
     (root / ".ai").mkdir(parents=True)
     monkeypatch.setenv("USER_SPACE", str(home))
     monkeypatch.delenv("RYE_SIGNING_KEY", raising=False)
@@ -58,7 +42,7 @@ def project(tmp_path, monkeypatch):
 def put(root, path, raw, key=None):
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(raw if key is None else sign(raw, form_of("tool", ".py"), key, timestamp=NOW))
+    target.write_bytes(raw if key is None else signed(raw, key))
     return target
 
 
@@ -75,35 +59,17 @@ def outcome(path, **options):
 # --- verdicts ---
 
 
-def test_a_valid_row_names_signer_owner_and_digest(project):
-    put(project, ".ai/tools/my/greet.py", tool(), MINE)
-    row = verdict(".ai/tools/my/greet.py")
-    assert row == {
-        "target": ".ai/tools/my/greet.py",
-        "item_id": "my/greet",
-        "type": "tool",
-        "verdict": "valid",
-        "signer": MINE.public.fingerprint,
-        "owner": "me",
-        "expected": row["actual"],
-        "actual": row["actual"],
-        "hint": None,
-    }
-    assert len(row["actual"]) == 64
-
-
 def test_every_verdict_is_told_apart_and_says_what_next(project):
-    good = sign(tool(), form_of("tool", ".py"), MINE, timestamp=NOW)
-    flipped = good.replace(b"Greet.", b"Greeu.")
+    good = signed(tool())
     forged = bytearray(good)
     forged[110:114] = b"AAAA" if forged[110:114] != b"AAAA" else b"BBBB"
     expected = {
         "unsigned": tool(),
         "malformed": good.replace(b"\n", b" x\n", 1),
-        "tampered": flipped,
-        "untrusted_key": sign(tool(), form_of("tool", ".py"), OTHER, timestamp=NOW),
+        "tampered": good.replace(b"Made", b"Mbde"),
+        "untrusted_key": signed(tool(), STRANGER),
         "bad_signature": bytes(forged),
-        "misplaced": sign(tool(category="yours"), form_of("tool", ".py"), MINE, timestamp=NOW),
+        "misplaced": signed(tool(category="yours")),
     }
     for name, raw in expected.items():
         put(project, ".ai/tools/my/greet.py", raw)
@@ -112,15 +78,19 @@ def test_every_verdict_is_told_apart_and_says_what_next(project):
         assert (row["expected"] != row["actual"]) == (name == "tampered")
         # An owner's name stands only beside a signature that was proven.
         assert (row["owner"] is None) == (name != "misplaced")
-    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(verify.VERDICTS)
+    put(project, ".ai/tools/my/greet.py", good)
+    row = verdict(".ai/tools/my/greet.py")
+    assert (row["verdict"], row["signer"], row["owner"], row["hint"]) == ("valid", MINE.public.fingerprint, "me", None)
+    assert row["expected"] == row["actual"] == hashlib.sha256(tool()).hexdigest()
+    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(VERDICTS)
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        tool().replace(b'__version__ = "1.0.0"', b""),
+        tool().replace(b'__version__ = "1.2.3"', b""),
         b"def f(:\n",
-        tool().replace(b'"1.0.0"', b"1"),
+        tool().replace(b'"1.2.3"', b"1"),
         tool(extra="CONFIG_SCHEMA = 3"),
     ],
 )
@@ -131,23 +101,15 @@ def test_text_that_is_no_item_is_malformed_in_an_ai_and_a_mere_file_outside(proj
     assert row["verdict"] == "malformed"
     assert row["hint"]
     assert verdict("greet.py")["verdict"] == "valid"
-
-
-def test_reserved_ids_need_the_system_key_wherever_they_stand(project):
-    raw = tool(category="rye/my", item_id="rye/my/greet")
-    put(project, ".ai/tools/rye/my/greet.py", raw, MINE)
-    row = verdict(".ai/tools/rye/my/greet.py")
-    assert (row["verdict"], row["owner"]) == ("reserved_id", "me")
-    assert "--trust" in row["hint"]
-    assert outcome(".ai/tools/rye/my/greet.py")["code"] == "reserved_id"
+    put(project, ".ai/tools/my/a b.py", tool(item_id="my/a b"), MINE)
+    assert verdict(".ai/tools/my/a b.py")["verdict"] == "malformed", "an id that no reader asks for"
 
 
 def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(project, tmp_path):
     """As for the files of another bundle of RYE: its own key decides, for this call and for nothing else."""
-    document = tmp_path / "their.toml"
-    document.write_bytes(verify.render_key_document(OTHER.public, "their bundle"))
-    put(project, ".ai/tools/rye/my/greet.py", tool(category="rye/my", item_id="rye/my/greet"), OTHER)
-    put(project, ".ai/tools/my/greet.py", tool(item_id="my/greet"), OTHER)
+    document = put(tmp_path, "their.toml", key_document(STRANGER, "their bundle"))
+    put(project, ".ai/tools/rye/my/greet.py", tool(category="rye/my", item_id="rye/my/greet"), STRANGER)
+    put(project, ".ai/tools/my/greet.py", tool(item_id="my/greet"), STRANGER)
 
     def verdicts(**options):
         return [row["verdict"] for row in api.verify([".ai/tools"], **options)]
@@ -155,20 +117,18 @@ def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(pr
     assert verdicts() == ["untrusted_key", "untrusted_key"]
     assert verdicts(trust=[document]) == ["valid", "valid"]
     # Also where the user trusts it already, for ids of its own.
-    (project.parent / f"home/.ai/trusted_keys/{OTHER.public.fingerprint}.toml").write_bytes(document.read_bytes())
+    bring_key(project.parent / "home", STRANGER)
     assert sorted(verdicts()) == ["reserved_id", "valid"]
     assert verdicts(trust=[document]) == ["valid", "valid"]
     # It changes nothing for calls, nor for files that another key signed, or nobody.
     assert rye.execute("rye/my/greet", {}, project_path=project)["code"] == "reserved_id"
     put(project, ".ai/tools/rye/my/greet.py", tool(category="rye/my", item_id="rye/my/greet"), MINE)
     assert sorted(verdicts(trust=[document])) == ["reserved_id", "valid"]
+    row = verdict(".ai/tools/rye/my/greet.py")
+    assert (row["owner"], "--trust" in row["hint"]) == ("me", True)
+    assert outcome(".ai/tools/rye/my/greet.py")["code"] == "reserved_id"
     (project / ".ai/tools/my/greet.py").write_bytes((project / ".ai/tools/my/greet.py").read_bytes() + b"#")
     assert sorted(verdicts(trust=[document])) == ["reserved_id", "tampered"]
-
-
-def test_ids_that_no_reader_asks_for_are_malformed(project):
-    put(project, ".ai/tools/my/a b.py", tool(item_id="my/a b"), MINE)
-    assert verdict(".ai/tools/my/a b.py")["verdict"] == "malformed"
 
 
 def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
@@ -191,36 +151,34 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     assert "leads out" in rows["out"]["hint"]
     assert "larger than 1,048,576" in rows["large"]["hint"]
     os.unlink(tools / "limit.py")
-    signed = api.sign([".ai"])
-    assert {row["status"] for row in signed} == {"failed"}
-    assert all(row["error"] and row["code"] and row["hint"] for row in signed)
+    rows = api.sign([".ai"])
+    assert {row["status"] for row in rows} == {"failed"}
+    assert all(row["error"] and row["code"] and row["hint"] for row in rows)
     assert verdict(str(tools / "../my/large.py"))["verdict"] == "malformed"
 
 
 def test_links_within_a_space_serve_and_are_not_replaced_by_signing(project):
     put(project, ".ai/tools/my/greet.py", tool(), MINE)
     os.symlink("my/greet.py", project / ".ai/tools/link.py")
-    row = verdict(".ai/tools/link.py")
-    assert row["verdict"] == "misplaced"
+    assert verdict(".ai/tools/link.py")["verdict"] == "misplaced"
     assert outcome(".ai/tools/link.py")["code"] == "is_link"
     assert (project / ".ai/tools/link.py").is_symlink()
 
 
 def test_a_key_counts_for_one_call_when_its_document_is_named(project):
-    put(project, "a.py", tool(), OTHER)
-    document = put(project, "other.toml", verify.render_key_document(OTHER.public, "another"))
-    assert verdict("a.py")["verdict"] == "untrusted_key"
+    put(project, "a.py", tool(), STRANGER)
+    document = put(project, "other.toml", key_document(STRANGER, "another"))
     assert verdict("a.py", trust=[document])["owner"] == "another"
-    assert verdict("a.py")["verdict"] == "untrusted_key"
+    # Not for what the project brings, nor for a later call; one of yours that cannot be read is named then.
+    bring_key(project, STRANGER)
+    put(project, ".ai/tools/my/greet.py", tool(), STRANGER)
+    assert rye.execute("my/greet", {}, project_path=project)["code"] == "untrusted_key"
+    assert "The user key document" not in verdict("a.py")["hint"]
+    put(project.parent, "home/.ai/trusted_keys/broken.toml", b"owner = 3")
+    assert (verdict("a.py")["verdict"], "The user key document" in verdict("a.py")["hint"]) == ("untrusted_key", True)
     for path in ("a.py", "nowhere.toml", "."):
         with pytest.raises(UsageError, match="document"):
             api.verify(["a.py"], trust=[path])
-
-
-def test_a_broken_document_of_yours_is_named_where_a_key_is_missing(project):
-    put(project, "a.py", tool(), OTHER)
-    put(project.parent, "home/.ai/trusted_keys/broken.toml", b"owner = 3")
-    assert "The user key document" in verdict("a.py")["hint"]
 
 
 def test_everything_is_all_spaces_or_one(project):
@@ -282,7 +240,7 @@ def test_signing_makes_valid_then_leaves_alone(project):
 
 
 def test_a_foreign_or_broken_signature_is_replaced(project):
-    path = put(project, "greet.py", tool(), OTHER)
+    path = put(project, "greet.py", tool(), STRANGER)
     assert outcome("greet.py")["status"] == "signed"
     path.write_bytes(path.read_bytes() + b"# more\n")
     assert outcome("greet.py")["status"] == "signed"
@@ -321,7 +279,7 @@ def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
         row = outcome("my/a")
         assert (row["status"], row["code"]) == ("failed", "runtime_missing")
         finding = lint(path.read_bytes(), ".qq", "my/a", search_path=spaces.spaces(project))[-1]
-        put(project, ".ai/tools/my/a.qq", sign(path.read_bytes(), form_of("tool", ".qq"), MINE, timestamp=NOW))
+        put(project, ".ai/tools/my/a.qq", signed(path.read_bytes(), suffix=".qq"))
         answer = rye.execute("my/a", {}, project_path=project)
         assert answer["code"] == finding.code == "runtime_missing"
         for text in (row["hint"], finding.message, answer["error"]):
@@ -347,18 +305,14 @@ def test_entries_and_directives_are_signed_by_their_form(project):
     assert {row["verdict"] for row in api.verify(everything=True, space="project")} == {"valid"}
 
 
-def test_all_signs_the_projects_own_items_only(project):
-    put(project, ".ai/tools/my/greet.py", tool())
-    others = put(project.parent, "home/.ai/tools/my/greet.py", tool())
-    assert [row["item_id"] for row in rye.sign(everything=True)] == ["my/greet"]
-    assert others.read_bytes() == tool()
-    assert [row["status"] for row in rye.sign(everything=True, space="user")] == ["signed"]
-
-
-def test_one_failing_file_does_not_stop_the_others(project):
+def test_all_signs_the_projects_own_items_only_and_one_failing_does_not_stop_the_others(project):
     for name in "abc":
         put(project, f".ai/tools/my/{name}.py", tool(item_id=f"my/{name if name != 'b' else 'x'}"))
-    assert [row["status"] for row in api.sign(everything=True)] == ["signed", "failed", "signed"]
+    others = put(project.parent, "home/.ai/tools/my/greet.py", tool())
+    rows = rye.sign(everything=True)
+    assert [(row["item_id"], row["status"]) for row in rows] == [("my/a", "signed"), ("my/b", "failed"), ("my/c", "signed")]
+    assert others.read_bytes() == tool()
+    assert [row["status"] for row in rye.sign(everything=True, space="user")] == ["signed"]
 
 
 def test_a_change_while_signing_is_not_overwritten(project, monkeypatch):
@@ -390,13 +344,12 @@ def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):
 
 
 def test_the_key_is_the_named_one_then_the_environments_then_the_own(project, monkeypatch):
-    put(project, "other.pem", OTHER.pem)
-    third = PrivateKey(b"t" * 32)
+    third = type(MINE)(b"t" * 32)
+    put(project, "other.pem", STRANGER.pem)
     put(project, "third.pem", third.pem)
     assert keys.signing_key() == MINE
     monkeypatch.setenv("RYE_SIGNING_KEY", "third.pem")
-    assert keys.signing_key() == third
-    assert keys.signing_key("other.pem") == OTHER
+    assert (keys.signing_key(), keys.signing_key("other.pem")) == (third, STRANGER)
     monkeypatch.setenv("RYE_SIGNING_KEY", "a.pem")
     with pytest.raises(RyeError, match="rye keys generate"):
         api.sign(["other.pem"])
@@ -405,39 +358,22 @@ def test_the_key_is_the_named_one_then_the_environments_then_the_own(project, mo
         keys.signing_key()
 
 
-def test_generate_makes_a_key_that_counts_and_never_overwrites(project, monkeypatch):
+def test_generate_makes_a_key_that_counts(project, monkeypatch):
     monkeypatch.setenv("USER_SPACE", str(project.parent / "new"))
+    # A key without its document is not left behind.
+    in_the_way = put(project.parent, "new/.ai/trusted_keys", b"a file where the folder should be")
+    for owner, code in (("two\nlines", "bad_key_document"), ("Jo", "key_unwritable")):
+        with pytest.raises(RyeError) as caught:
+            keys.generate(owner)
+        assert caught.value.code == code
+    assert os.listdir(project.parent / "new/.ai/keys") == []
+    in_the_way.unlink()
     with pytest.raises(RyeError, match="rye keys generate"):
         keys.show()
-    with pytest.raises(UsageError):
-        keys.generate("two\nlines")
-    old = os.umask(0o077)
-    try:
-        key = keys.generate("Jo")
-    finally:
-        os.umask(old)
+    key = keys.generate("Jo")
     assert key == keys.show()
-    assert (key["owner"], key["trusted"]) == ("Jo", True)
-    home = project.parent / "new/.ai"
-    modes = {
-        name: stat.S_IMODE((home / name).stat().st_mode) for name in ("keys", "keys/private_key.pem", "keys/public_key.pem")
-    }
-    assert modes == {"keys": 0o700, "keys/private_key.pem": 0o600, "keys/public_key.pem": 0o644}
-    assert stat.S_IMODE(os.stat(key["document"]).st_mode) == 0o644
+    assert (key["owner"], key["trusted"], stat.S_IMODE(os.stat(key["document"]).st_mode)) == ("Jo", True, 0o644)
     put(project, "a.py", tool())
-    assert outcome("a.py")["status"] == "signed"
-    assert verdict("a.py")["owner"] == "Jo"
-    with pytest.raises(RyeError) as caught:
-        keys.generate()
-    assert caught.value.code == "key_exists"
+    assert (outcome("a.py")["status"], verdict("a.py")["owner"]) == ("signed", "Jo")
     os.unlink(key["document"])
     assert not keys.show()["trusted"]
-
-
-def test_a_key_without_its_document_is_not_left_behind(project, monkeypatch):
-    monkeypatch.setenv("USER_SPACE", str(project.parent / "new"))
-    put(project.parent, "new/.ai/trusted_keys", b"a file where the folder should be")
-    with pytest.raises(RyeError) as caught:
-        keys.generate()
-    assert caught.value.code == "key_unwritable"
-    assert os.listdir(project.parent / "new/.ai/keys") == []

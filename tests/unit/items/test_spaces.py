@@ -11,7 +11,7 @@ import pytest
 import rye
 from rye.errors import ItemError
 from rye.items import spaces
-from support.signed_tools import MINE, OK, put, put_tool, signed, tool_text, trust_key
+from support.signed_tools import MINE, OK, put, put_tool, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -30,42 +30,30 @@ def ids(project, item_type="tool"):
     return [(item_id, space) for item_id, space, _ in spaces.served_items(item_type, spaces.spaces(project))]
 
 
-# --- which spaces ---
-
-
-def test_the_project_comes_first_then_the_user_then_the_system(project, user_space):
+def test_the_project_comes_first_then_the_user_then_the_system_and_a_folder_counts_once(project, user_space, tmp_path):
+    system = spaces.system_folder()
     assert [(space.name, space.folder) for space in spaces.spaces(project)] == [
         ("project", str(project / ".ai")),
         ("user", str(user_space / ".ai")),
-        ("system", spaces.system_folder()),
+        ("system", system),
     ]
-    assert Path(spaces.system_folder()).is_dir()
-
-
-def test_in_its_own_checkout_the_bundle_is_the_system_space():
-    own = Path(spaces.system_folder()).parent
-    assert [space.name for space in spaces.spaces(own)] == ["user", "system"]
-    response = rye.execute("rye/file-system/read", {"file_path": "README.md", "limit": 1}, project_path=own)
-    if (own / "README.md").exists():
-        assert (response["status"], response["item"]["space"]) == ("success", "system")
-
-
-def test_a_user_space_that_is_the_project_counts_as_the_users(user_space):
+    # As the most trusted: in its own checkout the bundle is the system's; a link to it gains nothing.
     (user_space / ".ai").mkdir()
-    assert [space.name for space in spaces.spaces(user_space)] == ["user", "system"]
-
-
-def test_a_project_whose_ai_is_a_link_to_the_system_gains_nothing_by_it(project):
-    (project / ".ai").symlink_to(spaces.system_folder())
-    assert [space.name for space in spaces.spaces(project)] == ["user", "system"]
+    (project / ".ai").symlink_to(system)
+    for folder in (Path(system).parent, user_space, project):
+        assert [space.name for space in spaces.spaces(folder)] == ["user", "system"]
+    # A link to another folder serves.
+    put_tool(tmp_path / "other", "my/tool")
+    (project / ".ai").unlink()
+    (project / ".ai").symlink_to(tmp_path / "other/.ai")
+    assert rye.execute("my/tool", project_path=project)["item"]["space"] == "project"
 
 
 # --- ids ---
 
 
-@pytest.mark.parametrize(
-    "item_id",
-    [
+def test_anything_else_is_no_id(project):
+    for item_id in (
         "",
         "/",
         "/a",
@@ -83,11 +71,9 @@ def test_a_project_whose_ai_is_a_link_to_the_system_gains_nothing_by_it(project)
         "ä",
         "a\\b",
         "a:b",
-        "x" * 256,
-    ],
-)
-def test_anything_else_is_none(project, item_id):
-    assert code(project, item_id) == "bad_item_id"
+    ):
+        assert code(project, item_id) == "bad_item_id", item_id
+    assert code(project, "x" * 256) == "bad_item_id"
     assert code(project, item_type="song") == "unknown_type"
 
 
@@ -151,12 +137,6 @@ def test_links_lead_to_items_inside_their_space_only(project, tmp_path):
     assert real.exists()
 
 
-def test_a_linked_ai_serves_but_its_key_still_counts_for_nothing(project, tmp_path):
-    put_tool(tmp_path / "other", "my/tool")
-    (project / ".ai").symlink_to(tmp_path / "other/.ai")
-    assert rye.execute("my/tool", project_path=project)["item"]["space"] == "project"
-
-
 def test_hidden_names_are_found_by_no_listing(project):
     for path in ("my/_private.py", "my/.dot.py", "_dir/tool.py", ".dir/tool.py", "my/notes.txt", "my/a b.py", "my/tool.py"):
         put(project, f"tools/{path}", b"x")
@@ -188,23 +168,20 @@ def test_a_listing_survives_hostile_trees(project):
 # --- locating ---
 
 
-@pytest.mark.parametrize(
-    ("path", "located"),
-    [
-        ("/p/.ai/tools/my/tool.py", ("tool", "my/tool")),
-        ("/p/.ai/knowledge/a.b.md", ("knowledge", "a.b")),
-        ("/p/.ai/directives/x/y.md", ("directive", "x/y")),
-        ("/p/.ai/x/.ai/tools/t.yaml", ("tool", "t")),
-        ("/p/.ai/tools/my/tool.lua", ("tool", "my/tool")),
-        ("/p/.ai/tools/my/tool.md", None),
-        ("/p/.ai/knowledge/my/tool.lua", None),
-        ("/p/.ai/config/rye.yaml", None),
-        ("/p/tools/my/tool.py", None),
-        ("/p/.ai/tools", None),
-    ],
-)
-def test_a_file_is_located_by_where_it_stands(path, located):
-    assert spaces.locate(Path(path)) == located
+def test_a_file_is_located_by_where_it_stands():
+    for path, located in {
+        "/p/.ai/tools/my/tool.py": ("tool", "my/tool"),
+        "/p/.ai/knowledge/a.b.md": ("knowledge", "a.b"),
+        "/p/.ai/directives/x/y.md": ("directive", "x/y"),
+        "/p/.ai/x/.ai/tools/t.yaml": ("tool", "t"),
+        "/p/.ai/tools/my/tool.lua": ("tool", "my/tool"),
+        "/p/.ai/tools/my/tool.md": None,
+        "/p/.ai/knowledge/my/tool.lua": None,
+        "/p/.ai/config/rye.yaml": None,
+        "/p/tools/my/tool.py": None,
+        "/p/.ai/tools": None,
+    }.items():
+        assert spaces.locate(Path(path)) == located, path
 
 
 # --- keys ---
@@ -220,17 +197,6 @@ def test_key_documents_are_read_anew_at_every_call(project, user_space):
     assert spaces.trust_store(spaces.spaces(project)).digest == before.digest
 
 
-def test_broken_key_documents_are_left_out_and_the_rest_counts(project, user_space):
-    trust_key()
-    for name, content in (("a.toml", b"\xff"), ("b.toml", b"x" * 100_000), ("c.toml", b""), ("d.txt", b"")):
-        put(user_space, f"trusted_keys/{name}", content)
-    store = spaces.trust_store(spaces.spaces(project))
-    assert MINE.public in {key.public for key in store.keys}
-    assert len(store.problems) >= 2
-    put(project, "tools/my/tool.py", signed(tool_text("my/tool", OK)))
-    assert rye.execute("my/tool", project_path=project)["status"] == "success"
-
-
 def test_a_failing_system_is_no_absence(project):
     """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
     import errno as numbers
@@ -241,7 +207,13 @@ def test_a_failing_system_is_no_absence(project):
     assert spaces._refuse_failing(OSError(numbers.ENOENT, "absent")) is None
 
 
-def test_key_documents_beyond_the_limit_are_named(project, user_space, monkeypatch):
+def test_broken_key_documents_and_those_beyond_the_limit_are_left_out_and_named(project, user_space, monkeypatch):
+    trust_key()
+    for name, content in (("a.toml", b"\xff"), ("b.toml", b"x" * 100_000), ("c.toml", b""), ("d.txt", b"")):
+        put(user_space, f"trusted_keys/{name}", content)
+    store = spaces.trust_store(spaces.spaces(project))
+    assert (MINE.public in {key.public for key in store.keys}, len(store.problems) >= 2) == (True, True)
+    shutil.rmtree(user_space / ".ai/trusted_keys")
     monkeypatch.setattr(spaces, "_MAX_KEYS", 3)
     folder = user_space / ".ai/trusted_keys"
     folder.mkdir(parents=True)

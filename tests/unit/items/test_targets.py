@@ -10,6 +10,7 @@ import pytest
 
 from rye.errors import ItemError, UsageError
 from rye.items import spaces, targets
+from support.signed_tools import signed
 
 
 @pytest.fixture
@@ -48,32 +49,22 @@ def test_an_item_has_type_and_id_by_its_place_and_a_file_outside_has_none(projec
     ]
 
 
-@pytest.mark.parametrize(
-    ("raw", "item_type"),
-    [
+def test_markdown_outside_any_ai_is_a_directive_if_it_is_a_text_around_one(project):
+    put(project, "a.md")
+    (target,) = targets.resolve(["a.md"], among(project))
+    around = b"About <directive name='x'></directive>.\n"
+    for raw, item_type in (
         (b"# Text\n", "knowledge"),
         (b"# Title\n<directive name='x'>\n</directive>\n", "directive"),
         (b"# Title\n<directive name='x'>\n", "knowledge"),
         (b"```yaml\nid: x\n```\nShows a <directive name='x'></directive>.\n", "knowledge"),
         (b"<!-- a comment -->\n---\nid: x\n---\n<directive></directive>", "knowledge"),
         (b"<directives></directives>", "knowledge"),
-    ],
-)
-def test_markdown_outside_any_ai_is_a_directive_if_it_is_a_text_around_one(project, raw, item_type):
-    put(project, "a.md")
-    (target,) = targets.resolve(["a.md"], among(project))
-    assert target.type_for(raw) == item_type
-
-
-def test_what_was_signed_as_a_whole_stays_knowledge(project):
-    from rye.trust.signature import PrivateKey, form_of, sign
-
-    put(project, "a.md")
-    (target,) = targets.resolve(["a.md"], among(project))
-    text = b"About <directive name='x'></directive>.\n"
-    assert target.type_for(text) == "directive"
-    signed = sign(text, form_of("knowledge", ".md"), PrivateKey(b"m" * 32), timestamp="2026-01-02T03:04:05Z")
-    assert target.type_for(signed) == "knowledge"
+        (around, "directive"),
+        # What was signed as a whole stays knowledge.
+        (signed(around, item_type="knowledge", suffix=".md"), "knowledge"),
+    ):
+        assert target.type_for(raw) == item_type, raw
 
 
 def test_an_id_names_the_file_that_is_served_of_each_type(project):
@@ -94,10 +85,6 @@ def test_what_names_nothing_names_the_nearest_ids(project):
     for text in ("no/such/*.py", "a\0b", "\ud800", "x" * 5000):
         with pytest.raises(ItemError, match="names no item"):
             named(project, text)
-
-
-def test_an_empty_target_is_not_the_current_folder(project):
-    put(project, "a.py")
     with pytest.raises(UsageError, match="empty"):
         named(project, "")
 
@@ -118,9 +105,7 @@ def test_globs_match_files_and_all_below_folders(project):
     assert named(project, "s/**/b.*") == ["s/t/b.py"]
     assert named(project, str(project / "s/[a]*")) == ["s/a.py"]
     assert named(project, ".ai/tools/**/*.py") == [".ai/tools/x/a.py"]
-
-
-def test_a_name_with_glob_characters_is_that_file_first(project):
+    # A name with such characters is that file first.
     put(project, "a[1].py", "a1.py")
     assert named(project, "a[1].py") == ["a[1].py"]
 

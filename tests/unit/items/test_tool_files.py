@@ -9,7 +9,7 @@ import pytest
 import rye
 from rye.errors import RyeError
 from rye.items import parse, sign_verify, spaces, targets, tool_files
-from support.signed_tools import MINE, put, tool_text, trust_key
+from support.signed_tools import MINE, put, signed, tool_text, trust_key
 
 RUNTIMES = "rye/core/runtimes"
 BODY = 'import _helper\nfrom pathlib import Path\nreturn {"success": True, "output": _helper.word() + Path(__file__).with_name("w.txt").read_text()}'
@@ -21,7 +21,7 @@ SHELL = f"""# ---
 # description: d
 # files: [_lib/words.sh]
 # ---
-. "$(dirname "$0")/_lib/words.sh"
+. "${{0%/*}}/_lib/words.sh"
 word
 """
 
@@ -45,7 +45,7 @@ def tools(project):
     )
     put(project, "tools/my/_helper.py", b'def word(): return "hello "\n')
     put(project, "tools/my/w.txt", b"world")
-    put(project, "tools/my/shell.sh", SHELL.replace("dirname", "dirname").encode())
+    put(project, "tools/my/shell.sh", SHELL.encode())
     put(project, "tools/my/_lib/words.sh", b"word() { echo hello; }\n")
     return project
 
@@ -53,15 +53,8 @@ def tools(project):
 def test_signing_writes_the_digests_and_the_very_files_run(tools):
     rows = sign(tools, "my/tool", "my/shell")
     assert [row["status"] for row in rows] == ["signed", "signed"], rows
-    text = (tools / ".ai/tools/my/tool.py").read_bytes()
-    tree = parse.python_tree(text)
-    assert b'"_helper.py": "' in text
-    assert tree.body
+    assert b'"_helper.py": "' in (tools / ".ai/tools/my/tool.py").read_bytes()
     assert call(tools)["data"]["output"] == "hello world", call(tools)
-    # `dirname` is a program of its own; without the permission to run it, the shell's own words do.
-    shell = (tools / ".ai/tools/my/shell.sh").read_bytes().partition(b"\n")[2].replace(b'$(dirname "$0")', b"${0%/*}")
-    put(tools, "tools/my/shell.sh", shell)
-    assert sign(tools, "my/shell")[0]["status"] == "signed"
     assert call(tools, "my/shell")["data"]["output"] == "hello\n"
     # Signed again without a change: the same bytes.
     assert [row["status"] for row in sign(tools, "my/tool", "my/shell")] == ["unchanged", "unchanged"]
@@ -69,7 +62,6 @@ def test_signing_writes_the_digests_and_the_very_files_run(tools):
 
 @pytest.mark.parametrize(("item_id", "path"), [("my/tool", "_helper.py"), ("my/tool", "w.txt"), ("my/shell", "_lib/words.sh")])
 def test_another_file_is_refused_and_the_tool_does_not_run(tools, item_id, path):
-    (tools / ".ai/tools/my/shell.sh").write_bytes(SHELL.replace('$(dirname "$0")', "${0%/*}").encode())
     sign(tools, "my/tool", "my/shell")
     assert call(tools, item_id)["status"] == "success"
     file = tools / ".ai/tools/my" / path
@@ -104,31 +96,14 @@ def test_another_file_is_refused_and_the_tool_does_not_run(tools, item_id, path)
     assert call(tools, item_id)["status"] == "success"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        '["../x"]',
-        '["/etc/passwd"]',
-        '["a/../b"]',
-        '[""]',
-        "[3]",
-        '"x"',
-        '{"a": 3}',
-        '["tool.py"]',
-        '["a b"]',
-        '[".hidden"]',
-        '["a//b"]',
-    ],
-)
-def test_a_path_stays_below_the_tools_folder(project, value):
-    put(project, "tools/my/tool.py", tool_text("my/tool", more=f"__files__ = {value}"))
-    row = sign(project, "my/tool")[0]
-    assert (row["status"], row["code"]) == ("failed", "malformed_item")
-
-
-def test_what_is_not_there_is_not_signed_and_what_has_no_digest_does_not_run(project):
-    from support.signed_tools import signed
-
+def test_only_files_below_the_tools_folder_that_are_there_are_signed_and_only_those_with_a_digest_run(project):
+    for value in (
+        *(f'["{path}"]' for path in ("../x", "/etc/passwd", "a/../b", "", "tool.py", "a b", ".hidden", "a//b")),
+        *("[3]", '"x"', '{"a": 3}'),
+    ):
+        put(project, "tools/my/tool.py", tool_text("my/tool", more=f"__files__ = {value}"))
+        row = sign(project, "my/tool")[0]
+        assert (row["status"], row["code"]) == ("failed", "malformed_item"), value
     text = tool_text("my/tool", more='__files__ = ["gone.txt"]')
     put(project, "tools/my/tool.py", text)
     assert sign(project, "my/tool")[0]["code"] == "file_not_found"

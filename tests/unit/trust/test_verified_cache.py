@@ -50,13 +50,17 @@ def checks(monkeypatch):
     return seen
 
 
-def test_a_cold_call_checks_no_signature_twice(project, user_space, fresh, checks):
+def test_a_cold_call_checks_no_signature_twice_while_the_same_keys_count(project, fresh, checks):
     put_tool(project, "my/tool")
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
     assert len(checks) == 4  # the tool, the runtime, the primitive, the bundle's manifest
     fresh()
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
     assert len(checks) == 4
+    trust_key(STRANGER)
+    fresh()
+    rye.execute("my/tool", project_path=project)
+    assert len(checks) == 8
 
 
 def as_link(cache):
@@ -117,22 +121,6 @@ def test_it_does_not_grow_without_end(user_space, monkeypatch):
     assert all(digest(number) in known for number in range(12))
     assert digest(11) in Verdicts(STATE)
     assert digest(11) not in Verdicts("6" * 64)
-
-
-def test_where_nothing_can_be_kept_nothing_fails(project, user_space, monkeypatch, fresh):
-    put_tool(project, "my/tool")
-    (user_space / ".ai/trust/verdicts.txt").mkdir(parents=True)
-    fresh()
-    assert rye.execute("my/tool", project_path=project)["status"] == "success"
-
-
-def test_another_state_of_trust_is_checked_afresh(project, fresh, checks):
-    put_tool(project, "my/tool")
-    rye.execute("my/tool", project_path=project)
-    trust_key(STRANGER)
-    fresh()
-    rye.execute("my/tool", project_path=project)
-    assert len(checks) == 8
 
 
 def test_a_known_file_is_still_refused_when_its_key_does_not_count_or_it_stands_elsewhere(project, user_space, fresh):
