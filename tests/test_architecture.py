@@ -325,7 +325,10 @@ OF_WORDS = ("argparse", "gettext", "locale", "ast", "shlex", "tempfile")
         (("--help",), {*HEAVY, "rye.api", "rye.executor.executor", "rye.trust.verify", "logging", "hashlib"}),
         (("tools", "--help"), {*HEAVY, "rye.agents.discovery", "rye.executor.executor", "logging"}),
         (("execute", "--help"), {*HEAVY, "rye.executor.executor", "logging"}),
-        (("execute", "rye/file-system/read", "file_path=a.txt"), {*HEAVY, "dataclasses", "inspect", *OF_WORDS, "logging"}),
+        (
+            ("execute", "rye/file-system/read", "file_path=a.txt"),
+            {*HEAVY, "dataclasses", "inspect", *OF_WORDS, "logging", "rye.journal.commit"},
+        ),
     ],
 )
 def test_a_cold_command_loads_no_more_than_it_needs(project, words, unwanted):

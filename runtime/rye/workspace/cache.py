@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs
@@ -22,6 +22,9 @@ from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VIEWS = ".ragix"
 """The project's folder for what was last viewed of each file."""

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath
-from rye.workspace import programs
 
 MAX_ENTRIES: Final = 2_000_000
 """A walk over a tree ends after so many names."""
@@ -392,8 +391,12 @@ def _names(data: bytes, target: str, parent: str, folder: str) -> str:
         real = os.path.realpath(os.path.join(parent if is_hooks else folder, named))
         if target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
-    if any(programs.loaded(os.fsdecode(value), parent).holds(target) for value in re.findall(_NAMED_PROGRAM, data)):
-        return "settings of a program"
+    if named_programs := re.findall(_NAMED_PROGRAM, data):
+        # Few settings name a program, and every call loads this module.
+        from rye.workspace import programs
+
+        if any(programs.loaded(os.fsdecode(value), parent).holds(target) for value in named_programs):
+            return "settings of a program"
     return ""
 
 

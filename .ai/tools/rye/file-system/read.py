@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:23:40Z:e3791f41d7391337a2aeaada42c1c6f648e9f39dd4bbeca4b2cc1d794b2128c7:PBiCX_ZRT0Hh9ViKOdJCiiLf7HJPL1PgGnzw1fZaQnlOHGJeeYzTiYtQBMXnbKwZteQPif0ZGPc6DekNHJtjBA==:b63173adc9f5699f
+# rye:signed:2026-11-24T14:02:02Z:67f98064715b8a46c6cadda7e5d68aab75d867a8ead1c2c9fa6bc6d98cc34776:xcgDrF3Dck5EGYYagRJ9jNp3rK1vMO_bMSw8_AIf-x7LfzQuxEvyjAAw2dkgGv5aY4h-kfel1cwcH6sKWdhwCQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -35,7 +35,6 @@ from rye.toolkit import (
     output_budget,
     pdf_pages,
     picture,
-    places_since,
     view_lines,
 )
 
@@ -332,6 +331,8 @@ def _changes(
     forgotten: str,
 ) -> dict[str, Any]:
     """Print the lines that are new or changed since a version, and which IDs are gone."""
+    from rye.toolkit import places_since  # It loads the record, which no other reading needs.
+
     count = sum(stop - start for start, stop in ranges)
     cut_at = None
     lines: list[str] = []
@@ -341,8 +342,7 @@ def _changes(
     removed = removed or {}
     # The list of deleted IDs comes last but must fit, so its size is taken off first.
     window.budget -= len(ending)
-    if window.ids:
-        # Name all lines in one step: naming them range by range would align the file each time.
+    if window.ids:  # All at once: naming them range by range would align the file each time.
         document.name(_first(ranges, window.budget // _SHORTEST))
     for start, stop in places:
         before, reached = len(window.lines), start
