@@ -329,23 +329,10 @@ def commands(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     env = {**cached_bytecode(root), "USER_SPACE": f"{root}/user"}
     words = {
         "pass": [sys.executable, "-c", "pass"],
-        "read": [
-            sys.executable,
-            "-c",
-            "from rye.cli.main import command; command()",
-            "execute",
-            "rye/file-system/read",
-            "file_path=a.py",
-        ],
-        "open": [
-            sys.executable,
-            "-c",
-            "from rye.cli.rt.main import command; command()",
-            "open",
-            f"big.log:{args.lines * 3 // 4}",
-        ],
+        "read": [sys.executable, "-c", "from rye.cli.main import command; command()", "execute", "rye/file-system/read", "file_path=a.py"],
+        "open": [sys.executable, "-c", "from rye.cli.rt.main import command; command()", "open", f"big.log:{args.lines * 3 // 4}"],
         "sed": ["sed", "-n", f"{args.lines * 3 // 4}p", "big.log"],
-    }
+    }  # fmt: skip
     time.sleep(0.2)
     found = turns({name: shell(one, project, env) for name, one in words.items()}, args.rounds)
     plain = tuple(a + b for a, b in zip(found["sed"], found["pass"], strict=True))

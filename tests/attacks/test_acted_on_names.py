@@ -15,44 +15,16 @@ from rye.workspace.workspace import Workspace
 
 TASKS = '{"tasks": [{"command": "evil", "runOptions": {"runOn": "folderOpen"}}]}\n'
 FILES = [
-    ".vscode/tasks.json",
-    ".mcp.json",
-    ".claude/settings.json",
-    ".cursor/mcp.json",
-    ".envrc",
-    ".bashrc",
-    ".gdbinit",
-    ".idea/workspace.xml",
-    ".gemini/settings.json",
-    ".cargo/config.toml",
-    ".npmrc",
-    "team.code-workspace",
-    ".config/mise/config.toml",
-    ".hg/hgrc",
-    ".pdbrc",
-    ".octaverc",
-    ".bazelversion",
-    ".bazeliskrc",
-    "tools/bazel",
-    ".mvn/jvm.config",
-    ".corepack.env",
-    ".sl/config",
-    "_darcs/prefs/defaults",
-    ".pijul/config",
-    ".rvmrc",
-    ".lvimrc",
-    ".lazy.lua",
-    ".autoenv",
-]
+    ".vscode/tasks.json", ".mcp.json", ".claude/settings.json", ".cursor/mcp.json", ".envrc", ".bashrc", ".gdbinit",
+    ".idea/workspace.xml", ".gemini/settings.json", ".cargo/config.toml", ".npmrc", "team.code-workspace",
+    ".config/mise/config.toml", ".hg/hgrc", ".pdbrc", ".octaverc", ".bazelversion", ".bazeliskrc", "tools/bazel",
+    ".mvn/jvm.config", ".corepack.env", ".sl/config", "_darcs/prefs/defaults", ".pijul/config", ".rvmrc", ".lvimrc",
+    ".lazy.lua", ".autoenv",
+]  # fmt: skip
 SPELLED = [
-    "./.vscode/tasks.json",
-    "src/../.vscode/tasks.json",
-    ".VSCode/tasks.json",
-    ".vscode./tasks.json",
-    ".ENVRC",
-    ".Cargo/config.toml",
-    "a.CODE-workspace",
-]
+    "./.vscode/tasks.json", "src/../.vscode/tasks.json", ".VSCode/tasks.json", ".vscode./tasks.json", ".ENVRC",
+    ".Cargo/config.toml", "a.CODE-workspace",
+]  # fmt: skip
 
 
 def call(tool, project, /, **parameters):

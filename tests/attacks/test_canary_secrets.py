@@ -19,13 +19,9 @@ if __name__ != "__main__":
 
 
 VARIABLES = {
-    "AWS_SECRET_ACCESS_KEY": "{}",
-    "GITHUB_TOKEN": "{}",
-    "NOTES": "{}",
-    "DATABASE_URL": "postgres://me:{}@db/x",
-    "HTTPS_PROXY": "http://me:{}@proxy:3128",
-    "PIP_INDEX_URL": "https://me:{}@index/simple",
-}
+    "AWS_SECRET_ACCESS_KEY": "{}", "GITHUB_TOKEN": "{}", "NOTES": "{}", "DATABASE_URL": "postgres://me:{}@db/x",
+    "HTTPS_PROXY": "http://me:{}@proxy:3128", "PIP_INDEX_URL": "https://me:{}@index/simple",
+}  # fmt: skip
 FILES = (".ssh/id_ed25519", ".aws/credentials", ".config/gh/hosts.yml", ".netrc", ".bash_history", ".ai/keys/private.pem")
 CANARIES = [f"canary{number:02}" for number in range(12)]
 LOOK = """

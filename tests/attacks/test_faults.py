@@ -403,17 +403,13 @@ ATOMIC = {
 CASES = {
     **ATOMIC,
     "a command": Case(lambda _: (BASH, {"command": CHANGES}), recorded(BASH)),
-    "a command beside an edit": Case(
-        beside_a_command, one_author_each, job="sed -i '$a by the command' a.txt; rm gone.txt; read x < go"
-    ),
+    "a command beside an edit": Case(beside_a_command, one_author_each, job="sed -i '$a by the command' a.txt; rm gone.txt; read x < go"),
     "a tool of another signer": Case(lambda _: (TOOL, {}), recorded(TOOL)),
     "the record's bound": Case(full_record, bounded),
     "a job's end, its supervisor killed": Case(lambda _: ("", {}), recorded(BASH), job_ends(children=False), job=WAITING),
     "a job's end, its look killed": Case(lambda _: ("", {}), recorded(BASH), job_ends(children=True), job=WAITING),
-    "a job's start, its starter killed": Case(
-        lambda _: (BASH, {"command": WAITING, "background": True}), recorded(BASH), job_starts
-    ),
-}
+    "a job's start, its starter killed": Case(lambda _: (BASH, {"command": WAITING, "background": True}), recorded(BASH), job_starts),
+}  # fmt: skip
 
 
 class Bench:

@@ -84,22 +84,10 @@ LINKS = {
     "a loop of one": ([("my/a", "my/a", {})], "my/a", "chain_loop"),
     "a loop through the tool": ([("my/a", "my/tool", {})], "my/a", "chain_loop"),
     "a loop by the bundle's runtime": ([("my/a", SHELL, {"config": EVIL})], "my/a", "runtime_missing"),
-    "a chain of a hundred": (
-        [*((f"my/r{at}", f"my/r{at + 1}", {}) for at in range(100)), ("my/r100", FUNCTION, {})],
-        "my/r0",
-        "chain_too_long",
-    ),
+    "a chain of a hundred": ([*((f"my/r{at}", f"my/r{at + 1}", {}) for at in range(100)), ("my/r100", FUNCTION, {})], "my/r0", "chain_too_long"),
     "a forged primitive": ([("my/primitive", None, PRIMITIVE)], "my/primitive", "no_primitive"),
-    "a forged primitive behind a runtime": (
-        [("my/primitive", None, {**PRIMITIVE, "primitive": "function"}), ("my/a", "my/primitive", {})],
-        "my/a",
-        "no_primitive",
-    ),
-    "a runtime that calls itself a primitive": (
-        [("my/a", None, {"primitive": "subprocess", "config": EVIL})],
-        "my/a",
-        "no_primitive",
-    ),
+    "a forged primitive behind a runtime": ([("my/primitive", None, {**PRIMITIVE, "primitive": "function"}), ("my/a", "my/primitive", {})], "my/a", "no_primitive"),
+    "a runtime that calls itself a primitive": ([("my/a", None, {"primitive": "subprocess", "config": EVIL})], "my/a", "no_primitive"),
     "a primitive of no known name": ([("my/a", None, {**PRIMITIVE, "primitive": "os.system"})], "my/a", "no_primitive"),
     # A clone's file at a reserved id serves nothing; the chain is the bundle's.
     "a primitive at the bundle's own id": (
@@ -115,23 +103,15 @@ LINKS = {
     "a reserved primitive that the user lets it serve": ([(EVIL_ID, None, PRIMITIVE)], EVIL_ID, "no_primitive"),
     "an unsigned link": ([("my/a", SUBPROCESS, {"key": None, "config": EVIL})], "my/a", "unsigned"),
     "a stranger's link": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "untrusted_key"),
-    "a stranger's link whose key the project brings": (
-        [("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})],
-        "my/a",
-        "untrusted_key",
-    ),
+    "a stranger's link whose key the project brings": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "untrusted_key"),
     "a link of a revoked key": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "revoked_key"),
-    "a link changed after it was signed": (
-        [("my/a", SUBPROCESS, {"config": {"command": "printf", "args": ["fine!"]}})],
-        "my/a",
-        "tampered",
-    ),
+    "a link changed after it was signed": ([("my/a", SUBPROCESS, {"config": {"command": "printf", "args": ["fine!"]}})], "my/a", "tampered"),
     "a link moved to another id": ([("my/other", SUBPROCESS, {"config": EVIL, "bound": "my/other"})], "my/a", "misplaced"),
     "a tool as a link": ([], "my/a", "wrong_link"),
     "knowledge as a link": ([], "my/a", "runtime_missing"),
     "a link outside by a symbolic link": ([], "my/a", "runtime_missing"),
     "an id that leads out": ([], "../../outside", "runtime_missing"),
-}
+}  # fmt: skip
 
 
 def outside_by_a_link(project):
@@ -305,23 +285,10 @@ def test_a_runtime_gives_no_more_time_than_the_primitive(project, config):
 # --- parameters that would be code, options or templates: 16 strings in every place ---
 
 METACHARACTERS = [
-    "$(touch {mark})",
-    "`touch {mark}`",
-    "; touch {mark} ;",
-    "| touch {mark}",
-    "&& touch {mark}",
-    "\ntouch {mark}\n",
-    "' ; touch {mark} '",
-    '" ; touch {mark} "',
-    "$((1)){mark}",
-    "${{IFS}}touch${{IFS}}{mark}",
-    "<(touch {mark})",
-    "> {mark}",
-    "{{tool_path}}",
-    "{{other}}",
-    "${{HOME}}",
-    "%s%n\\x00\\n",
-]
+    "$(touch {mark})", "`touch {mark}`", "; touch {mark} ;", "| touch {mark}", "&& touch {mark}", "\ntouch {mark}\n",
+    "' ; touch {mark} '", '" ; touch {mark} "', "$((1)){mark}", "${{IFS}}touch${{IFS}}{mark}", "<(touch {mark})", "> {mark}",
+    "{{tool_path}}", "{{other}}", "${{HOME}}", "%s%n\\x00\\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", METACHARACTERS)

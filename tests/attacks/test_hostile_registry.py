@@ -132,10 +132,7 @@ def bundle(listed, files):
 
 # name: (code, () -> (lies, reference, what stands before))
 CASES = {
-    "tampered layer": (
-        "blob_digest_mismatch",
-        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-2] + b" \n")}), ID, None),
-    ),
+    "tampered layer": ("blob_digest_mismatch", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-2] + b" \n")}), ID, None)),
     "tampered item, right digests": ("tampered", plain(HONEST + b"import os\n")),
     "another item's signature line": ("tampered", plain(OTHER_LINE)),
     "swapped signature": ("bad_signature", plain(swapped_signature())),
@@ -162,38 +159,20 @@ CASES = {
     "extension of no runtime": ("no_version", plain(HONEST, title="tool.pth")),
     "traversal in a bundle": ("bad_title", lambda: bundle({}, [("tools/../../x.py", ("text/x-python", HONEST))])),
     "bundle that lacks an item": ("incomplete", lambda: bundle({ID: "0" * 64}, [])),
-    "bundle that brings another file": (
-        "tampered",
-        lambda: bundle({ID: "0" * 64}, [(f"tools/{ID}.py", ("text/x-python", HONEST))]),
-    ),
+    "bundle that brings another file": ("tampered", lambda: bundle({ID: "0" * 64}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
     "bundle that brings what is not listed": ("misplaced", lambda: bundle({}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
-    "announced as oversized": (
-        "item_oversized",
-        lambda: (rewritten(lambda record: record["layers"][0].update(size=10**12)), ID, None),
-    ),
-    "larger than announced": (
-        "blob_oversized",
-        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST + BIG)}), ID, None),
-    ),
+    "announced as oversized": ("item_oversized", lambda: (rewritten(lambda record: record["layers"][0].update(size=10**12)), ID, None)),
+    "larger than announced": ("blob_oversized", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST + BIG)}), ID, None)),
     "endless manifest": ("manifest_oversized", answering(MANIFESTS, 200, {}, BIG)),
-    "smaller than announced": (
-        "blob_truncated",
-        lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-9])}), ID, None),
-    ),
+    "smaller than announced": ("blob_truncated", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-9])}), ID, None)),
     "broken off": ("manifest_truncated", answering(MANIFESTS, 200, {}, b'{"schema', 5_000)),
     "cut JSON": ("not_a_manifest", answering(MANIFESTS, 200, {}, artifact().manifest[:-40])),
     "HTML instead of a manifest": ("not_a_manifest", answering(MANIFESTS, 200, {"Content-Type": "text/html"}, PAGE)),
     "HTML instead of tags": ("bad_tags", answering("/v2/my/tags", 200, {"Content-Type": "text/html"}, PAGE)),
-    "HTML instead of a blob": (
-        "blob_is_html",
-        lambda: (Lies(answers={blob_of(artifact()): (200, {"Content-Type": "text/html"}, PAGE)}), ID, None),
-    ),
+    "HTML instead of a blob": ("blob_is_html", lambda: (Lies(answers={blob_of(artifact()): (200, {"Content-Type": "text/html"}, PAGE)}), ID, None)),
     "missing manifest": ("not_in_registry", answering(MANIFESTS, 404, {}, b"{}")),
     "missing blob": ("blob_missing", lambda: (Lies(answers={blob_of(artifact()): (404, {}, b"{}")}), ID, None)),
-    "no digest at all": (
-        "not_a_manifest",
-        lambda: (rewritten(lambda record: record["layers"][0].update(digest="sha256:../../../../etc/passwd")), ID, None),
-    ),
+    "no digest at all": ("not_a_manifest", lambda: (rewritten(lambda record: record["layers"][0].update(digest="sha256:../../../../etc/passwd")), ID, None)),
     "image index": ("foreign_artifact", lambda: (rewritten(lambda record: record.update(mediaType=INDEX_TYPE)), ID, None)),
     "two files": ("no_layer", plain(HONEST, more=[("evil.py", ("text/x-python", b"x"))])),
     "another version": ("other_version", plain(version_of(ID, "1.0.0"))),
@@ -206,20 +185,14 @@ CASES = {
     "changed pinned key": ("pinned_key_changed", lambda: (Lies(), ID, pin_stranger)),
     "always failing": ("registry_busy", answering("/v2/", 503, {}, b"")),
     "closed to all": ("registry_unauthorized", answering("/v2/", 401, {"WWW-Authenticate": 'Basic realm="r"'}, b"")),
-    "a token server elsewhere": (
-        "bad_redirect",
-        answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="http://169.254.169.254/t"'}, b""),
-    ),
+    "a token server elsewhere": ("bad_redirect", answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="http://169.254.169.254/t"'}, b"")),
     "led to a file": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "file:///etc/passwd"}, b"")),
     "led into a private network": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "https://10.9.8.7/blob"}, b"")),
-    "a token server in a private network": (
-        "bad_redirect",
-        answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="https://10.9.8.7/t"'}, b""),
-    ),
+    "a token server in a private network": ("bad_redirect", answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="https://10.9.8.7/t"'}, b"")),
     "led in a circle": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "/v2/my/blobs/x"}, b"")),
     "compressed": ("bad_registry_answer", answering(MANIFESTS, 200, {"Content-Encoding": "gzip"}, b"\x1f\x8b")),
     "forbidden": ("manifest_refused", answering(MANIFESTS, 403, {}, b'{"errors":[{"message":"no\\u001b[2J"}]}')),
-}
+}  # fmt: skip
 
 
 def in_layout(root, spoil):

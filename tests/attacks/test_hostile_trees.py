@@ -56,21 +56,9 @@ def random_names(count: int, number: int) -> list[bytes]:
     """Return names of random bytes, among them all that is special."""
     source = random.Random(number)
     found = {
-        b"a:1:b",
-        b"new\nline",
-        b"\x1b[2J",
-        b"-rf",
-        b"--",
-        b"\\x41",
-        b"\\\\x",
-        b"\xff",
-        b"\xed\xa0\x80",
-        b" ",
-        b"\xe2\x80\xae",
-        b"*",
-        b"[a]",
-        b"{b}",
-    }
+        b"a:1:b", b"new\nline", b"\x1b[2J", b"-rf", b"--", b"\\x41", b"\\\\x", b"\xff", b"\xed\xa0\x80", b" ", b"\xe2\x80\xae",
+        b"*", b"[a]", b"{b}",
+    }  # fmt: skip
     while len(found) < count:
         name = bytes(source.choice(range(1, 256)) for _ in range(source.randint(1, 40))).replace(b"/", b"")
         if name not in (b"", b".", b".."):

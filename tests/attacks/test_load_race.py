@@ -111,27 +111,9 @@ def test_hash_then_import_runs_it(project):
 
 CANARY = "import os\nwith open(os.environ['CANARY'], 'a') as f: f.write(__name__ + ' ' + __file__ + '\\n')\n"
 SHADOWED = [
-    "json",
-    "yaml",
-    "logging",
-    "argparse",
-    "ast",
-    "hashlib",
-    "typing",
-    "rye",
-    "httpx",
-    "jsonschema_rs",
-    "cryptography",
-    "re",
-    "importlib",
-    "sitecustomize",
-    "usercustomize",
-    "signed_tools",
-    "secrets",
-    "asyncio",
-    "site",
-    "encodings",
-]
+    "json", "yaml", "logging", "argparse", "ast", "hashlib", "typing", "rye", "httpx", "jsonschema_rs", "cryptography", "re",
+    "importlib", "sitecustomize", "usercustomize", "signed_tools", "secrets", "asyncio", "site", "encodings",
+]  # fmt: skip
 # What `python -m` itself loads from the current folder before the first line of the module it is asked for (CPython's
 # documented default, ended by -P or -I): no module can defend itself there, the installed command `rye` need not.
 BEFORE_US = ("rye", "importlib", "typing", "re")

@@ -75,20 +75,10 @@ def test_who_holds_the_token_is_served(server):
 
 
 WRONG_HOSTS = [
-    "evil.example",
-    "evil.example:{port}",
-    "127.0.0.1",
-    "127.0.0.1:1",
-    "127.0.0.1:{port}.evil.example",
-    "localhost.evil.example:{port}",
-    "127.0.0.2:{port}",
-    "[::ffff:127.0.0.1]:{port}",
-    "user@127.0.0.1:{port}",
-    "",
-    "0.0.0.0:{port}",
-    "2130706433:{port}",
-    "localhost:0{port}",
-]
+    "evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example",
+    "localhost.evil.example:{port}", "127.0.0.2:{port}", "[::ffff:127.0.0.1]:{port}", "user@127.0.0.1:{port}", "",
+    "0.0.0.0:{port}", "2130706433:{port}", "localhost:0{port}",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", [*WRONG_HOSTS, None, ["127.0.0.1:{port}", "evil.example"]])
@@ -101,18 +91,9 @@ def test_another_servers_name_is_refused_with_the_token_too(server, host):
 
 
 WRONG_ORIGINS = [
-    "http://evil.example",
-    "null",
-    "http://127.0.0.1",
-    "http://127.0.0.1:1",
-    "http://127.0.0.1:{port}.evil.example",
-    "http://localhost:{port}@evil.example",
-    "file://",
-    "",
-    "javascript:1",
-    "http://127.0.0.1:{port}/",
-    "chrome-extension://abc",
-]
+    "http://evil.example", "null", "http://127.0.0.1", "http://127.0.0.1:1", "http://127.0.0.1:{port}.evil.example",
+    "http://localhost:{port}@evil.example", "file://", "", "javascript:1", "http://127.0.0.1:{port}/", "chrome-extension://abc",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("origin", WRONG_ORIGINS)
@@ -129,20 +110,10 @@ def test_two_origins_are_none_of_ours(server):
 def test_a_wrong_token_is_refused(server):
     token = server.token
     wrong = [
-        None,
-        "",
-        "Bearer",
-        "Bearer ",
-        f"Basic {token}",
-        token,
-        f"Bearer {token[:-1]}",
-        f"Bearer {token}x",
-        f"Bearer {token.swapcase()}",
-        f"Bearer {token} {token}",
-        "Bearer \xff\xfe",
-        f"Bearer\t{token}",
+        None, "", "Bearer", "Bearer ", f"Basic {token}", token, f"Bearer {token[:-1]}", f"Bearer {token}x",
+        f"Bearer {token.swapcase()}", f"Bearer {token} {token}", "Bearer \xff\xfe", f"Bearer\t{token}",
         [f"Bearer {token}", "Bearer x"],
-    ]
+    ]  # fmt: skip
     for shown in wrong:
         status, body = post(server.url, Authorization=shown)
         assert status in (400, 401), shown

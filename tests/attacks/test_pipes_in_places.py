@@ -17,18 +17,9 @@ from support.shell_calls import bash
 from support.waiting import PATIENCE
 
 PLACES = [
-    ".git/HEAD",
-    ".git/packed-refs",
-    ".git/config.worktree",
-    ".git/refs/stash",
-    ".git/commondir",
-    ".git",
-    "n/.git",
-    "n/.git/config",
-    "n/.git/hooks/pre-commit",
-    ".gitignore",
-    ".python-version",
-]
+    ".git/HEAD", ".git/packed-refs", ".git/config.worktree", ".git/refs/stash", ".git/commondir", ".git", "n/.git",
+    "n/.git/config", "n/.git/hooks/pre-commit", ".gitignore", ".python-version",
+]  # fmt: skip
 KINDS = {"pipe": "mkfifo {0}", "endless": "ln -s /dev/zero {0}", "tty": "ln -s /dev/tty {0}"}
 
 
@@ -71,25 +62,10 @@ def test_a_version_is_not_waited_for(project):
 
 # Not `.gitignore`: ripgrep waits at a pipe of that name, until the time of a search is up, and the answer says so.
 READ_BY_THEMSELVES = [
-    ".ignore",
-    ".rgignore",
-    ".ripgreprc",
-    ".git/info/exclude",
-    ".ai/tools/x.py",
-    ".ai/tools/x.yaml",
-    ".ai/knowledge/x.md",
-    ".ai/directives/x.md",
-    ".ai/lockfiles/rye/bash/bash.lock.json",
-    ".ai/trusted_keys/x.toml",
-    ".ai/bundles/x/manifest.yaml",
-    "pyproject.toml",
-    "package.json",
-    ".editorconfig",
-    "tsconfig.json",
-    ".env",
-    "a.py",
-    ".venv/pyvenv.cfg",
-]
+    ".ignore", ".rgignore", ".ripgreprc", ".git/info/exclude", ".ai/tools/x.py", ".ai/tools/x.yaml", ".ai/knowledge/x.md",
+    ".ai/directives/x.md", ".ai/lockfiles/rye/bash/bash.lock.json", ".ai/trusted_keys/x.toml", ".ai/bundles/x/manifest.yaml",
+    "pyproject.toml", "package.json", ".editorconfig", "tsconfig.json", ".env", "a.py", ".venv/pyvenv.cfg",
+]  # fmt: skip
 CALLS = {
     "grep": ("rye/file-system/grep", {"pattern": "needle"}),
     "glob": ("rye/file-system/glob", {"pattern": "**/*.txt"}),
@@ -127,17 +103,9 @@ def test_no_tool_waits_at_a_pipe_that_it_would_read_by_itself(project, plain, mo
 
 
 VERBS = [
-    "search needle",
-    "tools",
-    "verify --all",
-    "trust list",
-    "doctor",
-    "log",
-    "diff",
-    "lint --all",
-    "lock rye/bash/bash",
+    "search needle", "tools", "verify --all", "trust list", "doctor", "log", "diff", "lint --all", "lock rye/bash/bash",
     "undo --list",
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow

@@ -31,22 +31,10 @@ TYPED = "script -qec '{words}' /dev/null < {root}/yes"
 # name: (shell command or None, what the user does later or "", further parameters of bash)
 WAYS = {
     "signs without a terminal": (f"{RYE} sign {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
-    "signs at a pretended terminal": (
-        TYPED.replace("{words}", f"{RYE} sign {{root}}/own.py") + " && cp {root}/own.py {root}/signed.py",
-        "",
-        {},
-    ),
-    "names the user's key file": (
-        f"{RYE} sign --key {{space}}/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py",
-        "",
-        {},
-    ),
+    "signs at a pretended terminal": (TYPED.replace("{words}", f"{RYE} sign {{root}}/own.py") + " && cp {root}/own.py {root}/signed.py", "", {}),
+    "names the user's key file": (f"{RYE} sign --key {{space}}/.ai/keys/private_key.pem {{root}}/own.py && cp {{root}}/own.py {{root}}/signed.py", "", {}),
     "reads the user's key file": (SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"), "", {}),
-    "adds a key of its own to the user's store": (
-        SIGN.replace("{key}", "{root}/key.pem") + "; cp {root}/key.toml {space}/.ai/trusted_keys/{print}.toml",
-        "",
-        {},
-    ),
+    "adds a key of its own to the user's store": (SIGN.replace("{key}", "{root}/key.pem") + "; cp {root}/key.toml {space}/.ai/trusted_keys/{print}.toml", "", {}),
     "adds its key at a pretended terminal": (
         SIGN.replace("{key}", "{root}/key.pem") + "; " + TYPED.replace("{words}", f"{RYE} trust add {{root}}/key.toml"),
         "",
@@ -116,11 +104,7 @@ WAYS = {
         "HOME={home} bash -ic true",
         {"env": {"SIGNS": SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem")}},
     ),
-    "a background job": (
-        "sleep 0.5; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"),
-        "sleep 1.5",
-        {"background": True},
-    ),
+    "a background job": ("sleep 0.5; " + SIGN.replace("{key}", "{space}/.ai/keys/private_key.pem"), "sleep 1.5", {"background": True}),
     "a daemon that outlives the call": (
         '(setsid sh -c "$SIGNS" >/dev/null 2>&1 &) ; sleep 1',
         "sleep 0.5",
@@ -128,7 +112,7 @@ WAYS = {
     ),
     "a signature taken from another item": ("(head -1 {system}; cat own.py) > signed.py", "", {}),
     "an edit of the user's own signed tool": ("sed 's/mine/done/' .ai/tools/my/tool.py > signed.py", "", {}),
-}
+}  # fmt: skip
 
 WITHOUT_A_SANDBOX = (
     "signs at a pretended terminal",
@@ -157,17 +141,11 @@ IN_SPITE_OF_A_SANDBOX = (
 """What no sandbox of a command keeps away; said to the user, not tried here."""
 
 TEN = (
-    "signs without a terminal",
-    "signs at a pretended terminal",
-    "reads the user's key file",
-    "adds a key of its own to the user's store",
-    "has its key approved at a pretended terminal",
-    "sets variables for the command",
-    "a Makefile that it runs",
-    "a git hook, at the user's next commit",
-    "a module that Python loads at its start",
-    "a background job",
-)
+    "signs without a terminal", "signs at a pretended terminal", "reads the user's key file",
+    "adds a key of its own to the user's store", "has its key approved at a pretended terminal",
+    "sets variables for the command", "a Makefile that it runs", "a git hook, at the user's next commit",
+    "a module that Python loads at its start", "a background job",
+)  # fmt: skip
 """Those of each kind; a full-size run goes all."""
 
 QUICK = ("reads the user's key file", "signs at a pretended terminal", "a git hook, at the user's next commit")

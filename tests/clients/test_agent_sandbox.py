@@ -21,32 +21,16 @@ pytestmark = pytest.mark.clients
 DRIVER = Path(__file__).parents[1] / "support" / "client_drivers" / "agent_sandbox.py"
 LARGE = 220 * 1024 * 1024
 EXPECTED = {
-    "run": ["out\n", "e  r\n", 3],
-    "run quoted": "a b\n",
-    "run past its time": ["begun\n", 124, True],
-    "run nothing": 127,
-    "run long": 2_000_000,
-    "read": "again\n",
-    "read bytes": True,
-    "list": [["bytes 100%.bin", "file", 256]],
-    "list root": True,
-    "list nothing": [],
-    "exists": [True, True, False],
-    "read none": ["SandboxRequestError", 404],
-    "read folder": ["SandboxRequestError", 404],
-    "list none": ["SandboxRequestError", 404],
-    "list file": ["SandboxRequestError", 404],
-    "read outside": ["SandboxRequestError", 403],
-    "write outside": ["SandboxRequestError", 403],
-    "list outside": ["SandboxRequestError", 403],
-    "exists outside": ["SandboxRequestError", 403],
-    "write protected": ["SandboxRequestError", 403],
-    "without a token": ["SandboxRequestError", 401],
-    "large": True,
-    "large is listed": True,
-    "async": ["async\n", "async\n"],
+    "run": ["out\n", "e  r\n", 3], "run quoted": "a b\n", "run past its time": ["begun\n", 124, True], "run nothing": 127,
+    "run long": 2_000_000, "read": "again\n", "read bytes": True, "list": [["bytes 100%.bin", "file", 256]], "list root": True,
+    "list nothing": [], "exists": [True, True, False], "read none": ["SandboxRequestError", 404],
+    "read folder": ["SandboxRequestError", 404], "list none": ["SandboxRequestError", 404],
+    "list file": ["SandboxRequestError", 404], "read outside": ["SandboxRequestError", 403],
+    "write outside": ["SandboxRequestError", 403], "list outside": ["SandboxRequestError", 403],
+    "exists outside": ["SandboxRequestError", 403], "write protected": ["SandboxRequestError", 403],
+    "without a token": ["SandboxRequestError", 401], "large": True, "large is listed": True, "async": ["async\n", "async\n"],
     "async exists": [True, True],
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -176,15 +176,9 @@ def _codes(text: str) -> Iterator[str]:
 
 
 CHECKS = {
-    "call": _calls,
-    "parameter": _parameters,
-    "command": _commands,
-    "item": _items,
-    "file": _files,
-    "setting": _settings,
-    "variable": _environment,
-    "code": _codes,
-}
+    "call": _calls, "parameter": _parameters, "command": _commands, "item": _items, "file": _files, "setting": _settings,
+    "variable": _environment, "code": _codes,
+}  # fmt: skip
 
 
 def test_everything_that_a_text_names_exists():

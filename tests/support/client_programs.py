@@ -41,14 +41,7 @@ class Program(NamedTuple):
 
 PROGRAMS = {
     "claude-code": Program("Claude Code", npm=("@anthropic-ai/claude-code",), client="claude-code", agent=True),
-    "codex": Program(
-        "Codex",
-        npm=("@openai/codex",),
-        client="codex",
-        agent=True,
-        setting="`mcp_servers.rye.required`, for `codex exec`",
-        value="`true`",
-    ),
+    "codex": Program("Codex", npm=("@openai/codex",), client="codex", agent=True, setting="`mcp_servers.rye.required`, for `codex exec`", value="`true`"),
     "gemini-cli": Program(
         "Gemini CLI",
         npm=("@google/gemini-cli",),
@@ -67,12 +60,7 @@ PROGRAMS = {
         value="`300`",
     ),
     "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai.py", agent=True),
-    "langchain": Program(
-        "LangChain, LangGraph",
-        pip=("langchain-mcp-adapters", "langchain", "langchain-openai"),
-        driver="langchain.py",
-        agent=True,
-    ),
+    "langchain": Program("LangChain, LangGraph", pip=("langchain-mcp-adapters", "langchain", "langchain-openai"), driver="langchain.py", agent=True),
     "smolagents": Program(
         "smolagents",
         pip=("smolagents[mcp,openai]", "mcp<2"),
@@ -83,13 +71,7 @@ PROGRAMS = {
     ),
     "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai.py", agent=True),
     "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp.py"),
-    "llama-index": Program(
-        "LlamaIndex",
-        pip=("llama-index-tools-mcp",),
-        driver="llama_index.py",
-        setting="`BasicMCPClient(timeout=…)`",
-        value="`300`",
-    ),
+    "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index.py", setting="`BasicMCPClient(timeout=…)`", value="`300`"),
     "crewai": Program("CrewAI", pip=("crewai-tools[mcp]", "crewai"), driver="crewai.py"),
     "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk.py"),
     "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk.py"),
@@ -107,24 +89,10 @@ PROGRAMS = {
         setting="`callTool(…, {onprogress, resetTimeoutOnProgress})`",
         value="`true`",
     ),
-    "google-adk": Program(
-        "Google ADK",
-        pip=("google-adk[mcp]",),
-        driver="google_adk.py",
-        setting="`StdioConnectionParams(timeout=…)`",
-        value="`300`",
-    ),
-    "agno": Program(
-        "agno", pip=("agno", "fastmcp>=4"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"
-    ),
-    "autogen": Program(
-        "AutoGen",
-        pip=("autogen-ext[mcp]", "mcp<2"),
-        driver="autogen.py",
-        setting="`StdioServerParams(read_timeout_seconds=…)`",
-        value="`300`",
-    ),
-}
+    "google-adk": Program("Google ADK", pip=("google-adk[mcp]",), driver="google_adk.py", setting="`StdioConnectionParams(timeout=…)`", value="`300`"),
+    "agno": Program("agno", pip=("agno", "fastmcp>=4"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"),
+    "autogen": Program("AutoGen", pip=("autogen-ext[mcp]", "mcp<2"), driver="autogen.py", setting="`StdioServerParams(read_timeout_seconds=…)`", value="`300`"),
+}  # fmt: skip
 
 
 def install(name: str, folder: Path) -> str:

@@ -73,44 +73,17 @@ WAYS = [
         ),
         "outside/new",
     ),
-    Way(
-        "mounts in a user namespace",
-        "writes_outside",
-        f"unshare -Urm sh -c '{_INNER}' || unshare -m sh -c '{_INNER}' || sh -c '{_INNER}'",
-        "outside/new",
-    ),
-    Way(
-        "the loader writes for it",
-        "writes_outside",
-        "true",
-        "outside/dbg*",
-        env={"LD_DEBUG": "all", "LD_DEBUG_OUTPUT": "$OUT/dbg"},
-    ),
-    Way(
-        "a daemon, later",
-        "processes_end",
-        "setsid sh -c 'sleep 0.3; echo WAS-HERE > late' >/dev/null 2>&1 & disown; exit 0",
-        "project/late",
-        wait=0.6,
-    ),
+    Way("mounts in a user namespace", "writes_outside", f"unshare -Urm sh -c '{_INNER}' || unshare -m sh -c '{_INNER}' || sh -c '{_INNER}'", "outside/new"),
+    Way("the loader writes for it", "writes_outside", "true", "outside/dbg*", env={"LD_DEBUG": "all", "LD_DEBUG_OUTPUT": "$OUT/dbg"}),
+    Way("a daemon, later", "processes_end", "setsid sh -c 'sleep 0.3; echo WAS-HERE > late' >/dev/null 2>&1 & disown; exit 0", "project/late", wait=0.6),
     Way("moves the project away", "writes_outside", "mv $ROOT $ROOT.moved; mkdir -p $OUT/x", "!project/file"),
-    Way(
-        "a system setting",
-        "writes_outside",
-        'f=/proc/sys/kernel/core_pattern; v=$(cat $f); echo "$v" > $f && echo WAS-HERE',
-        root_only=True,
-    ),
+    Way("a system setting", "writes_outside", 'f=/proc/sys/kernel/core_pattern; v=$(cat $f); echo "$v" > $f && echo WAS-HERE', root_only=True),
     Way("a device", "writes_outside", "mknod d c 1 5 && head -c1 d >/dev/null && echo WAS-HERE", root_only=True),
     Way("a setuid program", "no_new_privileges", "$OUT/setuid -p -c 'cat $ROOTONLY'", user_only=True),
     Way("leaves a setuid program", "no_new_privileges", "cp /bin/sh s; chmod 4755 s", "^project/s"),
     Way("leaves a setgid program", "no_new_privileges", "cp /bin/sh s; chmod g+s s", "^project/s"),
     Way("by fchmod", "no_new_privileges", py("os.fchmod(os.open('s', os.O_CREAT | os.O_RDWR), 0o4755)"), "^project/s"),
-    Way(
-        "by open with a mode",
-        "no_new_privileges",
-        py("os.umask(0); os.open('s', os.O_CREAT | os.O_RDWR, 0o4755)"),
-        "^project/s",
-    ),
+    Way("by open with a mode", "no_new_privileges", py("os.umask(0); os.open('s', os.O_CREAT | os.O_RDWR, 0o4755)"), "^project/s"),
     Way("by creat", "no_new_privileges", py("os.umask(0); ctypes.CDLL(None).creat(b's', 0o6755)"), "^project/s"),
     Way(
         "by an unnamed file",
@@ -130,29 +103,14 @@ WAYS = [
         ),
         "^project/s",
     ),
-    Way(
-        "by fchmodat2",
-        "no_new_privileges",
-        py("open('s', 'w').close(); ctypes.CDLL(None).syscall(452, -100, b's', 0o4755, 0)"),
-        "^project/s",
-    ),
+    Way("by fchmodat2", "no_new_privileges", py("open('s', 'w').close(); ctypes.CDLL(None).syscall(452, -100, b's', 0o4755, 0)"), "^project/s"),
     Way("writes to a terminal of the user", "writes_outside", "printf WAS-HERE > $TERMINAL", "?terminal", wait=0.1),
     Way("changes a mode", "metadata_outside", "chmod 0777 $OUT/victim", "%outside/victim"),
     # --- protected names ---
-    Way(
-        "a git hook",
-        "protected_names",
-        "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit",
-        "project/.git/hooks/pre-commit",
-    ),
+    Way("a git hook", "protected_names", "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit"),
     Way("git's configuration", "protected_names", "echo WAS-HERE >> .git/config", "project/.git/config"),
     Way("git's configuration by git", "protected_names", "sed -i s/core/WAS-HERE/ .git/config", "project/.git/config"),
-    Way(
-        "another .git in its place",
-        "protected_names",
-        "mv .git g; mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit",
-        "project/.git/hooks/pre-commit",
-    ),
+    Way("another .git in its place", "protected_names", "mv .git g; mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit"),
     Way("a common folder elsewhere", "protected_names", "echo ../WAS-HERE > .git/commondir", "project/.git/commondir"),
     Way(
         "renames git's folder of modules",
@@ -160,32 +118,14 @@ WAYS = [
         "mv .git/modules .git/m; mkdir -p .git/modules/s; echo WAS-HERE > .git/modules/s/config",
         "project/.git/modules/s/config",
     ),
-    Way(
-        "a .git where none is",
-        "protected_names",
-        "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit",
-        "project/.git/hooks/pre-commit",
-        git=False,
-    ),
+    Way("a .git where none is", "protected_names", "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit", git=False),
     Way("a .git file where none is", "protected_names", "echo 'gitdir: WAS-HERE' > .git", "project/.git", git=False),
     Way("an item", "protected_names", "mkdir -p .ai/tools; echo WAS-HERE > .ai/tools/x.py", "project/.ai/tools/x.py"),
-    Way(
-        "another .ai in its place", "protected_names", "rm -rf .ai; mv .ai a; mkdir .ai; echo WAS-HERE > .ai/x", "project/.ai/x"
-    ),
-    Way(
-        "an absent .vscode",
-        "protected_names",
-        "mkdir .vscode; echo WAS-HERE > .vscode/tasks.json",
-        "project/.vscode/tasks.json",
-    ),
+    Way("another .ai in its place", "protected_names", "rm -rf .ai; mv .ai a; mkdir .ai; echo WAS-HERE > .ai/x", "project/.ai/x"),
+    Way("an absent .vscode", "protected_names", "mkdir .vscode; echo WAS-HERE > .vscode/tasks.json", "project/.vscode/tasks.json"),
     Way("an absent .mcp.json", "protected_names", "rmdir .mcp.json; echo WAS-HERE > .mcp.json", "project/.mcp.json"),
     Way("an absent .mcp.json by rename", "protected_names", "echo WAS-HERE > n; mv -T n .mcp.json", "project/.mcp.json"),
-    Way(
-        "a link for a .vscode",
-        "protected_names",
-        "mkdir v; echo WAS-HERE > v/tasks.json; rmdir .vscode; ln -s v .vscode",
-        "project/.vscode/tasks.json",
-    ),
+    Way("a link for a .vscode", "protected_names", "mkdir v; echo WAS-HERE > v/tasks.json; rmdir .vscode; ln -s v .vscode", "project/.vscode/tasks.json"),
     Way("a hard link to git's configuration", "protected_names", "ln .git/config c; echo WAS-HERE >> c", "project/.git/config"),
     Way(
         "unmounts what covers it",
@@ -203,11 +143,7 @@ WAYS = [
     Way("the server's environment", "environment_clean", "cat /proc/*/environ /proc/$SERVER/environ | tr '\\0' '\\n'"),
     Way("its own environment", "environment_clean", "env | grep NOTES; cat /proc/self/environ /proc/1/environ"),
     # --- other processes ---
-    Way(
-        "traces a process",
-        "no_new_privileges",
-        py("l = ctypes.CDLL(None)\nif not l.ptrace(0x4206, int(os.environ['VICTIM']), None, None): print('WAS-HERE')"),
-    ),
+    Way("traces a process", "no_new_privileges", py("l = ctypes.CDLL(None)\nif not l.ptrace(0x4206, int(os.environ['VICTIM']), None, None): print('WAS-HERE')")),
     Way("kills a process", "other_processes_hidden", "kill -0 $VICTIM && echo WAS-HERE"),
     Way("sees a process", "other_processes_hidden", "tr '\\0' ' ' < /proc/$VICTIM/cmdline | grep -q prctl && echo WAS-HERE"),
     # --- the network ---
@@ -215,14 +151,8 @@ WAYS = [
     Way("TCP by bash", "network_off", "echo x > /dev/tcp/127.0.0.1/$PORT && echo WAS-HERE"),
     Way("UDP on loopback", "network_off", py("s = socket.socket(2, 2); s.sendto(b'x', ('127.0.0.1', port))"), "?udp", wait=0.1),
     Way("a unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("out + '/stream'"))),
-    Way(
-        "a unix socket in the project", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("'stream'"))
-    ),
-    Way(
-        "an abstract unix socket",
-        "unix_sockets_off",
-        py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("chr(0) + 'rye-' + str(port)")),
-    ),
+    Way("a unix socket in the project", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("'stream'"))),
+    Way("an abstract unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("chr(0) + 'rye-' + str(port)"))),
     Way(
         "a datagram from a pair",
         "unix_sockets_off",
@@ -230,7 +160,7 @@ WAYS = [
         "?datagram",
         wait=0.1,
     ),
-]
+]  # fmt: skip
 
 
 class Arena:

@@ -34,34 +34,11 @@ _RAX, _ORIG_RAX = 80, 120
 
 # Failing these is a fault that disks, quotas and signals make; failing mmap or futex tests the interpreter.
 FILE_CALLS = {
-    "read": 0,
-    "write": 1,
-    "lseek": 8,
-    "ioctl": 16,
-    "pread64": 17,
-    "readv": 19,
-    "flock": 73,
-    "fsync": 74,
-    "fdatasync": 75,
-    "rename": 82,
-    "mkdir": 83,
-    "unlink": 87,
-    "fchmod": 91,
-    "fchown": 93,
-    "flistxattr": 196,
-    "getdents64": 217,
-    "openat": 257,
-    "mkdirat": 258,
-    "newfstatat": 262,
-    "unlinkat": 263,
-    "renameat": 264,
-    "readlinkat": 267,
-    "utimensat": 280,
-    "renameat2": 316,
-    "openat2": 437,
-    "faccessat2": 439,
-    "pwrite64": 18,
-}
+    "read": 0, "write": 1, "lseek": 8, "ioctl": 16, "pread64": 17, "readv": 19, "flock": 73, "fsync": 74, "fdatasync": 75,
+    "rename": 82, "mkdir": 83, "unlink": 87, "fchmod": 91, "fchown": 93, "flistxattr": 196, "getdents64": 217, "openat": 257,
+    "mkdirat": 258, "newfstatat": 262, "unlinkat": 263, "renameat": 264, "readlinkat": 267, "utimensat": 280, "renameat2": 316,
+    "openat2": 437, "faccessat2": 439, "pwrite64": 18,
+}  # fmt: skip
 _FAILED = frozenset(FILE_CALLS.values())
 _WRITES, _RENAMES, _SYNCS = (1, 18, 20, 296), (264, 316), (74, 75)
 _OPENAT, _MAKING = 257, os.O_CREAT | os.O_TRUNC

@@ -24,36 +24,18 @@ from rye.agent_sandbox import files
 from rye.process.autorun import git_settings
 
 NAMED = {
-    "alias": "st",
-    "pager": "log",
-    "branch": "main",
-    "remote": "origin",
-    "submodule": "sub",
-    "url": "http://example.invalid/",
-}
+    "alias": "st", "pager": "log", "branch": "main", "remote": "origin", "submodule": "sub", "url": "http://example.invalid/",
+}  # fmt: skip
 # What git lists under no name of its own, or only by a star.
 ALSO = (
-    "include.path",
-    "alias.status",
-    "http.http://127.0.0.1.proxy",
-    "extensions.partialClone",
-    "hook.k.command",
-    "hook.k.event",
-)
+    "include.path", "alias.status", "http.http://127.0.0.1.proxy", "extensions.partialClone", "hook.k.command", "hook.k.event",
+)  # fmt: skip
 KINDS = {
-    "program": "{base}/bin/{mark}",
-    "shell": "touch {base}/marks/{mark}; false",
-    "bang": "!touch {base}/marks/{mark}",
-    "url": "http://127.0.0.1:{port}/{mark}",
-    "ext": "ext::sh -c touch% {base}/marks/{mark}",
-    "outside": "{base}/outside/file",
-    "steps": "%s%nexec touch {base}/marks/{mark}",
-    "true": "true",
-    "folder": "{base}/outside",
-    "hooks": "{base}/hooks",
-    "jar": "{base}/outside/jar",
-    "resolve": "example.invalid:443:127.0.0.1",
-}
+    "program": "{base}/bin/{mark}", "shell": "touch {base}/marks/{mark}; false", "bang": "!touch {base}/marks/{mark}",
+    "url": "http://127.0.0.1:{port}/{mark}", "ext": "ext::sh -c touch% {base}/marks/{mark}", "outside": "{base}/outside/file",
+    "steps": "%s%nexec touch {base}/marks/{mark}", "true": "true", "folder": "{base}/outside", "hooks": "{base}/hooks",
+    "jar": "{base}/outside/jar", "resolve": "example.invalid:443:127.0.0.1",
+}  # fmt: skip
 WIDE = ("program", "shell", "bang", "url", "ext", "outside", "steps", "true", "folder")
 # Settings without which others start nothing; a missing object of a promisor makes git fetch.
 PRELUDES = {
@@ -66,18 +48,8 @@ PRELUDES = {
     "git": "core.repositoryformatversion=1 extensions.partialclone=origin remote.origin.promisor=true remote.origin.url=git://example.invalid/x.git",
 }
 _FETCHES = (
-    "core.",
-    "http.",
-    "remote.",
-    "credential.",
-    "url.",
-    "protocol.",
-    "fetch.",
-    "ssh.",
-    "transfer.",
-    "transport.",
-    "promisor.",
-)
+    "core.", "http.", "remote.", "credential.", "url.", "protocol.", "fetch.", "ssh.", "transfer.", "transport.", "promisor.",
+)  # fmt: skip
 ADDRESSES = ("remote.origin.url", "submodule.sub.url")
 # So many are taken out of a file one by one; of more the file as a whole is set aside.
 MIXED = 30

@@ -25,13 +25,7 @@ class Interface(NamedTuple):
 
 
 INTERFACES = {
-    "openai": Interface(
-        "name description parameters strict",
-        r"[a-zA-Z0-9_-]{1,64}",
-        "parameters",
-        longest=1024,
-        root="oneOf anyOf allOf enum not",
-    ),
+    "openai": Interface("name description parameters strict", r"[a-zA-Z0-9_-]{1,64}", "parameters", longest=1024, root="oneOf anyOf allOf enum not"),
     "anthropic": Interface(
         "name description input_schema type cache_control strict",
         r"[a-zA-Z0-9_-]{1,128}",
@@ -51,7 +45,7 @@ INTERFACES = {
         "inputSchema outputSchema",
         references=True,
     ),
-}
+}  # fmt: skip
 _HINTS = {"title": str, "readOnlyHint": bool, "destructiveHint": bool, "idempotentHint": bool, "openWorldHint": bool}
 _LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _META_KEY = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")

@@ -50,16 +50,8 @@ _EVIL = (
     "mv .git g.old; echo 'gitdir: {place}' > .git"
 )
 ATTACKS = [
-    Attack(
-        "a folder of PATH becomes a link",
-        ("rm -rf bin; ln -s $H/.ssh/work bin", "cat bin/id_rsa $H/.ssh/work/id_rsa"),
-        "$ROOT/bin",
-    ),
-    Attack(
-        "an environment's bin becomes a link",
-        ("rm -rf .venv; mkdir .venv; ln -s $H/.ai/keys .venv/bin", "cat $H/.ai/keys/private_key.pem"),
-        "$ROOT/.venv/bin",
-    ),
+    Attack("a folder of PATH becomes a link", ("rm -rf bin; ln -s $H/.ssh/work bin", "cat bin/id_rsa $H/.ssh/work/id_rsa"), "$ROOT/bin"),
+    Attack("an environment's bin becomes a link", ("rm -rf .venv; mkdir .venv; ln -s $H/.ai/keys .venv/bin", "cat $H/.ai/keys/private_key.pem"), "$ROOT/.venv/bin"),
     Attack(
         "the folder above a bin becomes a link",
         ("mv .venv v; ln -s $H/cloud .venv; true", "cat $H/cloud/token $H/cloud/bin/token"),
@@ -80,21 +72,10 @@ ATTACKS = [
         "$H/mytools",
         "ln -s $ROOT/tools $H/mytools",
     ),
-    Attack(
-        "a chain of links in the project",
-        ("rm -rf bin; ln -s b2 bin; ln -s ../home/.ssh/work b2", "cat $H/.ssh/work/id_rsa"),
-        "$ROOT/bin",
-    ),
+    Attack("a chain of links in the project", ("rm -rf bin; ln -s b2 bin; ln -s ../home/.ssh/work b2", "cat $H/.ssh/work/id_rsa"), "$ROOT/bin"),
     Attack("a hidden socket is shown", ("rm -rf bin; ln -s $H/run bin", _CONNECT + "$H/run/agent"), "$ROOT/bin", network="on"),
-    Attack(
-        "the interpreter's name becomes a link",
-        ("rm $ROOT/.venv/bin/python; ln -s $H/.ssh/work/id_rsa $ROOT/.venv/bin/python", "cat $H/.ssh/work/id_rsa"),
-    ),
-    Attack(
-        "a .git file names a folder of the project",
-        ("cat $H/.ai/keys/private_key.pem",),
-        setup="cd $ROOT; " + _EVIL.format(target="$H/.ai/keys", place="evil"),
-    ),
+    Attack("the interpreter's name becomes a link", ("rm $ROOT/.venv/bin/python; ln -s $H/.ssh/work/id_rsa $ROOT/.venv/bin/python", "cat $H/.ssh/work/id_rsa")),
+    Attack("a .git file names a folder of the project", ("cat $H/.ai/keys/private_key.pem",), setup="cd $ROOT; " + _EVIL.format(target="$H/.ai/keys", place="evil")),
     Attack(
         "a .git file names it by its absolute path",
         ("cat $H/.ssh/work/id_rsa",),
@@ -120,18 +101,8 @@ ATTACKS = [
         'echo $H/.ssh/work > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git',
     ),
     Attack("beside ~/.fly/bin", ("cat $H/.fly/config.yml",), "$H/.fly/bin", "echo CANARY > $H/.fly/config.yml"),
-    Attack(
-        "beside ~/.pulumi/bin",
-        ("cat $H/.pulumi/credentials.json",),
-        "$H/.pulumi/bin",
-        "echo CANARY > $H/.pulumi/credentials.json",
-    ),
-    Attack(
-        "below ~/.foundry",
-        ("cat $H/.foundry/keystores/key",),
-        "$H/.foundry/bin",
-        "mkdir -p $H/.foundry/keystores; echo CANARY > $H/.foundry/keystores/key",
-    ),
+    Attack("beside ~/.pulumi/bin", ("cat $H/.pulumi/credentials.json",), "$H/.pulumi/bin", "echo CANARY > $H/.pulumi/credentials.json"),
+    Attack("below ~/.foundry", ("cat $H/.foundry/keystores/key",), "$H/.foundry/bin", "mkdir -p $H/.foundry/keystores; echo CANARY > $H/.foundry/keystores/key"),
     Attack("beside ~/dotfiles/bin", ("cat $H/dotfiles/netrc",), "$H/dotfiles/bin", "echo CANARY > $H/dotfiles/netrc"),
     _named("RYE_SIGNING_KEY", "release:key.pem"),
     _named("RYE_SIGNING_KEY", "release/key.pem", "linked", "ln -s release/key.pem $B/srv/linked"),
@@ -158,21 +129,13 @@ ATTACKS = [
     _named("CREDENTIALS_DIRECTORY", "unit/database", "unit"),
     _named("SOME_SECRET_FILES", "b", "a:$B/srv/b"),
     _named("WORK_HOME", "../token", "..", "true"),
-]
+]  # fmt: skip
 _SHOWN = "jdk/lib.jar sdk/part lib/so browser model toolchain.cmake"
 _NO_SECRETS = {
-    "JDK_HOME": "$B/srv/jdk",
-    "SDK_DIR": "$B/srv/sdk",
-    "LD_LIBRARY_PATH": "$B/srv/lib:/usr/lib",
-    "MODEL_PATH": "$B/srv/model",
-    "CHROME_PATH": "$B/srv/browser",
-    "AWS_CA_FILE": "/etc/passwd",
-    "LLVM_CONFIG": "/usr/bin/env",
-    "PIP_CONFIG_FILE": "/dev/null",
-    "SYSTEM_KEY_DIR": "/etc",
-    "PASS_HOME": "/usr",
-    "PASSED_FILE": "$B/srv/toolchain.cmake",
-}
+    "JDK_HOME": "$B/srv/jdk", "SDK_DIR": "$B/srv/sdk", "LD_LIBRARY_PATH": "$B/srv/lib:/usr/lib", "MODEL_PATH": "$B/srv/model",
+    "CHROME_PATH": "$B/srv/browser", "AWS_CA_FILE": "/etc/passwd", "LLVM_CONFIG": "/usr/bin/env",
+    "PIP_CONFIG_FILE": "/dev/null", "SYSTEM_KEY_DIR": "/etc", "PASS_HOME": "/usr", "PASSED_FILE": "$B/srv/toolchain.cmake",
+}  # fmt: skip
 """Variables of the server while the commands of `WORKING` run; `PASSED_FILE` is in `pass_env`."""
 
 # Commands that must go on working: (name, PATH, setup, command), each prints `works`.

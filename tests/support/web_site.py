@@ -31,27 +31,15 @@ ARTICLE = """<!doctype html><html><head><title>Guide &amp; reference</title></he
 PAGES: dict[str, Page] = {
     "/article": (200, {"Content-Type": "text/html; charset=utf-8"}, ARTICLE.encode()),
     "/no-main": (200, {"Content-Type": "text/html"}, b"<title>t</title><p>only a paragraph</p>"),
-    "/one-article": (
-        200,
-        {"Content-Type": "text/html"},
-        b"<header>Top</header><article><p>the article</p></article><aside>x</aside>",
-    ),
+    "/one-article": (200, {"Content-Type": "text/html"}, b"<header>Top</header><article><p>the article</p></article><aside>x</aside>"),
     "/two-articles": (200, {"Content-Type": "text/html"}, b"<article><p>first</p></article><article><p>second</p></article>"),
     "/latin-1": (200, {"Content-Type": "text/html; charset=iso-8859-1"}, "<p>caf\xe9 \u2013 \u20ac</p>".encode("cp1252")),
-    "/shift-jis": (
-        200,
-        {"Content-Type": "text/html"},
-        '<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS"><p>日本語①</p>'.encode("cp932"),
-    ),
+    "/shift-jis": (200, {"Content-Type": "text/html"}, '<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS"><p>日本語①</p>'.encode("cp932")),
     "/meta": (200, {"Content-Type": "text/html"}, '<meta charset="windows-1251"><p>Привет</p>'.encode("cp1251")),
     "/bom-wins": (200, {"Content-Type": "text/html; charset=iso-8859-1"}, b"\xef\xbb\xbf<p>\xc3\xa9</p>"),
     "/utf-16": (200, {"Content-Type": "text/plain"}, "\ufeffwide text\r\nsecond".encode("utf-16-le")),
     "/undeclared": (200, {"Content-Type": "text/html"}, "<p>schön und gut: äöüß</p>".encode("cp1252")),
-    "/gzip": (
-        200,
-        {"Content-Type": "text/html", "Content-Encoding": "gzip"},
-        gzip.compress(b"<main><p>squeezed text</p></main>"),
-    ),
+    "/gzip": (200, {"Content-Type": "text/html", "Content-Encoding": "gzip"}, gzip.compress(b"<main><p>squeezed text</p></main>")),
     "/deflate": (200, {"Content-Type": "text/plain", "Content-Encoding": "deflate"}, zlib.compress(b"squeezed text")),
     "/twice": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip, gzip"}, gzip.compress(gzip.compress(b"x"))),
     "/brotli": (200, {"Content-Type": "text/plain", "Content-Encoding": "br"}, b"\x0b\x02\x80hello\x03"),
@@ -80,7 +68,7 @@ PAGES: dict[str, Page] = {
     "/to-metadata": (302, {"Location": "http://169.254.169.254/latest/meta-data/"}, b""),
     "/to-file": (302, {"Location": "file:///etc/passwd"}, b""),
     "/to-gopher": (302, {"Location": "gopher://127.0.0.1:70/"}, b""),
-}
+}  # fmt: skip
 
 
 def bomb(size: int = 1 << 30) -> bytes:
@@ -220,10 +208,6 @@ def no_http(connection: socket.socket) -> None:
 
 
 STREAMS: dict[str, Callable[[socket.socket], None]] = {
-    "/endless": endless,
-    "/huge": huge,
-    "/drip": drip,
-    "/dripping-head": dripping_head,
-    "/endless-head": endless_head,
+    "/endless": endless, "/huge": huge, "/drip": drip, "/dripping-head": dripping_head, "/endless-head": endless_head,
     "/no-http": no_http,
-}
+}  # fmt: skip
