@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
 
 import pytest
 
@@ -23,3 +24,24 @@ def rng():
     seed = int(os.environ.get("RYE_TEST_SEED") or random.randrange(1 << 32))
     print("seed", seed)
     return random.Random(seed)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A function that mounts a file system of its own with some options of tmpfs; only root may."""
+    made = []
+
+    def mount(options):
+        if os.geteuid() != 0:
+            pytest.skip("needs root, to mount a small disk")
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, check=False)
+        if done.returncode:
+            pytest.skip(f"cannot mount here: {done.stderr.decode().strip()}")
+        made.append(folder)
+        return folder
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", "-l", folder], check=True)

@@ -30,6 +30,15 @@ class Page:
         self.lines += lines
         return True
 
+    def mark(self) -> tuple[int, int, bool]:
+        """Return where the page stands, for `back_to`."""
+        return self._budget, len(self.lines), self.full
+
+    def back_to(self, mark: tuple[int, int, bool]) -> None:
+        """Take off what was added since a mark."""
+        self._budget, count, self.full = mark
+        del self.lines[count:]
+
 
 def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> int:
     """Return the position from 0 that an offset names.

@@ -199,9 +199,13 @@ class ContentSearch:
     ) -> None:
         path = self.tree.shown(name)
         short = [_shortened(hit) for hit in hits]
+        mark, before = self.page.mark(), len(self.matches)
 
         def take(seen: Seen) -> int:
             """Print hits while they fit; what is taken counts as shown to the caller."""
+            # Asked again where the IDs that were printed could not be stored: they would be unknown to the next call.
+            self.page.back_to(mark)
+            del self.matches[before:]
             # Lines that changed since they were searched are left out, and named.
             if seen.changed and path not in self._changed:
                 self._changed.append(path)

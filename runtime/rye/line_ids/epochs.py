@@ -94,7 +94,7 @@ def _last(rows: bytes, name: str) -> int | None:
 def _append(file: str, name: str, epoch: int) -> None:
     # At the end and in one write, which those of other processes do not cross; on a line of its own, whatever a full disk left.
     row = f"\n{name} {epoch}\n".encode()
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         if os.write(fd, row) < len(row):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file)

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:21:41Z:040b6c2111911f0534df19279fe240a5084556d89d238eb8aac5421b9f8e6f12:2DYQEDo6EhPh2_HFOoBFALoUHdd38BzIFATWcYpGkdbRhtsWW0mFIKOB2tCFmT8LLBhJyPeFCF7yh53wWLsoBQ==:b63173adc9f5699f
+# rye:signed:2026-11-24T13:56:34Z:8b0968b9b012c05c03d43c95444b5e88205e9c4be89a2e4aa83e5de8c06a8dee:8WqXMSGz2DlxRhp5i9oOegfG-MxFpLjSj6l2DoaKwHPGjaFT8r_ORyGRCh2Ofz1SBmeN-r-zIHmaoPo2llGyCA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -170,7 +170,7 @@ class _Printer:
 
     def __init__(self, page: results.Page, context: int, form: str, *, one_file: bool) -> None:
         self._page, self._context, self._form, self._one_file = page, context, form, one_file
-        self._printed_to, self._path = 0, ""
+        self._printed_to, self._path, self._named_at = 0, "", 0
 
     def __call__(self, path: str, hit: Hit, seen: Seen, at: int) -> list[str]:
         """Return the lines of a hit and its context; the context after a hit ends where the next hit begins."""
@@ -193,8 +193,9 @@ class _Printer:
 
     def _grouped(self, path: str, hit: Hit, rows: list[Row], lines: list[str]) -> list[str]:
         """Return rows as read prints them, below the file's path, which is said once."""
-        if path != self._path and not self._one_file:
-            lines = [f"{path}:"]
+        # A path that was taken off the page again is said once more.
+        if (path != self._path or self._named_at == len(self._page.lines)) and not self._one_file:
+            lines, self._named_at = [f"{path}:"], len(self._page.lines)
         self._path = path
         for row in rows:
             # As grep has it: what stands around a match is marked.
