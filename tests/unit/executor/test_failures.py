@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.executor import failures
-from rye.executor.requirements import _holds, _numbers
 from rye.sandbox import bubblewrap, sandbox
 from support.signed_tools import put, put_tool, signed, trust_key
 from support.terminal import typed
@@ -24,9 +22,9 @@ def call(project, item_id="my/tool", **parameters):
 
 
 @pytest.mark.parametrize("confined", [True, False], ids=["worker", "here"])
-def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, user_space, monkeypatch, confined):
+def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, user_space, request, confined):
     if not confined:
-        monkeypatch.setattr("rye.executor.executor._runs_here", lambda tool: True)
+        request.getfixturevalue("here")
     put_tool(project, "my/tool", 'raise ValueError("bad thing happened at step 3")')
     answer = call(project)
     assert (answer["code"], "step 3" in str(answer)) == ("tool_crashed", False)
@@ -38,27 +36,22 @@ def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, 
     assert text.startswith("my/tool 1.2.3")
     assert "Traceback" in text
     assert text.rstrip().endswith("ValueError: bad thing happened at step 3")
-    assert failures.trace_of(answer["data"]) == text
-
-
-def test_only_the_newest_tracebacks_are_kept(project, monkeypatch):
-    monkeypatch.setattr(failures, "_MOST_KEPT", 3)
-    put_tool(project, "my/tool", "raise ValueError")
-    logs = [call(project)["data"]["log"] for _ in range(5)]
-    for at, log in enumerate(logs):
-        if os.path.exists(log):
-            os.utime(log, (at, at))
-    assert len([name for name in os.listdir(os.path.dirname(logs[0])) if name.endswith(".txt")]) == 3
-    assert os.path.exists(logs[-1])
+    if not confined:
+        # Only the newest are kept.
+        for at in range(52):
+            newest = Path(call(project)["data"]["log"])
+            os.utime(newest, (at, at))
+        assert len([*log.parent.glob("*.txt")]) == 50
+        assert newest.exists()
 
 
 def test_a_tool_cannot_have_another_file_shown_as_its_traceback(project, tmp_path):
     secret = tmp_path / "crashes/0123abcd.txt"
     secret.parent.mkdir()
-    secret.write_text("secret")
+    secret.write_text("private")
     put_tool(project, "my/tool", f'return {{"success": False, "error": "x", "code": "tool_crashed", "log": {str(secret)!r}}}')
-    data = call(project)["data"]
-    assert (data["log"], failures.trace_of(data)) == (str(secret), "")
+    assert call(project)["data"]["log"] == str(secret)
+    assert "private" not in typed("execute", "my/tool", cwd=project)[1]
 
 
 @pytest.fixture(params=["bubblewrap", "landlock"])
@@ -135,21 +128,27 @@ def test_an_installation_without_httpx_names_what_to_install(project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("found", "sign", "bound", "holds"),
+    ("installed", "wanted", "holds"),
     [
-        ("1.10", ">=", "1.9", True),
-        ("1.0", "==", "1", True),
-        ("1.2.3", "==", "1.2", True),
-        ("2", "<", "2.0", False),
-        ("1.5", "~=", "1.4", True),
-        ("2.0", "~=", "1.4", False),
-        ("1", "!=", "1.0", False),
-        ("3", ">", "2.9.9", True),
-        ("3", "<=", "2", False),
+        ("1.10", ">=1.9", True),
+        ("1.0", "==1", True),
+        ("1.2.3", "==1.2", True),
+        ("2", "<2.0", False),
+        ("1.5", "~=1.4", True),
+        ("2.0", "~=1.4", False),
+        ("1", "!=1.0", False),
+        ("3", ">2.9.9", True),
+        ("3", "<=2", False),
     ],
 )
-def test_versions_are_compared_by_their_numbers(found, sign, bound, holds):
-    assert _holds(_numbers(found), sign, _numbers(bound)) is holds
+def test_versions_are_compared_by_their_numbers(project, tmp_path, monkeypatch, here, installed, wanted, holds):
+    (tmp_path / "made-1.dist-info").mkdir()
+    (tmp_path / "made-1.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: made\nVersion: {installed}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    put_tool(project, "my/tool", more=f'__requires__ = ["made{wanted}"]')
+    answer = call(project)
+    assert (answer["status"] == "success") is holds, answer
+    assert holds or f"made{wanted} ({installed} is installed)" in answer["error"]
 
 
 def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(project, user_space):
@@ -172,6 +171,7 @@ def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(proj
 
 
 HEAD = ("version: '1.0.0'", "category: my", "description: d")
+NODE = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
 
 
 def put_script(project, permissions, text, *, suffix=".sh"):
@@ -184,50 +184,42 @@ def put_script(project, permissions, text, *, suffix=".sh"):
 
 
 @pytest.mark.parametrize(
-    ("permissions", "text", "missing"),
+    ("suffix", "permissions", "text", "missing", "said"),
     [
-        ("[run]", "cat a.txt", "read"),
-        ("[read, run]", "echo x >b.txt", "write"),
-        ("[read, run]", "rm a.txt", "write"),
-        ("[read, run]", "exec 3<>/dev/tcp/203.0.113.1/80", "network"),
-        ("[read]", "cat a.txt", "run"),
-        ("[read, run]", "cat /etc/shadow-; exit 1", None),
+        (".sh", "[run]", "cat a.txt", "read", ""),
+        (".sh", "[read, run]", "echo x >b.txt", "write", ""),
+        (".sh", "[read, run]", "rm a.txt", "write", ""),
+        (".sh", "[read, run]", "exec 3<>/dev/tcp/203.0.113.1/80", "network", ""),
+        (".sh", "[read]", "cat a.txt", "run", ""),
+        (".sh", "[read, run]", "cat /etc/shadow-; exit 1", None, ""),
+        pytest.param(".js", "[]", 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'", marks=NODE),
+        pytest.param(".js", "[read]", 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'", marks=NODE),
+        pytest.param(
+            ".js",
+            "[read]",
+            'require("child_process").execFileSync("/bin/true")',
+            "run",
+            "spawnSync /bin/true EACCES",
+            marks=NODE,
+        ),
+        pytest.param(".js", "[read]", 'fetch("http://example.org")', "network", "fetch failed", marks=NODE),
+        pytest.param(".js", "[read]", "null.x", None, "TypeError: Cannot read properties of null", marks=NODE),
     ],
 )
-def test_a_shell_script_is_told_which_permission_it_lacks(project, layer, permissions, text, missing):
+def test_a_script_is_told_which_permission_it_lacks_and_its_own_error(project, layer, suffix, permissions, text, missing, said):
     (project / "a.txt").write_text("x\n")
-    put_script(project, permissions, text)
-    assert call(project, "my/show")["data"].get("missing_permission") == missing
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
-@pytest.mark.parametrize(
-    ("permissions", "text", "missing", "last"),
-    [
-        ("[]", 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'"),
-        ("[read]", 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'"),
-        ("[read]", 'require("child_process").execFileSync("/bin/true")', "run", "spawnSync /bin/true EACCES"),
-        ("[read]", 'fetch("http://example.org")', "network", "fetch failed"),
-        ("[read]", "null.x", None, "TypeError: Cannot read properties of null"),
-    ],
-)
-def test_a_node_script_is_told_which_permission_it_lacks_and_its_own_error(project, layer, permissions, text, missing, last):
-    (project / "a.txt").write_text("x\n")
-    put_script(project, permissions, text, suffix=".js")
+    put_script(project, permissions, text, suffix=suffix)
     answer = call(project, "my/show")
     assert answer["data"].get("missing_permission") == missing
     # The frames below the error would fill the few lines that a message has.
-    assert last in answer["error"]
+    assert said in answer["error"]
     assert "Module._load" not in answer["error"]
 
 
 def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model(project):
     (project / "a.txt").write_text("x\n")
-    (project / ".git").mkdir()
     if not sandbox.confines(str(project)):
         pytest.skip("no sandbox here")
     put_script(project, "[run]", "cat a.txt")
-    answer = call(project, "my/show")
-    assert answer["data"]["missing_permission"] == "read"
     assert 'add permissions: ["run", "read"]' in rye.toolset(project, ["my"]).call("my__show")
     assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

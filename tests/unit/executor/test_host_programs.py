@@ -1,4 +1,4 @@
-"""Programs that call `rye.execute` in their own process: whatever their streams are, in threads, in asyncio, after a fork."""
+"""Programs that call `rye.execute` in their own process: whatever their streams are, in threads, after a fork."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rye
 from support.signed_tools import put_tool, trust_key
 
 HEAD = """
-import asyncio, contextlib, io, json, multiprocessing, os, sys, threading, time
+import multiprocessing, os, sys, threading, time
 import rye
 project = sys.argv[1]
 
@@ -46,21 +46,11 @@ def test_a_host_without_standard_output(project):
     program(project, "sys.stdout = None\ncall()\nprint('to nobody', flush=True)\ncall()\n")
 
 
-def test_calls_in_an_event_loop(project):
-    body = """
-async def main():
-    call()
-    answers = await asyncio.gather(*(asyncio.to_thread(call) for _ in range(8)))
-    print(len(answers))
-asyncio.run(main())
-"""
-    assert program(project, body) == "8\n"
-
-
 @pytest.mark.slow
 def test_forked_processes_call_too_whatever_other_threads_did_at_the_fork(project):
     put_tool(project, "my/count", 'return {"success": True, "output": "1"}', more='__permissions__ = ["read"]\n')
     body = """
+def status(number): return call()["status"]
 call(); call("my/count"); rye.search("read", project_path=project)
 stop = threading.Event()
 def work():
@@ -94,9 +84,8 @@ stop.set()
 assert not failed, failed
 call(); call("my/count")
 with multiprocessing.get_context("fork").Pool(3) as pool:
-    print(len([one for one in pool.map(lambda_free, range(12)) if one == "success"]))
+    print(len([one for one in pool.map(status, range(12)) if one == "success"]))
 """
-    body = "def lambda_free(number): return call()['status']\n" + body
     assert program(project, body, timeout=240).endswith("12\n")
 
 

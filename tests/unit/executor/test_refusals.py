@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import resource
@@ -14,9 +13,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.errors import EXHAUSTED, UsageError
 from rye.executor import executor
-from support.signed_tools import put, signed, tool_text, trust_key
+from support.signed_tools import put, put_tool, signed, tool_text, trust_key
 
 PATCH = "rye/workspace/workspace_write_patch"
 
@@ -33,35 +31,33 @@ def call(project, item="rye/file-system/read", /, **parameters):
     return rye.execute(item, parameters, project_path=project)
 
 
-REFUSED = {
-    "item_not_found": ("no/such/tool", {}),
-    "bad_item_id": ("../x", {}),
-    "invalid_parameters": ("rye/file-system/read", {"file_pth": "a.txt"}),
-    "path_outside": ("rye/file-system/read", {"file_path": "../x"}),
-    "file_not_found": ("rye/file-system/read", {"file_path": "b.txt"}),
-    "unsigned": ("my/unsigned", {}),
-}
-
-
-@pytest.mark.parametrize("code", REFUSED)
-def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, code):
-    (project / ".ai/tools/my").mkdir(parents=True)
-    (project / ".ai/tools/my/unsigned.py").write_bytes(tool_text("my/unsigned"))
-    item_id, parameters = REFUSED[code]
-    answer = call(project, item_id, **parameters)
-    assert (answer["status"], answer["code"], answer["data"]["code"]) == ("error", code, code)
-    assert answer["data"]["success"] is False
-    assert answer["data"]["error"] == answer["error"]
-    assert answer["metadata"]["ran"] is (code == "file_not_found")
-
-
 @pytest.mark.parametrize(
-    "parameters", [{"createFiles": [{"path": "../x", "content": "x"}]}, {"createFiles": 3}], ids=["path_outside", "schema"]
+    ("code", "item_id", "parameters"),
+    [
+        ("item_not_found", "rye/file-system/raed", {}),
+        ("bad_item_id", "../x", {}),
+        ("invalid_parameters", "rye/file-system/read", {"file_pth": "a.txt"}),
+        ("path_outside", "rye/file-system/read", {"file_path": "../x"}),
+        ("file_not_found", "rye/file-system/read", {"file_path": "b.txt"}),
+        ("unsigned", "my/unsigned", {}),
+        ("path_outside", PATCH, {"createFiles": [{"path": "../x", "content": "x"}]}),
+        ("invalid_parameters", PATCH, {"createFiles": 3}),
+    ],
 )
-def test_a_tool_with_an_envelope_is_refused_in_it(project, parameters):
-    data = call(project, PATCH, **parameters)["data"]
-    assert (data["success"], data["successful"], data["result"], data["warnings"]) == (False, False, None, [])
-    assert [one["code"] for one in data["errors"]] == [data["code"]] * len(data["errors"]) != []
+def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, code, item_id, parameters):
+    put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
+    answer = call(project, item_id, **parameters)
+    data = answer["data"]
+    assert (answer["status"], answer["code"], data["code"]) == ("error", code, code)
+    assert (data["success"], data["error"]) == (False, answer["error"])
+    assert answer["metadata"]["ran"] is (code == "file_not_found")
+    if code == "item_not_found":
+        assert answer["details"]["nearest"][0] == "rye/file-system/read"
+        assert "rye/file-system/read" in answer["error"]
+    if item_id == PATCH:
+        # A tool with an envelope is refused in it.
+        assert (data["successful"], data["result"], data["warnings"]) == (False, None, [])
+        assert [one["code"] for one in data["errors"]] == [code] * len(data["errors"]) != []
 
 
 def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
@@ -82,31 +78,21 @@ def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
     assert "not here" not in error
 
 
-@pytest.mark.parametrize("where", ["tool", "result", "anywhere"])
-def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, where):
-    """`anywhere`: even what would have answered has no memory left."""
-
-    def empty(*_args):
-        raise MemoryError
-
-    names = {"tool": "run_code.call", "result": "run_code.checked", "anywhere": "executor._result"}
-    call(project, file_path="a.txt")
-    monkeypatch.setattr(f"rye.executor.{names[where]}", empty)
-    with contextlib.suppress(MemoryError):
-        answer = executor.run(executor.Call("tool", "rye/file-system/read", {"file_path": "a.txt"}, str(project)))
-        assert (answer["status"], answer["code"]) == ("error", "out_of_memory")
-        assert answer["metadata"]["duration_ms"] < 10_000
-
-
-@pytest.mark.parametrize(
-    "err", [RuntimeError("can't start new thread"), ImportError("x.so: failed to map segment from shared object")]
-)
-def test_a_thread_or_library_that_finds_no_memory_is_answered_as_that(project, monkeypatch, err):
+def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, here):
     def empty(*_args):
         raise err
 
-    monkeypatch.setattr("rye.executor.run_code.start", empty)
-    assert call(project, file_path="a.txt")["code"] == "out_of_memory"
+    put_tool(project, "my/tool", "raise MemoryError")
+    assert call(project, "my/tool")["code"] == "out_of_memory"
+    err = MemoryError()
+    with monkeypatch.context() as patch:
+        # Even what would have answered has no memory left.
+        patch.setattr(executor, "_result", empty)
+        assert call(project, file_path="a.txt")["code"] == "out_of_memory"
+    monkeypatch.setattr(executor.run_code, "start", empty)
+    for short in ("can't start new thread", "x.so: failed to map segment from shared object"):
+        err = RuntimeError(short)
+        assert call(project, file_path="a.txt")["code"] == "out_of_memory"
     # Control: what is not that is no answer.
     err = RuntimeError("a defect")
     with pytest.raises(RuntimeError, match="a defect"):
@@ -149,22 +135,6 @@ def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
     for answer in answers:
         json.dumps(answer, ensure_ascii=False).encode()
         assert answer.get("code") != "tool_crashed", answer
-
-
-@pytest.mark.parametrize("number", sorted(EXHAUSTED), ids=errno.errorcode.get)
-def test_what_has_run_out_is_the_advice_whatever_was_being_done(number):
-    def fail(error):
-        try:
-            raise OSError(error, os.strerror(error))
-        except OSError:
-            raise UsageError("bad_config", "rye.yaml cannot be read.", "Mend or remove the file.") from None
-
-    with pytest.raises(UsageError) as caught:
-        fail(number)
-    assert "remove the file" not in str(caught.value)
-    assert EXHAUSTED[number] in str(caught.value)
-    with pytest.raises(UsageError, match="Mend or remove the file"):
-        fail(errno.EACCES)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
