@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.executor.channel import FileService
 from rye.workspace import seals
 from support.calling import done, rows
 from support.signed_tools import put, put_tool, signed, trust_key
@@ -41,12 +40,6 @@ def call(project, name, **parameters):
     return response
 
 
-def ok(project, name, **parameters):
-    response = call(project, name, **parameters)
-    assert response["status"] == "success", response
-    return response["data"]
-
-
 def test_results_are_those_of_the_system_tools(mine, tmp_path):
     """Windows, whitespace, changes since a version, notices and refusals: word for word, but for what only we may print."""
     asked = [
@@ -71,15 +64,6 @@ def test_results_are_those_of_the_system_tools(mine, tmp_path):
         )
 
 
-def test_an_outside_change_is_seen(mine):
-    first = rows(ok(mine, "read", file_path="a.txt", limit=5))
-    (mine / "a.txt").write_text("top\n" + (mine / "a.txt").read_text())
-    change = {"line_id": first[1][0], "new_content": "x"}
-    assert call(mine, "edit_lines", file_path="a.txt", changes=[change])["code"] == "stale_file"
-    ok(mine, "edit_lines", file_path="a.txt", changes=[change], on_stale="rebase")
-    assert (mine / "a.txt").read_text().startswith("top\nline 1\nx\nline 3\n")
-
-
 @pytest.mark.parametrize(("permissions", "allowed"), [(["read"], {"read"}), (["write"], set(NAMES)), (["network"], set())])
 def test_the_parent_holds_it_to_its_permissions(project, permissions, allowed):
     (project / "a.txt").write_text("secret\nb\n")
@@ -93,12 +77,6 @@ def test_the_parent_holds_it_to_its_permissions(project, permissions, allowed):
             assert response["code"] == "permission_missing"
         assert "secret" not in json.dumps(response["data"]) or "read" in allowed
     assert (project / "a.txt").read_text() == ("y\n" if "write" in allowed else "secret\nb\n")
-
-
-def test_a_profile_that_lets_no_tool_write_holds_for_it(mine, monkeypatch):
-    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
-    assert call(mine, "write", file_path="b.txt", content="x")["code"] == "permission_missing"
-    assert not (mine / "b.txt").exists()
 
 
 ASK = """\
@@ -121,32 +99,29 @@ EDIT = {"op": "edit_lines", "path": "a.txt", "changes": ["1|x"], "version": None
 WRITE = {"op": "replace_file", "path": "a.txt", "content": "x", "encoding": "utf-8", "expected_sha256": None}
 MALFORMED = [
     {},
-    {"op": "nonsense"},
     {"op": ["view"]},
     {"op": "view"},
-    {"op": "answer"},
     {"op": "document", "name": "printed", "args": [0, 1]},
     {**VIEW, "path": 7},
-    {**VIEW, "path": None},
     {**EDIT, "project_path": "/"},
-    {**EDIT, "tool": "rye/file-system/edit_lines"},
-    {**EDIT, "changes": 7},
     {**EDIT, "changes": [7]},
     {**EDIT, "changes": [{"line_id": []}]},
     {**EDIT, "line_ids": 3},
     {**EDIT, "show": {"ids": True}},
-    {**EDIT, "notes": True},
     {**WRITE, "content": None},
     {**WRITE, "encoding": 5},
+    # An encoding in which the same bytes would be other text for later reads.
+    *({**one, "encoding": "utf-7"} for one in (VIEW, EDIT, WRITE)),
 ]
 
 
 def test_malformed_requests_are_refused(project):
-    (project / "a.txt").write_text("a\nb\n")
+    (project / "a.txt").write_text("x +ACM- y\n")
     for request, reply in zip(MALFORMED, replies(project, *MALFORMED), strict=True):
         assert "failure" in reply, request
         assert re.fullmatch(r"[a-z_]+", reply["failure"]["code"]), reply
-    assert (project / "a.txt").read_text() == "a\nb\n"
+        assert (reply["failure"]["code"] == "unknown_encoding") == (request.get("encoding") == "utf-7")
+    assert (project / "a.txt").read_text() == "x +ACM- y\n"
 
 
 def test_methods_and_sizes_are_bounded(project):
@@ -155,7 +130,8 @@ def test_methods_and_sizes_are_bounded(project):
         {"op": "document", "name": name, "args": args}
         for name, args in [("store", []), ("confirm", []), ("__class__", []), ("printed", [0, 9_000]), ("texts", [5, 1])]
     ]
-    found = replies(project, VIEW, *asked, {"op": "document", "name": "texts", "args": [0, 2]}, {"op": "close"}, *asked[-1:])
+    texts = {"op": "document", "name": "texts", "args": [0, 2]}
+    found = replies(project, VIEW, *asked, texts, {"op": "close"}, texts)
     assert "value" in found[0]
     assert [reply["failure"]["code"] for reply in found[1:6]] == ["bad_request"] * 5
     assert found[6] == {"value": ["a", "a"]}
@@ -170,14 +146,6 @@ def test_no_path_leads_outside_or_to_what_no_tool_may_write(project, tmp_path):
     found = replies(project, *({**WRITE, "path": path} for path in paths), *({**VIEW, "path": path} for path in paths[:3]))
     assert all("failure" in reply for reply in found)
     assert (tmp_path / "outside.txt").read_text() == "outside\n"
-
-
-@pytest.mark.parametrize("op", [VIEW, EDIT, WRITE])
-def test_an_encoding_that_shows_other_text_is_refused(project, op):
-    (project / "a.txt").write_text("x +ACM- y\n")
-    (reply,) = replies(project, {**op, "encoding": "utf-7"})
-    assert reply["failure"]["code"] == "unknown_encoding"
-    assert "+ACM-" in done("read", project, file_path="a.txt")["output"]
 
 
 def test_the_secret_is_not_in_the_worker(project, user_space):
@@ -195,11 +163,3 @@ def test_the_secret_is_not_in_the_worker(project, user_space):
     assert seals.SECRET not in response["data"]["found"]
     # The control: whoever runs unconfined finds it.
     assert path.is_file()
-
-
-def test_a_service_serves_one_root(project):
-    (project / "a.txt").write_text("a\n")
-    service = FileService(str(project), ("read",), "my/tool")
-    assert "value" in service.answer(dict(VIEW))
-    service.close()
-    assert "failure" in service.answer({"op": "document", "name": "texts", "args": [0, 1]})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,34 +18,29 @@ from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import landlock, sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, until
 
 READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
-PID = 'import os\nreturn {"success": True, "pid": os.getpid(), "parent": os.getppid()}'
+PID = 'import os\nreturn {"success": True, "pid": os.getpid()}'
+# Of a worker's command line.
+WAITS = "rye.executor.worker"
 
 
 def call(project, parameters=None, **options):
     return rye.execute("my/tool", parameters, project_path=project, **options)
 
 
-def wait(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
+def wait(condition, seconds=PATIENCE):
+    assert until(condition, seconds), "it never came"
 
 
-def alive(mark):
-    """Return the processes whose command line has `mark`."""
+def processes(mark, folder=None):
+    """Return the processes whose command line has `mark`, and whose working directory this is."""
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                words = Path(f"/proc/{name}/cmdline").read_bytes()
-            except OSError:
-                continue
-            if mark.encode() in words:
-                found.append(int(name))
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark.encode() in (place / "cmdline").read_bytes() and folder in (None, os.readlink(place / "cwd")):
+                found.append(int(place.name))
     return found
 
 
@@ -78,11 +73,6 @@ def test_a_tool_runs_in_a_process_of_its_own_and_the_response_says_what_held(pro
     json.dumps(response, allow_nan=False)
 
 
-def test_the_systems_own_tools_run_in_this_process_and_say_nothing(project):
-    (project / "a.txt").write_text("x\n")
-    assert "isolation" not in rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
-
-
 @pytest.mark.parametrize(
     ("declared", "granted"),
     [
@@ -93,18 +83,13 @@ def test_the_systems_own_tools_run_in_this_process_and_say_nothing(project):
         ("__permissions__ = list(['read'])", []),
     ],
 )
-def test_it_gets_what_it_declares_in_literals_and_nothing_else(project, declared, granted):
+def test_it_gets_what_it_declares_in_literals_and_the_profile_leaves_and_nothing_else(project, monkeypatch, declared, granted):
     put_tool(project, "my/tool", more=declared)
     assert call(project)["isolation"]["permissions"] == granted
     (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
     assert row["permissions"] == granted
-
-
-def test_a_profile_that_lets_no_tool_write_takes_the_permission_away(project, monkeypatch):
-    put_tool(project, "my/tool", more="__permissions__ = ['read', 'write']")
-    assert call(project)["isolation"]["permissions"] == ["read", "write"]
     monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
-    assert call(project)["isolation"]["permissions"] == ["read"]
+    assert call(project)["isolation"]["permissions"] == [one for one in granted if one != "write"]
 
 
 @pytest.mark.parametrize("declared", ["['fly']", "['read', 'Write']", "'read'", "['read', 1]", "[['read']]", "{'read': True}"])
@@ -141,25 +126,10 @@ def test_the_file_is_not_opened_again(project, monkeypatch):
     assert call(project)["data"]["output"] == "swapped"
 
 
-def test_nothing_of_one_call_is_there_in_the_next(project):
-    body = 'import builtins\nold = getattr(builtins, "left", 0)\nbuiltins.left = old + 1\n'
-    put_tool(project, "my/tool", body + 'return {"success": True, "found": old}')
+def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project):
+    body = 'import builtins\nfrom rye.executor import executor\nold = getattr(builtins, "left", 0)\nbuiltins.left = old + 1\n'
+    put_tool(project, "my/tool", f'{body}executor.run = None\nreturn {{"success": True, "found": old}}')
     assert [call(project)["data"]["found"] for _ in range(3)] == [0, 0, 0]
-
-
-def test_a_tool_that_patches_the_runtime_patches_its_own(project):
-    put_tool(
-        project,
-        "my/tool",
-        f"from rye.trust import verify\nfrom rye.executor import executor\nverify.verify = executor.run = None\n{OK}",
-    )
-    assert call(project)["status"] == "success"
-    from rye.executor import executor
-    from rye.trust import verify
-
-    assert verify.verify is not None
-    assert executor.run is not None
-    assert call(project)["status"] == "success"
 
 
 WRITES = "from rye.toolkit import replace_file\n"
@@ -170,23 +140,21 @@ WRITES = "from rye.toolkit import replace_file\n"
 
 def test_async_dataclasses_and_the_toolkit_work_as_in_process(project):
     (project / "a.txt").write_text("one\ntwo\n")
-    body = """from rye.filesearch import content_search, ripgrep
-from rye.toolkit import view_lines
+    body = """from rye.toolkit import view_lines
 import asyncio
 await asyncio.sleep(0)
 read = view_lines(project_path, "a.txt", lambda document: document.printed(0, document.count))
-with content_search.opened(project_path, content_search.ContentQuery(ripgrep.Pattern("two"))) as search:
-    found = search.files
-return {"success": True, "read": read, "found": found, "name": Point(1).name}"""
+return {"success": True, "read": read, "name": Point(1).name}"""
     head = "from __future__ import annotations\nfrom dataclasses import dataclass"
-    more = "__permissions__ = ['read', 'run']\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
+    more = "__permissions__ = ['read']\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
     put_tool(project, "my/tool", body, is_async=True, head=head, more=more)
     data = call(project)["data"]
     assert data["success"], data
     assert data["name"] == "origin"
-    own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]
-    assert data["read"] == own["output"].split("\n"), "of a file that nobody edited the line IDs are the same"
-    assert data["found"] == [["a.txt", 1]]
+    own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
+    assert data["read"] == own["data"]["output"].split("\n"), "of a file that nobody edited the line IDs are the same"
+    # The system's own tools run in this process and say nothing.
+    assert "isolation" not in own
 
 
 def test_searching_needs_the_permission_to_run(project):
@@ -197,14 +165,6 @@ def test_searching_needs_the_permission_to_run(project):
     if "no_programs" in response["isolation"]["holds"]:
         assert response["code"] == "programs_not_allowed"
         assert '"run"' in response["error"]
-
-
-def test_who_may_write_edits_through_the_toolkit(project):
-    body = f'{WRITES}replace_file(project_path, "new/a.txt", "made\\n", tool="my/tool")\nreturn {{"success": True}}'
-    put_tool(project, "my/tool", body, more=WRITE)
-    response = call(project)
-    assert response["status"] == "success", response
-    assert (project / "new/a.txt").read_text() == "made\n"
 
 
 def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
@@ -229,30 +189,6 @@ def test_a_rye_error_keeps_all_it_says(project):
     assert (response["status"], response["code"], response["error"]) == ("error", "odd_line", "No. Do so.")
 
 
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        ('raise KeyError("s3cret")', "KeyError"),
-        ("import sys\nsys.exit(0)", "SystemExit"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ('from rye.errors import RyeError\nraise RyeError("a", "b", "c", d={1})', "TypeError"),
-        ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "E"),
-        ('raise type("a b; c", (Exception,), {})', "an error"),
-    ],
-)
-def test_a_crash_is_told_as_in_process(project, caplog, body, kind):
-    put_tool(project, "my/tool", body)
-    with caplog.at_level(logging.INFO, "rye"):
-        response = call(project)
-    assert (response["status"], response["code"]) == ("error", "tool_crashed")
-    assert f"({kind})" in response["error"]
-    told = json.dumps(response)
-    assert "Traceback" not in told
-    assert "s3cret" not in told
-    (record,) = [one for one in caplog.records if getattr(one, "error_id", "") == response["data"]["error_id"]]
-    assert "Traceback" in record.trace
-
-
 # The descriptor on which the child answers is the one argument of `serve`.
 FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd, struct.pack('>I', len(b)) + b)\n"
 
@@ -263,26 +199,26 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ("os._exit(3)", "tool_died", "exit code 3"),
         ("os.close(fd)\nos._exit(0)", "tool_died", "exit code 0"),
         ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
-        ("os.kill(os.getpid(), 9)", "tool_died", "signal SIGKILL"),
         ("sys.stderr.write('one\\n\\x1b[2Jtwo\\n'); sys.stderr.flush()\nos._exit(4)", "tool_died", "one | ?[2Jtwo"),
         ("os.write(2, b'x' * 1_000_000)\nos._exit(4)", "tool_died", "exit code 4"),
         ("os.write(fd, b'\\x00\\x00')\nos._exit(0)", "tool_died", "exit code 0"),
         ("os.write(fd, b'GET / HTTP/1.1')", "bad_tool_result", "at most"),
-        ("os.write(fd, b'\\xff' * 100)", "bad_tool_result", "at most"),
         ("say(b'{')", "bad_tool_result", "not a JSON object"),
         ("say(b'\\xff\\xfe')", "bad_tool_result", "not a JSON object"),
         ("say(b'[1]')", "bad_tool_result", "not a JSON object"),
-        ("say(b'null')", "bad_tool_result", "not a JSON object"),
         ('say(b\'{"data": {"success": true, "x": NaN}}\')', "bad_tool_result", "not a JSON object"),
         ('say(b\'{"data": {"success": true, "x": 1e999}}\')', "bad_tool_result", "not a JSON object"),
         ("say(b'{\"data\":' + b'[' * 200_000 + b']' * 200_000 + b'}')", "bad_tool_result", "not a JSON object"),
-        ("say(b'{\"data\": ' + b'9' * 10_000 + b'}')", "bad_tool_result", "not a JSON object"),
         ("return None", "bad_tool_result", "my/tool returned NoneType, not a dict. Let it return"),
-        ('return {"success": True, "x": b"bytes"}', "bad_tool_result", "no JSON (TypeError: Object of type bytes"),
         ("say(b'{\"data\": [1]}')", "bad_tool_result", "list, not a dict"),
         ("say(b'{\"failure\": 1}')", "bad_tool_result", "without code"),
         ('say(b\'{"failure": {"code": 1, "message": "m", "hint": "h", "details": {}}}\')', "bad_tool_result", "without code"),
         ('say(b\'{"crash": ["x"]}\')', "tool_crashed", "an error"),
+        ('raise KeyError("s3cret")', "tool_crashed", "(KeyError)"),
+        ("sys.exit(0)", "tool_crashed", "(SystemExit)"),
+        ('from rye.errors import RyeError\nraise RyeError("a", "b", "c", d={1})', "tool_crashed", "(TypeError)"),
+        ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "tool_crashed", "(E)"),
+        ('raise type("a b; c", (Exception,), {})', "tool_crashed", "(an error)"),
         ('return {"success": True, "x": "y" * 20_000_000}', "bad_tool_result", "at most 16,777,216"),
     ],
 )
@@ -292,6 +228,7 @@ def test_whatever_else_comes_is_a_clear_failure(project, body, code, told):
     response = call(project)
     assert (response["status"], response["code"]) == ("error", code), response
     assert told in response["error"]
+    assert "s3cret" not in str(response)
     assert time.monotonic() - started < PATIENCE, "it was not waited for"
     assert response["isolation"]["permissions"] == []
 
@@ -339,8 +276,8 @@ def test_what_was_printed_before_the_limit_is_kept(project):
 
 
 def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(project):
-    body = 'from rye.call import context as output\noutput.report("half ")\noutput.report("way")\n'
-    put_tool(project, "my/tool", body + 'return {"success": True, "room": output.output_budget()}')
+    body = 'from rye.call import context\ncontext.report("half ")\ncontext.report("way")\n'
+    put_tool(project, "my/tool", body + 'return {"success": True, "room": context.output_budget()}')
     came = []
     assert call(project, options=CallOptions(max_output_bytes=777, on_output=came.append))["data"]["room"] == 777
     assert came == ["half ", "way"]
@@ -372,12 +309,12 @@ def test_the_whole_tree_ends_with_the_call(project, end):
     assert (project / "begun").exists(), response
     if end == "result":
         assert response["status"] == "success", response
-        wait(lambda: not alive(mark), 3)
+        wait(lambda: not processes(mark), 3)
     else:
         assert response["code"] == {"limit": "deadline_exceeded", "cancellation": "cancelled"}[end], response
         assert "killed" in response["error"]
         assert response["data"]["killed"] is True
-        assert alive(mark) == [], "told only once it is so"
+        assert processes(mark) == [], "told only once it is so"
 
 
 @pytest.mark.slow
@@ -385,24 +322,9 @@ def test_control_in_process_a_tool_outlives_its_limit(project, here):
     mark = f"family-{os.urandom(8).hex()}"
     put_tool(project, "my/tool", FAMILY + "time.sleep(3)", MARKED, more="__timeout__ = 1")
     assert call(project, {"mark": mark})["code"] == "deadline_exceeded"
-    wait(lambda: len(alive(mark)) == 2)
-    for pid in alive(mark):
+    wait(lambda: len(processes(mark)) == 2)
+    for pid in processes(mark):
         os.kill(pid, 9)
-
-
-def test_a_busy_tool_that_never_yields_ends_at_its_limit(project):
-    put_tool(project, "my/tool", "sum(range(10**12))", more="__timeout__ = 0.5")
-    started = time.monotonic()
-    assert call(project)["code"] == "deadline_exceeded"
-    assert time.monotonic() - started < PATIENCE
-
-
-def test_a_child_left_behind_that_holds_every_pipe_hangs_nobody(project):
-    body = f"import os, time\nif os.fork() == 0:\n    time.sleep(300)\nos._exit(5)\n{OK}"
-    put_tool(project, "my/tool", body, more=f"{ALL}\n__timeout__ = 200")
-    started = time.monotonic()
-    assert call(project)["code"] in ("tool_died", "deadline_exceeded")
-    assert time.monotonic() - started < PATIENCE
 
 
 HOST = """
@@ -416,138 +338,84 @@ time.sleep(float(sys.argv[2]))
 
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
-def test_the_waiting_child_ends_with_its_parent(project, how):
+def test_the_waiting_child_ends_with_its_parent(project, unconfined, how):
     put_tool(project, "my/tool", more=READ)
     runtime = str(Path(rye.__file__).parents[1])
     host = subprocess.Popen(
         [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
     )
     assert host.stdout.readline() == b"answered\n"
-    wait(lambda: _below(host.pid), 5)
-    children = _below(host.pid)
+    wait(lambda: processes(WAITS, str(project)))
     if how == "kill":
-        time.sleep(0.3)
         host.kill()
     host.wait(120)
     host.stdout.close()
-    wait(lambda: not [pid for pid in children if _running(pid)], 5)
-
-
-def _below(pid):
-    """Return the process ids below one, at any depth."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
-
-
-def _running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except OSError:
-        return False
+    wait(lambda: not processes(WAITS, str(project)), 5)
 
 
 # --- the waiting child ---
 
 
-def spare(project):
-    return [worker for policy, worker in dict(worker_pool.pool._spares).items() if policy.root == os.path.realpath(project)]
+def waiting(project, others=()):
+    """Return the process that waits for a call in this project."""
+    assert until(lambda: set(processes(WAITS, str(project))) - {*others})
+    (found,) = set(processes(WAITS, str(project))) - {*others}
+    return found
 
 
-def test_a_waiting_child_serves_the_next_call_and_one_call_only(project):
+def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined):
     put_tool(project, "my/tool", PID, more=READ)
-    call(project)
-    wait(lambda: spare(project))
-    (waiting,) = spare(project)
-    taken = []
-    original, worker_pool.pool.take = worker_pool.pool.take, lambda policy: taken.append(original(policy)) or taken[-1]
-    try:
-        assert call(project)["status"] == "success"
-        wait(lambda: spare(project))
-        assert call(project)["status"] == "success"
-    finally:
-        del worker_pool.pool.take
-    assert taken[0] is waiting
-    assert taken[1] is not waiting
-
-
-def test_a_waiting_child_serves_only_calls_of_its_own_terms(project, unconfined):
-    put_tool(project, "my/tool", PID, more=READ)
-    call(project)
-    wait(lambda: spare(project))
-    (waiting,) = spare(project)
+    cold = call(project)["data"]["pid"]
+    first = waiting(project, [cold])
+    assert call(project)["data"]["pid"] == first
+    second = waiting(project, [cold, first])
+    # Other permissions are other terms, and so is another folder in the same place.
     put_tool(project, "my/tool", PID, more=WRITE)
     assert call(project)["isolation"]["permissions"] == ["read", "write"]
-    assert waiting in spare(project)
-    # Another folder in the same place is another project.
+    assert second in processes(WAITS, str(project))
     os.rename(project, f"{project}-old")
-    put_tool(project, "my/tool", PID, more=READ)
-    (project / "new").write_text("")
     put_tool(project, "my/tool", 'import os\nreturn {"success": True, "names": os.listdir(project_path)}', more=READ)
+    (project / "new").write_text("")
     assert "new" in call(project)["data"]["names"]
-    assert waiting in spare(project)
-
-
-def test_none_waits_where_it_would_leave_names_in_the_project(project):
-    put_tool(project, "my/tool", more=WRITE)
-    before = sorted(os.listdir(project))
-    response = call(project)
-    assert sorted(os.listdir(project)) == before
-    if response["isolation"]["kind"] == "none":
-        # No sandbox makes names, and no look is made after it.
-        wait(lambda: spare(project))
-    else:
-        pool = worker_pool.pool
-        assert not [policy for policy in {*pool._due, *pool._spares} if policy.root == os.path.realpath(project)]
-    # The control: one that may only read waits.
-    put_tool(project, "my/tool", more=READ)
-    call(project)
-    wait(lambda: spare(project))
-    assert sorted(os.listdir(project)) == before
-
-
-def test_a_waiting_child_that_died_is_replaced(project, unconfined):
-    put_tool(project, "my/tool", PID, more=READ)
-    call(project)
-    wait(lambda: spare(project))
-    (waiting,) = spare(project)
-    waiting.kill()
-    waiting.wait()
+    assert second in processes(WAITS, f"{project}-old")
+    # One that died is replaced.
+    wait(lambda: processes(WAITS, str(project)))
+    for pid in processes(WAITS, str(project)):
+        os.kill(pid, 9)
+    wait(lambda: not processes(WAITS, str(project)))
+    # Who waits for it is told a moment later.
+    time.sleep(0.3)
     assert call(project)["status"] == "success"
 
 
+def test_none_leaves_names_in_the_project(project):
+    before = sorted(os.listdir(project))
+    for more in (WRITE, READ):
+        put_tool(project, "my/tool", more=more)
+        call(project)
+        assert sorted(os.listdir(project)) == sorted({*before, ".ai"})
+
+
 @pytest.mark.slow
-def test_waiting_children_are_few_and_end_when_idle(tmp_path, monkeypatch):
-    pool = worker_pool.WorkerPool()
-    monkeypatch.setattr(worker_pool, "_IDLE", 1.5)
-    policy = []
-    for number in range(6):
-        (tmp_path / str(number)).mkdir()
-        info = (tmp_path / str(number)).stat()
-        policy.append(worker_pool.WorkerPolicy(str(tmp_path / str(number)), (info.st_dev, info.st_ino), (), "auto"))
-        pool.done(pool.take(policy[-1]))
-    wait(lambda: len(pool._workers) == 4 == len(pool._spares))
-    wait(lambda: not pool._workers, 10)
+def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconfined, monkeypatch):
+    put_tool(user_space, "my/tool", PID, more=READ)
+    places = [str(tmp_path / str(number)) for number in range(6)]
+    seen = set()
 
+    def all_waiting():
+        found = [pid for place in places for pid in processes(WAITS, place)]
+        seen.update(found)
+        return found
 
-def test_a_cell_is_let_go_once_whoever_asks(project):
-    info = project.stat()
-    worker = worker_pool.Worker(worker_pool.WorkerPolicy(str(project), (info.st_dev, info.st_ino), (), "auto"))
-    threads = [threading.Thread(target=worker.close) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    worker.close()
-    worker.kill()
-    assert worker.tree.ended
+    for place in places:
+        os.mkdir(place)
+        call(place)
+    wait(lambda: len(seen) >= 12 and len(all_waiting()) == 4)
+    monkeypatch.setattr(worker_pool, "_IDLE", 0.5)
+    (tmp_path / "last").mkdir()
+    own = call(tmp_path / "last")["data"]["pid"]
+    waiting(tmp_path / "last", [own])
+    wait(lambda: not processes(WAITS, str(tmp_path / "last")))
 
 
 def test_many_calls_side_by_side(project):
@@ -589,20 +457,23 @@ def layers(monkeypatch, **why_not):
     monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "", "landlock": "", **why_not})
 
 
-def setting(user_space, text):
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text(text)
+def setting(folder, text):
+    (folder / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (folder / ".ai/config/rye.yaml").write_text(text)
 
 
 def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, user_space, tmp_path, monkeypatch):
     canary = tmp_path / "canary"
     put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}")
     layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
-    setting(user_space, "sandbox: {mode: require}\n")
-    for dry_run in (True, False):
-        response = call(project, dry_run=dry_run)
-        assert (response["status"], response["code"]) == ("error", "sandbox_unavailable")
-        assert "not this kernel" in response["error"]
+    # A project can require it as well.
+    for whose in (project, user_space):
+        setting(whose, "sandbox: {mode: require}\n")
+        for dry_run in (True, False):
+            response = call(project, dry_run=dry_run)
+            assert (response["status"], response["code"]) == ("error", "sandbox_unavailable")
+            assert "not this kernel" in response["error"]
+        setting(whose, "{}\n")
     assert not canary.exists()
     # Control: without the requirement it runs, and the response says that nothing held it.
     setting(user_space, "sandbox: {mode: auto}\n")
@@ -610,14 +481,6 @@ def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, use
     assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
     assert canary.exists()
     assert "not this kernel" in response["isolation"]["missing"]["writes_outside"]
-
-
-def test_a_project_can_require_it_but_not_turn_it_off(project, monkeypatch):
-    put_tool(project, "my/tool")
-    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
-    (project / ".ai/config").mkdir()
-    (project / ".ai/config/rye.yaml").write_text("sandbox: {mode: require}\n")
-    assert call(project)["code"] == "sandbox_unavailable"
 
 
 def test_the_network_that_the_user_set_off_is_off_for_who_declares_it(project, user_space):
@@ -645,22 +508,6 @@ return {"success": True, "output": lines[0]}"""
     put_tool(project, "my/tool", body)
     response = call(project)
     assert (response["status"], response["data"]["success"]) == ("error", False), "without leave to read"
-
-
-def test_a_forked_process_has_cells_of_its_own(project):
-    put_tool(project, "my/tool", more=READ)
-    call(project)
-    wait(lambda: spare(project))
-    (waiting,) = spare(project)
-    pid = os.fork()
-    if not pid:
-        try:
-            os._exit(0 if call(project)["status"] == "success" and waiting not in worker_pool.pool._workers else 1)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert not waiting.ended()
-    assert call(project)["status"] == "success"
 
 
 def test_where_rye_lies_in_the_project_a_tool_without_leave_to_read_runs_and_the_response_says_what_it_sees(user_space):
