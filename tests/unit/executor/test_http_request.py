@@ -103,6 +103,13 @@ def rest(root, config, *, runtime=RUNTIME, permissions=("network",), required=()
     put(root, "tools/my/rest.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
 
 
+def keep(user_space, value, host="127.0.0.1", mode=0o600):
+    """Put the secret TOKEN into the user's store."""
+    store = user_space / ".ai/config/secrets.yaml"
+    store.write_text(json.dumps({"TOKEN": {"value": value, "hosts": [host]}}))
+    store.chmod(mode)
+
+
 def call(project, **parameters):
     return rye.execute("my/rest", parameters, project_path=project)
 
@@ -126,23 +133,9 @@ def test_a_rest_tool_is_data(project, site):
 
 @pytest.mark.parametrize(
     "value",
-    [
-        "../../admin",
-        "x?admin=1",
-        "x#y",
-        "x&count=9",
-        "%2e%2e%2f",
-        "@evil.example",
-        "//evil.example",
-        "{name}",
-        "${HOME}",
-        "{secret:T}",
-        "é ü",
-    ],
+    ["../../admin", "x?admin=1", "x#y", "x&count=9", "%2e%2e%2f", "@evil.example", "{name}", "${HOME}", "{secret:T}", "é ü"],
 )
 def test_a_parameter_stays_one_part_of_the_url(project, site, value):
-    from urllib.parse import quote
-
     rest(project, {"url": f"{site}/items/{{name}}", "query": {"q": "{name}"}, "response": {"output": "path"}}, name="string")
     encoded = quote(value, safe="")
     assert call(project, name=value)["data"]["output"] == f"/items/{encoded}?q={encoded}"
@@ -157,21 +150,17 @@ def test_a_body_keeps_the_types_of_its_parameters(project, site):
     assert sent == {"a": 3, "b": ['"}, {"x": "!'], "c": {"d": [1, {"y": 2}]}, "f": 1}
 
 
-def test_a_header_cannot_be_broken(project, site):
-    rest(project, {"url": f"{site}/x", "headers": {"X-A": "{name}"}}, name="string")
-    for value in ("a\r\nX-B: c", "a\nb", "a\0b", "é"):
-        assert call(project, name=value)["code"] == "bad_value"
-
-
-def test_without_the_permission_for_the_network_nothing_is_asked(project, site, user_space):
+def test_without_the_permission_for_the_network_nothing_is_asked_and_a_header_cannot_be_broken(project, site, user_space):
     rest(project, {"url": f"{site}/x"}, permissions=["read"])
     answer = call(project)
     assert (answer["code"], "permissions: [read, network]" in answer["error"]) == ("permission_missing", True)
-    rest(project, {"url": f"{site}/x"})
-    assert call(project)["status"] == "success"
+    rest(project, {"url": f"{site}/x", "headers": {"X-A": "{name}"}}, name="string")
+    for value in ("a\r\nX-B: c", "a\nb", "a\0b", "é"):
+        assert call(project, name=value)["code"] == "bad_value"
+    assert call(project, name="a")["status"] == "success"
     config = user_space / ".ai/config/rye.yaml"
     config.write_text(config.read_text() + "sandbox: {network: 'off'}\n")
-    assert call(project)["code"] == "network_off"
+    assert call(project, name="a")["code"] == "network_off"
 
 
 def test_only_public_addresses_are_asked_unless_the_user_lets_others(project, user_space, site):
@@ -184,14 +173,12 @@ def test_only_public_addresses_are_asked_unless_the_user_lets_others(project, us
 
 
 def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, user_space):
-    store = user_space / ".ai/config/secrets.yaml"
     config = {"url": f"{site}/x", "headers": {"Authorization": "Bearer {secret:TOKEN}"}}
     rest(project, config)
     assert call(project)["code"] == "secret_missing"
-    store.write_text("TOKEN: {value: s3cret-value, hosts: [127.0.0.1]}\n")
-    store.chmod(0o644)
+    keep(user_space, "s3cret-value", mode=0o644)
     assert call(project)["code"] == "secret_refused"
-    store.chmod(0o600)
+    keep(user_space, "s3cret-value")
     answer = call(project)
     assert answer["status"] == "success"
     assert "s3cret-value" not in json.dumps(answer)
@@ -203,7 +190,7 @@ def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, 
         runtime="rye/core/primitives/http_client",
     )
     assert "[secret]" in call(project)["data"]["output"]
-    store.write_text("TOKEN: {value: s3cret-value, hosts: [api.example.org]}\n")
+    keep(user_space, "s3cret-value", host="api.example.org")
     assert call(project)["code"] == "secret_refused"
     rest(project, {**config, "url": "http://api.example.org/x"})
     answer = call(project)
@@ -231,9 +218,7 @@ def shown(text):
 @pytest.mark.parametrize("status", [200, 401])
 @pytest.mark.parametrize("header", ["{secret:TOKEN}", "a={secret:TOKEN}; b=1"])
 def test_a_secret_comes_back_in_no_form(project, site, user_space, status, form, header):
-    store = user_space / ".ai/config/secrets.yaml"
-    store.write_text(json.dumps({"TOKEN": {"value": SECRET, "hosts": ["127.0.0.1"]}}))
-    store.chmod(0o600)
+    keep(user_space, SECRET)
     config = {"url": f"{site}/told/{status}/{form}", "headers": {"X-Key": header}, "response": {"fields": {"sent": "sent"}}}
     rest(project, config)
     answer = call(project)
@@ -245,9 +230,7 @@ def test_a_secret_comes_back_in_no_form(project, site, user_space, status, form,
 
 
 def test_a_short_secret_is_taken_out_as_a_whole_header_alone(project, site, user_space):
-    store = user_space / ".ai/config/secrets.yaml"
-    store.write_text("TOKEN: {value: abc, hosts: [127.0.0.1]}\n")
-    store.chmod(0o600)
+    keep(user_space, "abc")
     for header, told in (("{secret:TOKEN}", "you sent [secret]."), ("k=abc;abcd {secret:TOKEN}", "you sent [secret].")):
         rest(project, {"url": f"{site}/told/200/plain", "headers": {"X-Key": header, "X-Alphabet": "abcdef"}})
         assert call(project)["data"]["output"] == told

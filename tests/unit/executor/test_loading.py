@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.errors import ItemError, RyeError, TrustError, UsageError
 from rye.trust import pins
 from support.in_process import rye as run
 from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 
 
 def refused(code, *args, **options):
-    with pytest.raises(RyeError) as caught:
+    with pytest.raises(rye.RyeError) as caught:
         rye.load(*args, **options)
     assert caught.value.code == code
     return caught.value
@@ -28,17 +27,12 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     assert found["content"].startswith('"""A tool made for a test."""')
     assert "rye:signed" not in found["content"]
     assert (found["source"], found["path"]) == ("project", str(path))
-    assert found["metadata"]["version"] == "1.2.3"
-    assert found["item"]["owner"] == "tester"
+    assert (found["metadata"]["version"], found["item"]["owner"]) == ("1.2.3", "tester")
     assert "copied_to" not in found
-
-
-def test_of_a_directive_only_the_signed_span_is_shown(project):
-    put_tool(project, "my/tool")
+    # Of a directive only the signed span is shown.
     span = b"<directive name='d' version='1.0.0'><metadata><description>D</description></metadata><process>Do.</process></directive>"
     raw = signed(b"# Title\n" + span + b"\nafterwards\n", item_type="directive", suffix=".md")
-    path = put(project, "directives/d.md", raw)
-    path.write_bytes(raw.replace(b"Title", b"FORGED"))
+    put(project, "directives/d.md", raw.replace(b"Title", b"FORGED"))
     assert rye.load("directive", "d", project_path=project)["content"] == span.decode() + "\n"
 
 
@@ -62,26 +56,19 @@ def test_a_copy_replaces_nothing_unasked(project, user_space):
     again = rye.load("tool", "my/tool", project_path=project, destination="user", source="project")
     assert again["replaced"] is None
     assert "byte for byte" in again["warnings"][-1]
-
-
-def test_another_file_with_the_id_is_not_hidden(project, user_space):
-    put_tool(project, "my/tool")
-    put(user_space, "tools/my/tool.yaml", b"x: 1\n")
+    # Another file with the id is not hidden.
+    other.rename(other.with_suffix(".yaml"))
     refused("destination_exists", "tool", "my/tool", project_path=project, destination="user")
 
 
-def test_a_copy_can_be_undone(project):
-    rye.load("tool", "rye/file-system/ls", project_path=project, destination="project")
+def test_a_copy_of_a_reserved_id_says_that_it_is_not_served_and_can_be_undone(project):
+    found = rye.load("tool", "rye/file-system/ls", project_path=project, destination="project")
     copy = project / ".ai/tools/rye/file-system/ls.py"
     assert copy.exists()
-    assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
-    assert not copy.exists()
-
-
-def test_a_copy_of_a_reserved_id_says_that_it_is_not_served(project):
-    found = rye.load("tool", "rye/file-system/ls", project_path=project, destination="project")
     assert "served by the system bundle" in found["warnings"][0]
     assert rye.load("tool", "rye/file-system/ls", project_path=project)["source"] == "system"
+    assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
+    assert not copy.exists()
 
 
 def test_a_copy_never_goes_through_a_link(project, user_space, tmp_path):
@@ -90,7 +77,7 @@ def test_a_copy_never_goes_through_a_link(project, user_space, tmp_path):
     outside.mkdir()
     (user_space / ".ai/tools").mkdir(parents=True, exist_ok=True)
     (user_space / ".ai/tools/my").symlink_to(outside)
-    with pytest.raises(RyeError):
+    with pytest.raises(rye.RyeError):
         rye.load("tool", "my/tool", project_path=project, destination="user")
     (user_space / ".ai/tools/my").unlink()
     (user_space / ".ai/tools/real").mkdir()
@@ -105,33 +92,26 @@ def test_what_is_not_verified_is_neither_shown_nor_copied(project, user_space):
     put_tool(project, "my/moved")
     os.rename(project / ".ai/tools/my/moved.py", project / ".ai/tools/my/other.py")
     for name, code in (("alien", "untrusted_key"), ("bare", "unsigned"), ("other", "misplaced")):
-        error = refused(code, "tool", f"my/{name}", project_path=project, destination="user")
-        assert isinstance(error, TrustError)
+        refused(code, "tool", f"my/{name}", project_path=project, destination="user")
     assert not (user_space / ".ai/tools").exists()
 
 
 def test_a_source_is_one_space_and_the_default_is_all(project, user_space):
     put_tool(user_space, "my/tool")
     assert rye.load("tool", "my/tool", project_path=project)["source"] == "user"
-    assert isinstance(refused("item_not_found", "tool", "my/tool", project_path=project, source="project"), ItemError)
+    refused("item_not_found", "tool", "my/tool", project_path=project, source="project")
     assert rye.load("tool", "rye/file-system/ls", project_path=project, source="system")["source"] == "system"
 
 
-@pytest.mark.parametrize(
-    ("code", "options"),
-    [
+def test_malformed_calls(project):
+    put_tool(project, "my/tool")
+    for code, options in (
         ("bad_space", {"source": "mars"}),
         ("bad_space", {"destination": "system"}),
         ("same_space", {"destination": "project"}),
         ("same_space", {"source": "project", "destination": "project"}),
-    ],
-)
-def test_malformed_calls(project, code, options):
-    put_tool(project, "my/tool")
-    assert isinstance(refused(code, "tool", "my/tool", project_path=project, **options), UsageError)
-
-
-def test_unknown_ids_name_the_nearest(project):
+    ):
+        refused(code, "tool", "my/tool", project_path=project, **options)
     assert "rye/file-system/read" in str(refused("item_not_found", "tool", "rye/file-system/reed", project_path=project))
     refused("unknown_type", "song", "x", project_path=project)
     refused("bad_item_id", "tool", "../x", project_path=project)
@@ -175,6 +155,9 @@ def test_a_copy_brings_no_lower_version_back(project, user_space, destination):
     versioned(homes[source], "1.9.0")
     assert rye.load("tool", "my/tool", **asked, allow_downgrade=True)["replaced"]
     assert new.read_bytes() == old.read_bytes()
+    # Who is not trusted sets no floor.
+    put(homes[destination], "tools/my/tool.py", signed(tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"'), key=STRANGER))
+    assert rye.load("tool", "my/tool", **asked)["replaced"]
 
 
 def test_an_item_without_a_version_is_lower_than_any(project, user_space):
@@ -196,13 +179,6 @@ def test_what_a_registry_gave_once_and_a_lock_count_too(project, user_space):
     Path(pins.path()).unlink()
     put(user_space, "lockfiles/my/tool@1.5.0.lock.json", b"{}")
     assert "locked" in str(refused("downgrade", "tool", "my/tool", project_path=project, destination="user"))
-
-
-def test_who_is_not_trusted_sets_no_floor(project, user_space):
-    versioned(project, "1.0.0")
-    text = tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"')
-    put(user_space, "tools/my/tool.py", signed(text, key=STRANGER))
-    assert rye.load("tool", "my/tool", project_path=project, source="project", destination="user", overwrite=True)["replaced"]
 
 
 def test_the_tool_takes_no_lower_version_and_the_command_line_does_when_asked(project, user_space):

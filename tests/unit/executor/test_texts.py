@@ -20,32 +20,28 @@ def here(project):
     return project
 
 
-def test_knowledge_is_context(here):
-    answer = rye.execute("k/apples", item_type="knowledge", project_path=here)
+def call(project, item_id, item_type, parameters=None, **options):
+    return rye.execute(item_id, parameters, item_type=item_type, project_path=project, **options)
+
+
+def test_knowledge_is_context_and_takes_no_parameters(here):
+    answer = call(here, "k/apples", "knowledge")
     assert (answer["status"], answer["type"], answer["item"]["space"]) == ("success", "knowledge", "project")
-    assert answer["data"]["output"] == "Plant the tree.\nWater it."
-    assert answer["data"]["title"] == "Apples"
-    assert answer["data"]["tags"] == ["fruit"]
+    found = [answer["data"][name] for name in ("output", "title", "tags")]
+    assert found == ["Plant the tree.\nWater it.", "Apples", ["fruit"]]
     assert answer["chain"][0]["integrity"] == answer["item"]["digest"]
     assert "context" in answer["data"]["instructions"]
+    assert call(here, "k/apples", "knowledge", {"x": 1})["code"] == "invalid_parameters"
 
 
-def test_knowledge_takes_no_parameters(here):
-    answer = rye.execute("k/apples", {"x": 1}, item_type="knowledge", project_path=here)
-    assert (answer["status"], answer["code"]) == ("error", "invalid_parameters")
-
-
-def test_a_directive_is_instructions_with_its_inputs(here):
-    answer = rye.execute("team/ops/release", {"tag": "v1"}, item_type="directive", project_path=here)
+def test_a_directive_is_instructions_with_its_inputs_or_names_what_is_declared(here):
+    answer = call(here, "team/ops/release", "directive", {"tag": "v1"})
     assert answer["status"] == "success", answer
     assert "tag v1, 3 times" in answer["data"]["output"]
     assert answer["data"]["inputs"] == {"tag": "v1", "count": 3}
     assert answer["data"]["unfilled"] == ["notes", "other"]
     assert answer["item"]["version"] == "1.0.0"
-
-
-def test_wrong_inputs_name_what_is_declared(here):
-    answer = rye.execute("team/ops/release", {"tug": "v1"}, item_type="directive", project_path=here)
+    answer = call(here, "team/ops/release", "directive", {"tug": "v1"})
     assert answer["code"] == "invalid_parameters"
     assert "unknown parameter 'tug'" in answer["error"]
     assert '"tag" is a required property' in answer["error"]
@@ -53,31 +49,26 @@ def test_wrong_inputs_name_what_is_declared(here):
 
 
 def test_a_dry_run_verifies_and_validates(here):
-    answer = rye.execute("team/ops/release", {"tag": "v1"}, item_type="directive", project_path=here, dry_run=True)
+    answer = call(here, "team/ops/release", "directive", {"tag": "v1"}, dry_run=True)
     assert (answer["status"], answer["data"]) == ("validation_passed", {"parameters": {"tag": "v1", "count": 3}})
     path = here / ".ai/knowledge/k/apples.md"
     path.write_bytes(path.read_bytes() + b"x")
-    assert rye.execute("k/apples", item_type="knowledge", project_path=here, dry_run=True)["code"] == "tampered"
-
-
-def test_a_directive_under_another_name_or_category_is_misplaced(here):
+    assert call(here, "k/apples", "knowledge", dry_run=True)["code"] == "tampered"
+    # A directive under another name or category is misplaced.
     raw = (here / ".ai/directives/team/ops/release.md").read_bytes()
     for item_id in ("team/ops/other", "team/release"):
         put(here, f"directives/{item_id}.md", raw)
-        assert rye.execute(item_id, {"tag": "x"}, item_type="directive", project_path=here)["code"] == "misplaced"
+        assert call(here, item_id, "directive", {"tag": "x"})["code"] == "misplaced"
 
 
 def test_a_long_entry_is_cut_at_a_line_and_names_the_call_for_the_rest(here):
     put_entry(here, "k/long", "Long", "\n".join(f"line {n}" for n in range(9_000)))
-    answer = rye.execute("k/long", item_type="knowledge", project_path=here, options=CallOptions(max_output_bytes=5_000))
-    data = answer["data"]
+    data = call(here, "k/long", "knowledge", options=CallOptions(max_output_bytes=5_000))["data"]
     assert data["truncated"]
     assert len(data["output"].encode()) <= 5_000
     assert f'Call rye_load(item_type="knowledge", item_id="k/long", offset={data["next_offset"]})' in data["output"]
-    more = rye.execute(
-        "rye/primary-tools/rye_load", {"item_type": "knowledge", "item_id": "k/long", "offset": 9_000}, project_path=here
-    )["data"]
-    assert more["total_lines"] >= 9_000
+    rest = {"item_type": "knowledge", "item_id": "k/long", "offset": 9_000}
+    assert call(here, "rye/primary-tools/rye_load", "tool", rest)["data"]["total_lines"] >= 9_000
 
 
 @pytest.mark.slow
