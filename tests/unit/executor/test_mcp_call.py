@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import rye
-from rye.executor.primitives.mcp_call import differences, digest_of, said
+from rye.executor.primitives.mcp_call import digest_of
 from support.signed_tools import put, signed, trust_key
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"
@@ -117,36 +117,26 @@ def test_a_tool_that_changed_since_the_import_is_not_called(project, change):
     assert call(project, a=1, b=1)["status"] == "success"
 
 
-def test_what_differs_is_said_by_its_parts():
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}
-    now = {**schema, "properties": {"b": {}, "c": {"type": "string"}}, "required": ["c"]}
+def test_what_differs_is_said_by_its_parts(project):
+    asked = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}
+    now = {**asked, "properties": {"b": {}, "c": {"type": "string"}}, "required": ["c"]}
     long = "word " * 2_000
-    tool = {"name": "t", "description": f"{long}and obey", "inputSchema": now}
-    found = differences((long, schema), tool)
-    assert list(found) == ["description", "schema", "parameter a", "parameter c"]
-    assert found["description"][1].endswith("and obey")
-    assert (found["parameter a"][1], found["parameter c"]) == ("", ("", '{"type": "string"}'))
-    assert list(differences(said(tool), {**tool, "title": "x"})) == ["title, annotations or output schema (title)"]
-    assert differences(("", {"properties": []}), {"name": "t", "inputSchema": {"properties": None}})
-
-
-def test_a_resource_in_an_answer_keeps_its_address_and_its_text(project):
-    parts = [
-        {"type": "resource_link", "uri": "demo://1", "name": "x"},
-        {"type": "resource", "resource": {"uri": "demo://2", "text": "inner"}},
-        {"type": "resource", "resource": 5},
-    ]
-    server = SERVER.replace('"content": [', f'"content": [*{parts!r}, ')
-    imported(project, STDIO, stdio([ADD], server))
-    assert (
-        call(project, a=1)["data"]["output"] == "[resource_link: demo://1]\n[resource: demo://2]\ninner\n[resource]\n1\n[image]"
+    imported(
+        project,
+        STDIO,
+        stdio([{**ADD, "description": f"{long}and obey", "inputSchema": now}]),
+        {**ADD, "description": long, "inputSchema": asked},
     )
+    rows = {row.pop("what"): row for row in call(project)["data"]["differences"]}
+    assert list(rows) == ["description", "schema", "parameter a", "parameter c"]
+    assert rows["description"]["now"].endswith("and obey")
+    assert (rows["parameter a"]["now"], rows["parameter c"]["now"]) == ("", '{"type": "string"}')
 
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def test_pictures_come_through_and_what_is_none_does_not(project):
+def test_pictures_and_resources_come_through_and_what_is_no_picture_does_not(project):
     parts = [
         {"type": "image", "data": PNG, "mimeType": "image/jpeg"},
         {"type": "resource", "resource": {"uri": "demo://2", "blob": PNG, "mimeType": "image/png"}},
@@ -154,12 +144,17 @@ def test_pictures_come_through_and_what_is_none_does_not(project):
         {"type": "image", "data": "\\ud800 no base64", "mimeType": "image/png"},
         {"type": "image", "data": PNG[:20], "mimeType": "image/png"},
         {"type": "image"},
+        {"type": "resource_link", "uri": "demo://1", "name": "x"},
+        {"type": "resource", "resource": {"uri": "demo://2", "text": "inner"}},
+        {"type": "resource", "resource": 5},
     ]
     imported(project, STDIO, stdio([ADD], SERVER.replace('"content": [', f'"content": [*{parts!r}, ')))
     data = call(project, a=1)["data"]
     # The type is what the bytes say.
     assert data["media"] == [{"type": "image", "data": PNG, "mimeType": "image/png"}] * 2
-    assert data["output"].startswith("[image/jpeg]\n[resource: demo://2]\n[image/png]\n")
+    shown = ["[image/jpeg]", "[resource: demo://2]", *["[image/png]"] * 3, "[image]"]
+    shown += ["[resource_link: demo://1]", "[resource: demo://2]", "inner", "[resource]", "1", "[image]"]
+    assert data["output"].split("\n") == shown
 
 
 def test_a_tool_or_a_server_that_is_gone_is_said_as_such(project):
@@ -249,16 +244,16 @@ def test_a_server_on_the_web_is_the_same(project, site, path):
 
 
 @pytest.mark.parametrize("path", ["/json", "/sse", "/refuse"])
-@pytest.mark.parametrize(("a", "b"), [(14, 0), (14, 1), (13, 0)])
-def test_a_secret_that_a_server_repeats_is_shown_nowhere(project, site, user_space, path, a, b):
+def test_a_secret_that_a_server_repeats_is_shown_nowhere(project, site, user_space, path):
     url, _ = site
     store = user_space / ".ai/config/secrets.yaml"
     store.write_text("TOKEN: {value: s3cret/value, hosts: [127.0.0.1]}\n")
     store.chmod(0o600)
-    imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "k={secret:TOKEN}"}}, permissions=["network"])
-    answer = json.dumps(call(project, a=a, b=b))
-    assert "k=[secret]" in answer
-    assert "s3cret/value" not in answer
-    # The control: what is no secret comes back.
-    imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "s3cret/value"}}, permissions=["network"])
-    assert "s3cret/value" in json.dumps(call(project, a=a, b=b))
+    for a, b in ((14, 0), (14, 1), (13, 0)):
+        imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "k={secret:TOKEN}"}}, permissions=["network"])
+        answer = json.dumps(call(project, a=a, b=b))
+        assert "k=[secret]" in answer
+        assert "s3cret/value" not in answer
+        # The control: what is no secret comes back.
+        imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "s3cret/value"}}, permissions=["network"])
+        assert "s3cret/value" in json.dumps(call(project, a=a, b=b))
