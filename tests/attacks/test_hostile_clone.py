@@ -10,22 +10,25 @@ File names are no secret (an `ls` shows them, and a refusal must name what it re
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
 import py_compile
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
+from rye.config import user_dirs
+from rye.items import spaces
 from rye.trust import decisions
 from rye.trust.signature import PrivateKey
 from rye.trust.verify import render_key_document
-from support.signed_tools import signed, tool_text
+from support.signed_tools import put_tool, signed, tool_text
 from support.terminal import typed
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -37,9 +40,20 @@ SHADOWED = (
 )  # fmt: skip
 RUNTIME = "rye/core/runtimes/python_function_runtime"
 MODULES = (
-    "json", "yaml", "hashlib", "tomllib", "site", "sitecustomize", "usercustomize", "rye", "cryptography", "jsonschema_rs",
-    "difflib", "logging", "pathlib",
+    "json", "yaml", "hashlib", "tomllib", "site", "sitecustomize", "usercustomize", "rye", "cryptography", "jsonschema_rs", "difflib",
+    "logging", "pathlib", "argparse", "ast", "typing", "httpx", "re", "importlib", "secrets", "asyncio", "encodings", "signed_tools",
 )  # fmt: skip
+# What `python -m` itself loads from the current folder before the first line of the module it is asked for (CPython's
+# documented default, ended by -P or -I): no module can defend itself there, the installed command `rye` need not.
+BEFORE_US = ("rye", "importlib", "typing", "re")
+START = (
+    f"import sys; sys.path.insert(0, {str(Path(rye.__file__).parents[1])!r}); from rye.cli.main import main; sys.exit(main())"
+)
+STARTS = {
+    "command": [sys.executable, "-P", "-c", START],
+    "-P -m": [sys.executable, "-P", "-m", "rye"],
+    "-m": [sys.executable, "-m", "rye"],
+}
 PRINT, DIGEST = HOSTILE.public.fingerprint, HOSTILE.public.digest
 
 
@@ -128,36 +142,43 @@ def _configuration(clone: Clone) -> None:
     for item_id in ("rye/bash/bash", "evil/signed"):
         clone.put(f".ai/lockfiles/{item_id}@1.0.0.lock.json", json.dumps({"root": MARK, "resolved_chain": [MARK]}))
     clone.put(".env", f"PATH={clone.root}/bin\nRYE_PYTHON={clone.root}/bin/python\nUSER_SPACE={clone.root}\nX={MARK}\n")
+    clone.put(".env.local", "PYTHONSTARTUP=sitecustomize.py\nPYTHONPATH=.\nLD_PRELOAD=./evil.so\n")
     for name in ("python", "python3", "rye", "rg", "git", "sh"):
-        for folder in ("bin", ".venv/bin", ".venv/Scripts", "node_modules/.bin"):
+        for folder in ("bin", ".venv/bin", ".venv/Scripts", "node_modules/.bin", "programs"):
             script = clone.put(f"{folder}/{name}", f"#!/bin/sh\necho x >> {clone.canary}\necho {MARK}\n")
             script.chmod(0o755)
-    clone.put("pyproject.toml", f'[project]\nname = "{MARK}"\n')
+    clone.put("pyproject.toml", f'[project]\nname = "{MARK}"\n[tool.rye]\nplugins = ["trap"]\n')
     clone.put(".ripgreprc", f"--pre={clone.root}/bin/sh\n")
 
 
 def _python_traps(clone: Clone) -> None:
-    for module in MODULES:
-        clone.put(f"{module}.py", clone.fire + f'"""{MARK}"""\n')
-        clone.put(f".ai/tools/evil/{module}.py", clone.fire + f'"""{MARK}"""\n')
-        clone.put(f".ai/tools/rye/file-system/{module}.py", clone.fire + f'"""{MARK}"""\n')
+    for folder in ("", ".ai/", ".ai/tools/", ".ai/tools/evil/", ".ai/tools/my/", ".ai/tools/rye/file-system/"):
+        for module in (*MODULES, "__init__", "conftest"):
+            clone.put(f"{folder}{module}.py", clone.fire + f'"""{MARK}"""\n')
+        clone.put(f"{folder}trap.pth", f"import sys; {clone.fire}")
     clone.put("rye/__init__.py", clone.fire)
     clone.put("rye/__main__.py", clone.fire)
-    clone.put("conftest.py", clone.fire)
-    clone.put("trap.pth", f"import sys; {clone.fire}")
     # A package that says of itself that it is installed, and that it holds a bundle.
-    clone.put("trap-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\nName: trap\nVersion: 1.0\nSummary: {MARK}\n")
-    clone.put("trap-1.0.dist-info/entry_points.txt", "[rye.bundles]\ntrap = trap:get_bundle\n")
+    for folder, file in (("trap-1.0.dist-info", "METADATA"), ("trap.egg-info", "PKG-INFO")):
+        clone.put(f"{folder}/{file}", f"Metadata-Version: 2.1\nName: trap\nVersion: 1.0\nSummary: {MARK}\n")
+        clone.put(f"{folder}/entry_points.txt", "[rye.bundles]\ntrap = trap:get_bundle\n")
     clone.put("trap/__init__.py", clone.fire)
     bundled = tool_text("trap/tool", f"{clone.fire}{MARK!r}", more=clone.fire).replace(b"Made for a test", MARK.encode())
     clone.put("trap/.ai/tools/trap/tool.py", signed(bundled, HOSTILE))
-    # Bytecode that a naive loader takes for that of the genuine file: unchecked, beside every tool.
-    trap = clone.put("trap.py", clone.fire + f"def execute(params, project_path):\n    return {MARK!r}\n")
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-    for folder, name in ((".ai/tools/rye/file-system", "read"), (".ai/tools/evil", "signed"), ("", "trap")):
-        target = clone.root / folder / f"__pycache__/{name}.{sys.implementation.cache_tag}.pyc"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        py_compile.compile(str(trap), cfile=str(target), invalidation_mode=mode)
+    for path in (".ai/tools/rye/file-system/read.py", ".ai/tools/evil/signed.py", "trap.py"):
+        _poison_cache(clone, clone.root / path, py_compile.PycInvalidationMode.UNCHECKED_HASH)
+
+
+def _poison_cache(clone: Clone, genuine: Path, mode: py_compile.PycInvalidationMode) -> None:
+    """Put bytecode where an import of a file would look: with its very time and size, or never checked at all."""
+    source = f"{clone.fire}def execute(params, project_path):\n    return {MARK!r}\n"
+    size = genuine.stat().st_size if genuine.exists() else 0
+    trap = clone.put("trap.py", source + "#" * max(0, size - len(source)))
+    if size:
+        os.utime(trap, ns=(genuine.stat().st_atime_ns, genuine.stat().st_mtime_ns))
+    target = genuine.parent / f"__pycache__/{genuine.stem}.{sys.implementation.cache_tag}.pyc"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    py_compile.compile(str(trap), cfile=str(target), dfile=str(genuine), invalidation_mode=mode, doraise=True)
 
 
 def _caches(clone: Clone) -> None:
@@ -167,8 +188,6 @@ def _caches(clone: Clone) -> None:
         "last_modified": MARK,
         "lines": [{"id": MARK, "line_num": 1, "content_hash": MARK}],
     }
-    import hashlib
-
     for name in ("README.md", "new.txt"):
         digest = hashlib.sha256(name.encode()).hexdigest()[:16]
         clone.put(f".ai/cache/tools/read/line_index/{digest}.json", json.dumps(index))
@@ -195,21 +214,13 @@ def clone(tmp_path, user_space):
     assert not (tmp_path / "made-by-the-clone").exists()
 
 
-def command(clone, *words, stdin=b""):
-    """Run the command as an installed script does: with a path of its own, in the clone's folder, in the clone's PATH."""
-    runtime = Path(rye.__file__).parents[1]
-    start = f"import sys; sys.path.insert(0, {str(runtime)!r}); from rye.cli.main import main; sys.exit(main())"
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "VIRTUAL_ENV": str(clone.root / ".venv")}
-    env.pop("PYTHONPATH", None)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", start, *words],
-        cwd=clone.root,
-        env=env,
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
+def command(clone, *words, stdin=b"", start="command", **more):
+    """Run the command as an installed script does: with a path of its own, in the clone's folder."""
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "VIRTUAL_ENV": str(clone.root / ".venv"), **more}
+    if start == "command":
+        env.pop("PYTHONPATH", None)
+    argv = [*STARTS[start], *words]
+    done = subprocess.run(argv, cwd=clone.root, env=env, input=stdin, capture_output=True, check=False, timeout=60)
     assert b"Traceback" not in done.stderr, done.stderr
     return done
 
@@ -244,7 +255,15 @@ def test_the_naive_way_fires_the_canary_and_shows_the_mark(clone):
         spec = importlib.util.spec_from_file_location("naive", clone.root / path)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
         assert clone.canary.stat().st_size == fired, path
-    for words in ([sys.executable, "-c", "import json"], [str(clone.root / ".venv/bin/python")], [sys.executable, "-m", "rye"]):
+    tool = clone.put(".ai/tools/my/tool.py", "import json\n")
+    for words in (
+        [sys.executable, "-c", "import json"],
+        [str(clone.root / ".venv/bin/python")],
+        [sys.executable, "-m", "rye"],
+        [sys.executable, "-m", "signed_tools"],
+        [sys.executable, tool],
+        ["sh", "-c", "PATH=$PWD/.venv/bin:$PATH python x.py"],
+    ):
         env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
         before = clone.canary.stat().st_size
         subprocess.run(words, cwd=clone.root, env=env, capture_output=True, check=False)
@@ -317,22 +336,55 @@ def test_every_system_tool_runs_as_if_the_clone_held_nothing(clone):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("start", STARTS)
+def test_however_it_is_started_nothing_of_the_clone_runs(clone, start):
+    put_tool(clone.root, "my/tool", 'import json, yaml, hashlib\nreturn {"success": True, "output": json.dumps("GOOD")}')
+    for name in BEFORE_US if start == "-m" else ():
+        (clone.root / f"{name}.py").unlink()
+    if start == "-m":
+        shutil.rmtree(clone.root / "rye")
+    for words in (
+        "my/tool", "rye/file-system/read file_path=README.md", "rye/file-system/write file_path=made.txt content=x", "nothing/here",
+        "my/json",
+    ):  # fmt: skip
+        path = {} if start == "command" else {"PYTHONPATH": str(Path(rye.__file__).parents[1])}
+        done = command(clone, "execute", *words.split(), start=start, **path)
+        harmless(clone, done.stdout, done.stderr)
+        assert (b"GOOD" in done.stdout) == (words == "my/tool"), done
+    assert (clone.root / "made.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "mode", [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.UNCHECKED_HASH], ids=str
+)
+def test_a_poisoned_bytecode_cache_is_never_looked_at(clone, mode):
+    body = "import time\n" + "# room\n" * 60 + 'return {"success": True, "output": "GOOD"}'
+    tool = put_tool(clone.root, "my/tool", body)
+    _poison_cache(clone, tool, mode)
+    assert rye.execute("my/tool", project_path=clone.root)["data"]["output"] == "GOOD"
+    assert not clone.canary.exists()
+    # Control: an import runs the cache instead of the file.
+    spec = importlib.util.spec_from_file_location("naive", tool)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.execute({}, "") == MARK
+    assert clone.canary.exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", POISONED_LOCKS)
 @pytest.mark.parametrize("folder", ["locks", "tools/read/line_index"])
 def test_a_poisoned_cache_reaches_nothing(clone, poison, folder):
-    import shutil
-
     place = clone.root / ".ai/cache" / folder
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     before = {path: path.stat().st_mtime_ns for path in (Path("/etc"), Path("/etc/passwd"))}
     POISONED_LOCKS[poison](place)
     for item_id, parameters in CALLS:
-        done = command(clone, "execute", item_id, "--params", "-", "--json", stdin=json.dumps(parameters).encode())
-        response = json.loads(done.stdout)
-        # A refusal, if it is one, is the house's own; nothing hangs.
+        # A refusal, if it is one, is rye's own; nothing hangs.
+        response = rye.execute(item_id, parameters, project_path=clone.root)
         assert response["status"] == "success" or response["data"].get("code", response["code"]) != "tool_crashed", response
-        harmless(clone, done.stdout, done.stderr)
+        harmless(clone, json.dumps(response))
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -364,7 +416,7 @@ def test_the_clones_own_items_are_refused_by_name_of_key_and_command(clone):
 
 
 def _ships(item_id: str) -> bool:
-    return (Path(rye.items.spaces.system_folder()) / f"tools/{item_id}.py").exists()
+    return (Path(spaces.system_folder()) / f"tools/{item_id}.py").exists()
 
 
 def test_what_an_agent_may_try_next_gives_the_clone_nothing(clone):
@@ -384,7 +436,7 @@ def test_what_an_agent_may_try_next_gives_the_clone_nothing(clone):
         assert done.returncode != 0, words
         harmless(clone, done.stdout, done.stderr)
     assert decisions.load() == decisions.Decisions()
-    assert not (Path(rye.config.user_dirs.user_ai()) / "trusted_keys").exists()
+    assert not (Path(user_dirs.user_ai()) / "trusted_keys").exists()
     assert rye.execute("evil/signed", project_path=clone.root)["code"] == "untrusted_key"
 
 
