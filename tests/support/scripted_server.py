@@ -84,10 +84,11 @@ def hover(number: int) -> None:
         os._exit(3)
     if how == "hang":
         time.sleep(600)
-    if how in ("garbage", "bad json", "endless header", "no length", "too long"):
+    if how in ("garbage", "bad json", "bottomless", "endless header", "no length", "too long"):
         said = {
             "garbage": b"Segmentation fault\r\n\r\n",
             "bad json": b"Content-Length: 3\r\n\r\n{]}",
+            "bottomless": b"Content-Length: 500000\r\n\r\n" + b"[" * 500_000,
             "no length": b"\r\n",
             "endless header": b"x" * 1_000_000,
             "too long": b"Content-Length: 99999999999\r\n\r\n",
@@ -95,6 +96,8 @@ def hover(number: int) -> None:
         sys.stdout.buffer.write(said)
         sys.stdout.buffer.flush()
         time.sleep(600)
+    if how == "odd notice":
+        send({"method": "textDocument/publishDiagnostics", "params": {"uri": 1, "diagnostics": 7}})
     if how == "error text":
         send({"id": number, "error": "no"})
     elif how == "odd id":

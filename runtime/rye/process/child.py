@@ -17,6 +17,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO
 
+from rye.call.context import deadline
 from rye.errors import WorkspaceError
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths
@@ -24,6 +25,7 @@ from rye.sandbox import hidden_paths
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
+_STEP_SECONDS = 0.1
 
 
 class Command(Record):
@@ -154,14 +156,17 @@ class Child:
         """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
         pipe = self._process.stdout
         assert pipe is not None  # asked for above
-        fd = pipe.fileno()
+        fd, limit = pipe.fileno(), deadline()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
         while True:
-            seconds_left = self._end - time.monotonic()
-            if seconds_left <= 0 or not poll.poll(seconds_left * 1000):
+            seconds_left = min(self._end - time.monotonic(), limit.remaining())
+            if seconds_left <= 0:
                 self.timed_out = True
                 break
+            # In steps, because the call may be cancelled meanwhile.
+            if not poll.poll(min(seconds_left, _STEP_SECONDS) * 1000):
+                continue
             block = os.read(fd, _BLOCK)
             if not block:
                 break

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.lsp.positions import Edit, Positions, with_edits
+from rye.lsp import positions
 
 TEXT = st.text(st.sampled_from("ab é日😀\u2028\x0c\n\r\t"), max_size=30)
 
@@ -19,15 +19,6 @@ def slow_lines(text):
     return ["".join(parts[at : at + 2]) for at in range(0, len(parts), 2)]
 
 
-@given(TEXT, st.data())
-def test_a_position_and_back_is_the_same_offset(text, data):
-    offset = data.draw(st.integers(0, len(text)))
-    if text[offset - 1 : offset + 1] == "\r\n":
-        offset += 1
-    positions = Positions(text)
-    assert positions.offset(positions.at(offset)) == offset
-
-
 @given(TEXT, st.integers(0, 70), st.integers(0, 70))
 def test_columns_count_utf_16_units_and_stop_at_the_lines_end(text, line, units):
     lines = slow_lines(text)
@@ -36,38 +27,38 @@ def test_columns_count_utf_16_units_and_stop_at_the_lines_end(text, line, units)
     expected = 0
     while expected < len(body) and len(body[:expected].encode("utf-16-le")) // 2 < units:
         expected += 1
-    found = Positions(text).offset({"line": line, "character": units})
+    found = positions.Positions(text).offset({"line": line, "character": units})
     assert found == sum(map(len, lines[:line])) + expected
 
 
 @given(TEXT, st.data())
-def test_lines_of_this_project_end_at_newlines_alone(text, data):
+def test_an_offset_has_a_position_of_the_protocol_and_a_line_of_this_project(text, data):
     offset = data.draw(st.integers(0, len(text)))
-    line, column = Positions(text).line(offset)
-    assert line == text[:offset].count("\n") + 1
-    assert column == len(text[:offset].rpartition("\n")[2]) + 1
-    assert Positions(text).start(line) == offset - column + 1
+    found = positions.Positions(text)
+    # Lines of this project end at newlines alone.
+    line, column = found.line(offset)
+    assert (line, column) == (text[:offset].count("\n") + 1, len(text[:offset].rpartition("\n")[2]) + 1)
+    assert found.start(line) == offset - column + 1
+    within = text[offset - 1 : offset + 1] == "\r\n"
+    assert found.offset(found.at(offset + within)) == offset + within
 
 
 @given(TEXT, st.data())
 def test_edits_change_what_they_name_and_nothing_else(text, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
-    edits = [Edit(one, other, f"<{at}>") for at, (one, other) in enumerate(zip(cuts[::2], cuts[1::2], strict=False))]
-    kept = []
-    at = 0
-    for edit in edits:
-        kept.append(text[at : edit.start])
-        at = edit.stop
-    expected = "".join(part + edit.text for part, edit in zip(kept, edits, strict=True)) + text[at:]
-    assert with_edits(text, edits) == expected
+    pairs = [*zip(cuts[::2], cuts[1::2], strict=False)]
+    expected, at = "", 0
+    for number, (start, stop) in enumerate(pairs):
+        expected, at = expected + text[at:start] + f"<{number}>", stop
+    edits = [positions.Edit(start, stop, f"<{number}>") for number, (start, stop) in enumerate(pairs)]
+    assert positions.with_edits(text, edits) == expected + text[at:]
 
 
-def test_edits_that_overlap_are_refused():
-    span = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 2}}
-    other = {"start": {"line": 0, "character": 1}, "end": {"line": 0, "character": 3}}
-    with pytest.raises(ValueError, match="overlap"):
-        Positions("abcd").edits([{"range": span, "newText": ""}, {"range": other, "newText": ""}])
+@pytest.mark.parametrize("name", ["a b.zz", "é.zz", "%41.zz", "a#b?c.zz", "\udcff.zz", "a\nb.zz"])
+def test_any_name_survives_its_uri(name):
+    assert positions.path_of(positions.uri_of(f"/x/{name}")) == f"/x/{name}"
 
 
-def test_a_line_past_the_end_is_the_last():
-    assert Positions("a\nb").offset({"line": 9, "character": 9}) == 3
+@pytest.mark.parametrize("uri", ["http://x/a", "untitled:a", "file://host/a", "", "a.zz"])
+def test_what_is_no_local_file_has_no_path(uri):
+    assert positions.path_of(uri) is None
