@@ -51,8 +51,9 @@ def alive(word):
     return found
 
 
-def stat_of(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+def stat_of(pid, field=0):
+    """Return a field of what the kernel tells of a process: its state, or the next ones: its parent."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[field]
 
 
 def gone(word, seconds=PATIENCE):

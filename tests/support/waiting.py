@@ -15,8 +15,9 @@ PATIENCE = 60.0
 
 
 def until(true: Callable[[], T], seconds: float = PATIENCE) -> T:
-    """Ask again and again until the answer is true; return the last answer, which is false once the time is over."""
+    """Ask again and again until the answer is true, and return it. Raises AssertionError once the time is over."""
     end = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < end:
+    while not (found := true()):
+        assert time.monotonic() < end, f"this did not happen within {seconds:g} s"
         time.sleep(0.01)
     return found
