@@ -20,7 +20,7 @@ from rye.workspace.workspace import Workspace
 ROOT = os.geteuid() == 0
 
 
-@pytest.mark.parametrize("path", ["/proc/self", "/sys", "/dev"])
+@pytest.mark.parametrize("path", ["/proc", "/proc/self/fd", "/sys", "/dev"])
 def test_a_project_in_a_file_system_of_the_kernel_is_refused(path):
     with pytest.raises(WorkspaceError) as caught:
         Workspace(path)
@@ -67,10 +67,9 @@ def test_mounts_are_judged_by_what_is_mounted_wherever_it_is(tmp_path):
 
 
 @pytest.fixture
-def project(tmp_path):
-    (tmp_path / "p").mkdir()
-    (tmp_path / "p" / "a.txt").write_text("one\ntwo\n")
-    return tmp_path / "p"
+def project(project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    return project
 
 
 def without_locks(monkeypatch, *places, number=errno.ENOLCK):

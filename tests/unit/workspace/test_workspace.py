@@ -15,7 +15,6 @@ import pytest
 
 import rye
 from rye.call import context
-from rye.config import user_dirs
 from rye.errors import DeadlineError, WorkspaceError
 from rye.fs import beneath
 from rye.workspace.workspace import Workspace
@@ -123,15 +122,6 @@ def test_links(ws, project):
         assert place.stat is None
 
 
-def test_not_found_names_what_is_near(ws):
-    err = refusal(ws.file, "src/ap.py")
-    assert "src/app.py" in err.hint
-    assert 'ls(path="src")' in err.hint
-    assert err.details["nearest"] == ["src/app.py"]
-    # What lies outside is never listed.
-    assert "secret" not in str(refusal(ws.file, "src/secre"))
-
-
 def test_a_place_makes_parents_only_for_a_file_that_comes(ws, project):
     with ws.place("x/y/z/file", create_parents=True) as place:
         assert place.stat is None
@@ -140,12 +130,6 @@ def test_a_place_makes_parents_only_for_a_file_that_comes(ws, project):
         raise RuntimeError
     assert not (project / "p").exists()
     assert refusal(ws.place, "no/parents").code == "file_not_found"
-
-
-def test_what_looks_protected_by_its_link_alone_is_not(ws, project):
-    (project / ".git").symlink_to("src")
-    with ws.place(".git/app.py") as place:
-        assert place.shown == "src/app.py"
 
 
 def test_check_confines_what_does_not_exist_yet(ws, project):
@@ -179,19 +163,12 @@ def test_after_the_deadline_nothing_opens(ws):
             pass
 
 
-@pytest.mark.parametrize("root", ["/proc", "/proc/self", "/sys", "/dev", "/proc/self/fd"])
-def test_kernel_trees_are_no_projects(root):
-    with pytest.raises(WorkspaceError) as caught:
-        Workspace(root)
-    assert caught.value.code == "bad_project"
-
-
-@pytest.mark.parametrize("name", ["missing", "file"])
-def test_a_project_must_be_a_folder(tmp_path, name):
+def test_a_project_must_be_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(WorkspaceError) as caught:
-        Workspace(str(tmp_path / name))
-    assert caught.value.code == "project_not_found"
+    for name in ("missing", "file"):
+        with pytest.raises(WorkspaceError) as caught:
+            Workspace(str(tmp_path / name))
+        assert caught.value.code == "project_not_found"
 
 
 def test_refusals_leak_no_descriptors(ws, project):
@@ -270,27 +247,17 @@ def test_a_read_only_project_is_read_with_ids_and_edits_say_why_not(project, tmp
     assert "a.txt" in edit["error"]
     assert sorted(os.listdir(project)) == ["a.txt", "closed.txt"]
     assert (project / "a.txt").read_text() == "one\ntwo\n"
-    assert list((user / ".ai/state").glob("*/cache/tools/read/line_index/*.json"))
+    (folder,) = (user / ".ai/state").glob("*/cache/tools/read/line_index")
+    assert list(folder.glob("*.json"))
+    assert stat.S_IMODE(folder.parents[3].stat().st_mode) == 0o700
 
 
-def test_the_state_folder_is_private(project):
-    folder = Path(user_dirs.state_dir(str(project)))
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
-LONG = ("/" + "q/" * 200_000, "q/" * 200_000, "\\" * 400_000, "/" + "\\" * 32_000, "/" + "q/" * 4_000)
-
-
-@pytest.mark.parametrize(
-    "path", LONG, ids=["absolute", "relative", "backslashes", "backslashes that fit", "absolute that fits"]
-)
-def test_a_path_longer_than_any_is_refused_before_it_costs_anything(ws, path):
-    # The control: to look at every prefix of such a path takes the square of its length.
-    parts = path[:20_000].split("/") if "/q" in path else []
-    assert sum(range(len(parts))) >= len(parts) ** 2 // 2 - len(parts)
+def test_a_path_longer_than_any_is_refused_before_it_costs_anything(ws):
     started = time.process_time()
-    for refused in (partial(ws.check, path), partial(ws.open_file, path)):
-        with pytest.raises(WorkspaceError) as caught:
-            refused()
-        assert len(str(caught.value)) < 40_000
-    assert time.process_time() - started < 4
+    # To look at every prefix of such a path takes the square of its length.
+    for path in ("/" + "q/" * 200_000, "q/" * 200_000, "\\" * 400_000, "/" + "\\" * 32_000, "/" + "q/" * 4_000):
+        for refused in (partial(ws.check, path), partial(ws.open_file, path)):
+            with pytest.raises(WorkspaceError) as caught:
+                refused()
+            assert len(str(caught.value)) < 40_000
+    assert time.process_time() - started < 8
