@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 
 import pytest
 
 from rye.errors import RyeError
 from rye.review import approvals
 from rye.trust import decisions
-from rye.trust.decisions import Root
-from rye.trust.verify import render_key_document
 from support.review_pages import serving
-from support.signed_tools import STRANGER, put, signed, tool_text
+from support.signed_tools import STRANGER, bring_key, put, signed, tool_text
 
 DIGEST = STRANGER.public.digest
 
@@ -21,7 +20,7 @@ DIGEST = STRANGER.public.digest
 @pytest.fixture
 def clone(project):
     """A project that brings a key and a tool that it signed."""
-    put(project, "trusted_keys/k.toml", render_key_document(STRANGER.public, "<b>Mallory"))
+    bring_key(project, owner="<b>Mallory")
     text = tool_text("my/report", head='__permissions__ = ["write"]').replace(
         b'"""A tool made for a test."""', b'"""A tool.\n\nSide effects: <i>none\x1b[2J.\n"""'
     )
@@ -40,7 +39,7 @@ def one(clone, told):
 
 
 def approved(project):
-    return DIGEST in decisions.load().approved_keys(Root.of(project))
+    return DIGEST in decisions.load().approved_keys(decisions.Root.of(project))
 
 
 def code_in(told):
@@ -60,7 +59,12 @@ def test_with_the_code_it_counts_for_what_was_shown(clone, one, told):
     code = code_in(told)
     one.confirm(DIGEST, waiting.seen, f" {code[:3]} {code[3:]}")
     assert approved(clone)
-    assert decisions.load().announced(Root.of(clone), DIGEST) == {"my/report"}
+    assert decisions.load().announced(decisions.Root.of(clone), DIGEST) == {"my/report"}
+    assert one.waiting() == []
+
+
+def test_a_revoked_key_does_not_wait(one):
+    decisions.revoke(DIGEST)
     assert one.waiting() == []
 
 
@@ -100,19 +104,11 @@ def test_what_changed_after_it_was_shown_is_not_approved(clone, one, told):
 def test_another_folder_at_the_projects_path_is_not_approved(clone, one, told):
     (waiting,) = one.waiting()
     one.ask(DIGEST, waiting.seen)
-    old = clone.with_name("old")
-    clone.rename(old)
-    import shutil
-
+    old = clone.rename(clone.with_name("old"))
     shutil.copytree(old, clone)
     one.confirm(DIGEST, waiting.seen, code_in(told))
     assert not approved(clone)
     assert approved(old) is False
-
-
-def test_a_revoked_key_does_not_wait(clone, one):
-    decisions.revoke(DIGEST)
-    assert one.waiting() == []
 
 
 def test_the_page_shows_what_a_key_would_admit_and_takes_the_code(clone):

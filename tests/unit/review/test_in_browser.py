@@ -9,13 +9,11 @@ import pytest
 
 from rye.review import colours
 from rye.trust import decisions
-from rye.trust.decisions import Root
-from rye.trust.verify import render_key_document
 from support import browsers
 from support.calling import call
 from support.review_pages import serving
 from support.shell_calls import bash
-from support.signed_tools import STRANGER, put, signed, tool_text
+from support.signed_tools import STRANGER, bring_key, put, signed, tool_text
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -154,7 +152,7 @@ def test_a_job_is_watched_and_stopped_by_keyboard(page, ten):
 
 
 def test_a_key_is_approved_by_keyboard(browser, project):
-    put(project, "trusted_keys/k.toml", render_key_document(STRANGER.public, "Mallory"))
+    bring_key(project, owner="Mallory")
     put(project, "tools/my/report.py", signed(tool_text("my/report"), STRANGER))
     with serving(project) as pages:
         page = opened(browser, pages)
@@ -168,7 +166,7 @@ def test_a_key_is_approved_by_keyboard(browser, project):
         page.type(pages.told[-1].rpartition(" ")[2])
         page.leave("Enter")
         assert "Approved" in text(page)
-        assert STRANGER.public.digest in decisions.load().approved_keys(Root.of(project))
+        assert STRANGER.public.digest in decisions.load().approved_keys(decisions.Root.of(project))
 
 
 def test_new_calls_come_in_while_the_page_is_open_and_the_focus_stays(page, ten):

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.review import marks
-from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
 
 HUNKS = [2, 0, 3]
@@ -21,7 +20,7 @@ def covered(mark):
 
 @given(st.lists(st.sampled_from(MARKS), max_size=12))
 def test_toggles_are_those_of_a_set_of_hunks(toggles):
-    found, model = ReviewMarks(["other/1"], ""), set()
+    found, model = marks.ReviewMarks(["other/1"], ""), set()
     for mark in toggles:
         model = model - covered(mark) if covered(mark) <= model else model | covered(mark)
         found.toggle(mark, HUNKS)

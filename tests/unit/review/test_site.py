@@ -20,16 +20,12 @@ def newest(client):
     return calls_in(client.get("").text)[0]
 
 
-def test_what_files_and_names_hold_is_text_on_the_page(client):
+def test_what_files_and_names_hold_is_text_on_the_page_and_what_hides_it_is_named(client, changed):
     for path in ("", f"change/{newest(client)}", "since"):
         text = client.get(path).text
         assert "<b>" not in text
         assert "<script>alert" not in text
         assert "&lt;b&gt;.html" in text
-    assert "&lt;" in client.get(f"change/{newest(client)}").text
-
-
-def test_what_hides_or_turns_text_is_named(client, changed):
     bash(changed, "printf 'a\\u202eb\\033[31mc\\u200bd\\n' > odd.txt")
     text = client.get(f"change/{newest(client)}").text
     for char in "\u202e\x1b\u200b":
@@ -37,29 +33,16 @@ def test_what_hides_or_turns_text_is_named(client, changed):
         assert f"U+{ord(char):04X}" in text
 
 
-def test_a_call_is_taken_back_and_restored(served, client, changed):
+def test_a_call_and_one_file_of_it_are_taken_back_and_restored(served, client, changed):
     name = newest(client)
-    answer = served.post(client, "act", id=name, do="undo")
-    assert "Taken back." in answer.text
-    assert (changed / "a.txt").read_text() == "one\n"
-    assert not (changed / "<b>.html").exists()
-    assert "taken back" in client.get("").text
-    assert "Restored." in served.post(client, "act", id=name, do="redo").text
-    assert (changed / "a.txt").read_text() == "two\n"
-    assert (changed / "<b>.html").exists()
-
-
-def test_one_file_of_a_call_is_taken_back_and_restored(served, client, changed):
-    name = newest(client)
-    number = [
-        html.unescape(one)
-        for one in re.findall(r'<section class="file[^>]* aria-label="([^"]*)"', client.get(f"change/{name}").text)
-    ].index("a.txt")
-    served.post(client, "act", id=name, do=f"undo {number}")
-    assert (changed / "a.txt").read_text() == "one\n"
-    assert (changed / "<b>.html").exists()
-    served.post(client, "act", id=name, do=f"redo {number}")
-    assert (changed / "a.txt").read_text() == "two\n"
+    shown = re.findall(r'<section class="file[^>]* aria-label="([^"]*)"', client.get(f"change/{name}").text)
+    number = [html.unescape(one) for one in shown].index("a.txt")
+    for order, other in (("", False), (f" {number}", True)):
+        assert "Taken back." in served.post(client, "act", id=name, do=f"undo{order}").text
+        assert ((changed / "a.txt").read_text(), (changed / "<b>.html").exists()) == ("one\n", other)
+        assert "taken back" in client.get("").text
+        assert "Restored." in served.post(client, "act", id=name, do=f"redo{order}").text
+        assert ((changed / "a.txt").read_text(), (changed / "<b>.html").exists()) == ("two\n", True)
 
 
 def ten_lines(changed):
@@ -71,33 +54,24 @@ def ten_lines(changed):
 def test_one_hunk_is_taken_back_and_restored(served, client, changed):
     ten_lines(changed)
     name = newest(client)
+    place = changed / "ten.txt"
     assert client.get(f"change/{name}").text.count('class="hunk') >= 2
     assert "Taken back." in served.post(client, "act", id=name, do="undo 0 1").text
-    assert (changed / "ten.txt").read_text().split() == ["first", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
+    assert place.read_text().split() == ["first", "1", "2", "3", "4", "5", "6", "7", "8", "9"]
     text = client.get(f"change/{name}").text
     assert 'value="redo 0 1"' in text
     assert 'value="undo 0 0"' in text
     assert "Restored." in served.post(client, "act", id=name, do="redo 0 1").text
-    assert (changed / "ten.txt").read_text().split()[7] == "eighth"
+    assert place.read_text().split()[7] == "eighth"
     assert 'value="undo 0 1"' in client.get(f"change/{name}").text
-
-
-def test_one_hunk_of_a_call_that_was_taken_back_is_restored(served, client, changed):
-    ten_lines(changed)
-    name = newest(client)
+    # Of a call that was taken back, too.
     served.post(client, "act", id=name, do="undo")
-    assert (changed / "ten.txt").read_text().split()[0] == "0"
     assert "Restored." in served.post(client, "act", id=name, do="redo 0 1").text
-    assert (changed / "ten.txt").read_text().split() == ["0", "1", "2", "3", "4", "5", "6", "eighth", "8", "9"]
-
-
-def test_a_hunk_that_changed_since_is_refused_with_the_reason(served, client, changed):
-    ten_lines(changed)
-    name = newest(client)
-    (changed / "ten.txt").write_text((changed / "ten.txt").read_text().replace("eighth", "other"))
-    text = served.post(client, "act", id=name, do="undo 0 1").text
-    assert "Nothing was done." in text
-    assert "other" in (changed / "ten.txt").read_text()
+    assert place.read_text().split() == ["0", "1", "2", "3", "4", "5", "6", "eighth", "8", "9"]
+    # Where it changed since, it is refused with the reason.
+    place.write_text(place.read_text().replace("eighth", "other"))
+    assert "Nothing was done." in served.post(client, "act", id=name, do="undo 0 1").text
+    assert "other" in place.read_text()
 
 
 def test_a_call_of_several_files_is_one_call(served, client, changed):
