@@ -12,14 +12,12 @@ import pytest
 
 import rye
 from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
-from rye.items import lockfiles, sign_verify, spaces, targets
 from rye.registry import browse
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
 from rye.registry.oci.manifest import Pushed
 from rye.registry.oci.reference import tag_of
 from rye.registry.oci.store import RegistryTarget, open_store
-from rye.registry.pull import PullOptions
 from rye.trust import pins
 from support.in_process import rye as run
 from support.machine import needs_programs
@@ -55,9 +53,17 @@ def other(tmp_path, monkeypatch):
     return become
 
 
+def at(project, where):
+    return RegistryTarget(str(project), str(where))
+
+
+def pull(target, reference, *, item_type="tool", **options):
+    """Return the row of one reference that is pulled."""
+    return registry_pull.pull(target, item_type, [reference], registry_pull.PullOptions(**options))[0]
+
+
 def refused(code, row):
-    assert row["status"] == "refused", row
-    assert row["code"] == code, row
+    assert (row["status"], row["code"]) == ("refused", code), row
     assert row["hint"]
     return row
 
@@ -77,30 +83,25 @@ def publish(at, item_id="my/text/report", version="1.0.0", key=MINE, project=Non
 
 def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other):
     ids = put_items(project, 20)
-    put(
-        project,
-        "knowledge/my/notes/a.md",
-        signed(
-            b'```yaml\nid: a\nversion: "1.0.0"\ncategory: my/notes\ntitle: T\n```\nText\n', item_type="knowledge", suffix=".md"
-        ),
-    )
-    at = RegistryTarget(str(project), where)
-    assert {row["status"] for row in registry_push.push(at, "tool", ["my/*"])} == {"pushed"}
-    assert registry_push.push(at, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
+    entry = b'```yaml\nid: a\nversion: "1.0.0"\ncategory: my/notes\ntitle: T\n```\nText\n'
+    put(project, "knowledge/my/notes/a.md", signed(entry, item_type="knowledge", suffix=".md"))
+    here = at(project, where)
+    assert {row["status"] for row in registry_push.push(here, "tool", ["my/*"])} == {"pushed"}
+    assert registry_push.push(here, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
     sent = {item_id: (project / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids}
 
     there = other()
-    at = RegistryTarget(str(there), where)
-    assert len(browse.rows(at, ["my"])) == 21
-    found = browse.search(at, "T005", ["my"])
+    here = at(there, where)
+    assert len(browse.rows(here, ["my"])) == 21
+    found = browse.search(here, "T005", ["my"])
     assert [row["item_id"] for row in found["results"]] == ["my/many/t005"]
-    assert registry_pull.verify(at, "tool", "my/many/t005")["verdict"] == "valid"
-    rows = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
+    assert registry_pull.verify(here, "tool", "my/many/t005")["verdict"] == "valid"
+    rows = registry_pull.pull(here, "tool", ["my/*"], registry_pull.PullOptions())
     assert [row["status"] for row in rows] == ["installed"] * 20
     assert {item_id: (there / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids} == sent
     assert rye.execute("my/many/t005", {}, project_path=there)["data"]["output"] == "done"
-    assert registry_pull.pull(at, "knowledge", ["my/notes/a"], PullOptions("user"))[0]["installed_to"] == "user"
-    again = registry_pull.pull(at, "tool", ["my/many/t005"], PullOptions())[0]
+    assert pull(here, "my/notes/a", item_type="knowledge", destination="user")["installed_to"] == "user"
+    again = pull(here, "my/many/t005")
     assert (again["status"], again["replaced"]) == ("installed", [])
 
 
@@ -114,38 +115,43 @@ def put_with_file(project, text, version="1.0.0", item_id="my/teller"):
     put(project, f"tools/{item_id.rpartition('/')[0]}/_lib/words.txt", text)
     plain = tool_text(item_id, BODY, more='__files__ = ["_lib/words.txt"]\n__permissions__ = []')
     put(project, f"tools/{item_id}.py", plain.replace(b'"1.2.3"', f'"{version}"'.encode()))
-    (row,) = sign_verify.sign(targets.resolve([item_id], spaces.spaces(project)), MINE)
+    (project / "key.pem").write_bytes(MINE.pem)
+    (row,) = rye.sign([f"{project}/.ai/tools/{item_id}.py"], key=project / "key.pem", project_path=project)
     assert row["status"] == "signed", row
 
 
 def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, where, other, user_space):
-    at = RegistryTarget(str(project), where)
+    here = at(project, where)
     put_with_file(project, b"hello\x00\xff world")
-    assert registry_push.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    assert registry_push.push(here, "tool", ["my/teller"])[0]["status"] == "pushed"
     put_with_file(project, b"hello new world", "1.1.0")
-    assert registry_push.push(at, "tool", ["my/teller"])[0]["status"] == "pushed"
+    assert registry_push.push(here, "tool", ["my/teller"])[0]["status"] == "pushed"
     there = other()
-    at = RegistryTarget(str(there), where)
+    here = at(there, where)
     words = there / ".ai/tools/my/_lib/words.txt"
-    (row,) = registry_pull.pull(at, "tool", ["my/teller:1.0.0"], PullOptions())
+    row = pull(here, "my/teller:1.0.0")
     assert (row["status"], len(row["paths"])) == ("installed", 2), row
     assert words.read_bytes() == b"hello\x00\xff world"
     # A newer version replaces what the older one brought, and nothing that was edited here.
     words.write_bytes(b"mine")
-    refused("edited_locally", registry_pull.pull(at, "tool", ["my/teller"], PullOptions())[0])
+    refused("edited_locally", pull(here, "my/teller"))
     assert words.read_bytes() == b"mine"
     words.write_bytes(b"hello\x00\xff world")
-    assert registry_pull.pull(at, "tool", ["my/teller"], PullOptions())[0]["status"] == "installed"
+    assert pull(here, "my/teller")["status"] == "installed"
     assert rye.execute("my/teller", {}, project_path=there)["data"]["output"] == "hello new world"
+    # Copied, it takes them along; taken back, they go with it.
+    assert rye.load("tool", "my/teller", project_path=there, destination="user")["copied_to"] == "user"
+    copied = Path(os.environ["USER_SPACE"], ".ai/tools/my/_lib/words.txt")
+    assert copied.read_bytes() == b"hello new world"
     rye.execute("rye/file-system/undo", {}, project_path=there)
     assert words.read_bytes() == b"hello\x00\xff world"
 
 
 def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
     where = str(tmp_path / "registry")
-    at = RegistryTarget(str(project), where)
+    here = at(project, where)
     put_with_file(project, b"hello")
-    registry_push.push(at, "tool", ["my/teller"])
+    registry_push.push(here, "tool", ["my/teller"])
     # Whoever keeps the registry answers other bytes, or none, with a manifest of their own.
     store = open_store(where)
     tag = tag_of("tool", "my/teller", "1.0.0")
@@ -164,9 +170,7 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
             layer["digest"] = f"sha256:{hashlib.sha256(change).hexdigest()}"
             blobs[layer["digest"]] = change
         store.push("my", [Pushed(tag, json.dumps(record).encode(), blobs)])
-        row = refused(
-            "tampered", registry_pull.pull(RegistryTarget(str(there), where), "tool", ["my/teller"], PullOptions())[0]
-        )
+        row = refused("tampered", pull(at(there, where), "my/teller"))
         assert "_lib/words.txt" in row["error"]
         assert files(there) == []
 
@@ -180,61 +184,53 @@ def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, 
     text = "".join(f"-- {line}\n" for line in lines) + "whole"
     put(project, "tools/my/zz.yaml", signed(runtime.encode(), suffix=".yaml"))
     put(project, "tools/my/told.zz", signed(text.encode(), suffix=".zz"))
-    at = RegistryTarget(str(project), where)
-    assert {row["status"] for row in registry_push.push(at, "tool", ["my/*"])} == {"pushed"}
+    here = at(project, where)
+    assert {row["status"] for row in registry_push.push(here, "tool", ["my/*"])} == {"pushed"}
     there = other()
-    at = RegistryTarget(str(there), where)
+    here = at(there, where)
     put(there, "tools/my/told.qq", b"# ---\n")
-    assert refused("edited_locally", registry_pull.pull(at, "tool", ["my/told"], PullOptions())[0])
+    assert refused("edited_locally", pull(here, "my/told"))
     (there / ".ai/tools/my/told.qq").write_bytes(b"a,b\n")
     for item_id in ("my/told", "my/zz"):
-        assert registry_pull.pull(at, "tool", [item_id], PullOptions())[0]["status"] == "installed"
+        assert pull(here, item_id)["status"] == "installed"
     assert rye.execute("my/told", {}, project_path=there)["data"]["output"] == "whole"
     assert rye.load("tool", "my/told", project_path=there, destination="user")["copied_to"] == "user"
     assert (tmp_path / "other-user/.ai/tools/my/told.zz").read_bytes() == (project / ".ai/tools/my/told.zz").read_bytes()
 
 
-def test_a_tool_is_copied_with_its_files(project, user_space):
-    put_with_file(project, b"hello")
-    found = rye.load("tool", "my/teller", project_path=project, destination="user")
-    assert found["copied_to"] == "user"
-    assert (user_space / ".ai/tools/my/_lib/words.txt").read_bytes() == b"hello"
-    assert rye.execute("my/teller", {}, project_path=project)["data"]["output"] == "hello"
-
-
 def test_a_version_is_published_once(project, where):
-    at = RegistryTarget(str(project), where)
-    assert publish(at)["status"] == "pushed"
-    assert registry_push.push(at, "tool", ["my/text/report"])[0]["status"] == "unchanged"
+    here = at(project, where)
+    assert publish(here)["status"] == "pushed"
+    assert registry_push.push(here, "tool", ["my/text/report"])[0]["status"] == "unchanged"
     with pytest.raises(RegistryError) as caught:
-        publish(at, body='return {"success": True, "output": "other"}')
+        publish(here, body='return {"success": True, "output": "other"}')
     assert caught.value.code == "version_exists"
 
 
 def test_only_what_is_verified_is_pushed(project, where):
-    at = RegistryTarget(str(project), where)
+    here = at(project, where)
     put(project, "tools/my/a/alien.py", signed(tool_text("my/a/alien"), STRANGER))
     put(project, "tools/my/a/bare.py", tool_text("my/a/bare"))
     for name, code in (("alien", "untrusted_key"), ("bare", "unsigned")):
         with pytest.raises(TrustError) as caught:
-            registry_push.push(at, "tool", [f"my/a/{name}"])
+            registry_push.push(here, "tool", [f"my/a/{name}"])
         assert caught.value.code == code
     put_tool(project, "alone")
     with pytest.raises(UsageError):
-        registry_push.push(at, "tool", ["alone"])
+        registry_push.push(here, "tool", ["alone"])
     put(project, "knowledge/my/n.md", signed(b"```yaml\nid: n\ncategory: my\n```\nText\n", item_type="knowledge", suffix=".md"))
     with pytest.raises(ItemError) as caught:
-        registry_push.push(at, "knowledge", ["my/n"])
+        registry_push.push(here, "knowledge", ["my/n"])
     assert caught.value.code == "no_version"
 
 
 def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tmp_path, monkeypatch):
-    publish(RegistryTarget(str(project), where))
+    publish(at(project, where))
     monkeypatch.setenv("USER_SPACE", str(tmp_path / "stranger"))
     there = tmp_path / "there"
     there.mkdir()
-    at = RegistryTarget(str(there), where)
-    row = refused("untrusted_key", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    here = at(there, where)
+    row = refused("untrusted_key", pull(here, "my/text/report"))
     assert MINE.public.fingerprint in row["error"]
     assert MINE.public.digest in row["error"]
     assert "tester" in row["error"]
@@ -243,105 +239,99 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
         in row["hint"]
     )
     assert files(there) == []
-    shown = browse.inspect(at, "tool", "my/text/report")
+    shown = browse.inspect(here, "tool", "my/text/report")
     assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)
     document = tmp_path / "key.toml"
-    document.write_text(browse.key(at, "tool", "my/text/report")["document"])
+    document.write_text(browse.key(here, "tool", "my/text/report")["document"])
     put(tmp_path / "stranger", "config/rye.yaml", b"signing: {agents: allow}\n")
     assert run("trust", "add", str(document), cwd=there).returncode == 0
-    assert registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]["status"] == "installed"
+    assert pull(here, "my/text/report")["status"] == "installed"
 
 
 def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
-    at = RegistryTarget(str(project), where)
     for version in ("1.0.0", "1.9.0", "1.10.0"):
-        publish(at, version=version)
-    at = RegistryTarget(str(other()), where)
-    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
-    assert row["version"] == "1.10.0"
-    row = refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions())[0])
-    assert row["floor"] == "1.10.0"
-    refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions("user"))[0])
-    assert browse.inspect(at, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
-    assert registry_pull.pull(at, "tool", ["my/text/report:1.9.0"], PullOptions(allow_downgrade=True))[0]["version"] == "1.9.0"
+        publish(at(project, where), version=version)
+    here = at(other(), where)
+    assert pull(here, "my/text/report")["version"] == "1.10.0"
+    for options in ({}, {"destination": "user"}):
+        assert refused("downgrade", pull(here, "my/text/report:1.9.0", **options))["floor"] == "1.10.0"
+    assert browse.inspect(here, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
+    assert pull(here, "my/text/report:1.9.0", allow_downgrade=True)["version"] == "1.9.0"
 
 
 def test_an_installed_or_locked_version_is_a_floor_too(project, where, other):
-    at = RegistryTarget(str(project), where)
-    publish(at, version="1.0.0")
-    publish(at, version="2.0.0")
+    for version in ("1.0.0", "2.0.0"):
+        publish(at(project, where), version=version)
     there = other()
     put(there, "tools/my/text/report.py", version_of("my/text/report", "1.5.0"))
-    at = RegistryTarget(str(there), where)
-    assert (
-        "installed" in refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
-    )
+    here = at(there, where)
+    assert "installed" in refused("downgrade", pull(here, "my/text/report:1.0.0"))["error"]
     assert run("lock", "my/text/report", cwd=there).returncode == 0
-    assert "locked" in refused("downgrade", registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())[0])["error"]
-    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
-    assert row["locked"] == ["lockfiles/my/text/report@2.0.0.lock.json"]
+    assert "locked" in refused("downgrade", pull(here, "my/text/report:1.0.0"))["error"]
+    assert pull(here, "my/text/report")["locked"] == ["lockfiles/my/text/report@2.0.0.lock.json"]
     assert rye.execute("my/text/report", {}, project_path=there)["status"] == "success"
-    assert json.loads((there / ".ai" / lockfiles.name_of("my/text/report", "2.0.0")).read_text())["root"]["version"] == "2.0.0"
+    record = json.loads((there / ".ai/lockfiles/my/text/report@2.0.0.lock.json").read_text())
+    assert record["root"]["version"] == "2.0.0"
 
 
 def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
-    publish(RegistryTarget(str(project), where))
+    publish(at(project, where))
     there = other()
     mine = put(there, "tools/my/text/report.py", version_of("my/text/report", "0.9.0") + b"# my own note\n")
-    at = RegistryTarget(str(there), where)
+    here = at(there, where)
     before = mine.read_bytes()
-    refused("edited_locally", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0])
+    refused("edited_locally", pull(here, "my/text/report"))
     assert mine.read_bytes() == before
-    assert registry_pull.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0]["status"] == "installed"
+    assert pull(here, "my/text/report", overwrite=True)["status"] == "installed"
     mine.unlink()
     put(there, "tools/my/text/report.sh", b"# ---\necho\n")
-    refused("edited_locally", registry_pull.pull(at, "tool", ["my/text/report"], PullOptions(overwrite=True))[0])
+    refused("edited_locally", pull(here, "my/text/report", overwrite=True))
 
 
 def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, other, tmp_path):
-    at = RegistryTarget(str(project), where)
-    publish(at, "my/a/one")
-    publish(at, "my/a/two", key=STRANGER)
+    here = at(project, where)
+    publish(here, "my/a/one")
+    publish(here, "my/a/two", key=STRANGER)
     there = other()
     trust_key(STRANGER)
-    at = RegistryTarget(str(there), where)
-    assert registry_pull.pull(at, "tool", ["my/a/one"], PullOptions())[0]["status"] == "installed"
+    here = at(there, where)
+    assert pull(here, "my/a/one")["status"] == "installed"
     assert pins.load().pins == {}
-    registry_pull.pull(at, "tool", ["my/a/one"], PullOptions(pin=True))
-    row = refused("pinned_key_changed", registry_pull.pull(at, "tool", ["my/a/two"], PullOptions(pin=True))[0])
+    pull(here, "my/a/one", pin=True)
+    row = refused("pinned_key_changed", pull(here, "my/a/two", pin=True))
     assert (row["pinned"], row["key_digest"]) == (MINE.public.digest, STRANGER.public.digest)
     assert registry_pull.unpin("my") == MINE.public.digest
-    assert registry_pull.pull(at, "tool", ["my/a/two"], PullOptions())[0]["status"] == "installed"
+    assert pull(here, "my/a/two")["status"] == "installed"
     with pytest.raises(UsageError):
         registry_pull.unpin("my")
 
 
 def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
-    at = RegistryTarget(str(project), where)
-    first = publish(at, version="1.0.0")
-    publish(at, version="1.1.0")
-    registry_push.yank(at, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
-    at = RegistryTarget(str(other()), where)
-    row = registry_pull.pull(at, "tool", ["my/text/report"], PullOptions())[0]
+    here = at(project, where)
+    first = publish(here, version="1.0.0")
+    publish(here, version="1.1.0")
+    registry_push.yank(here, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
+    here = at(other(), where)
+    row = pull(here, "my/text/report")
     assert (row["version"], row["warnings"]) == ("1.0.0", [])
-    row = registry_pull.pull(at, "tool", ["my/text/report:1.1.0"], PullOptions())[0]
+    row = pull(here, "my/text/report:1.1.0")
     assert "was yanked" in row["warnings"][0]
     assert "loses[U+001B][31m data" in row["warnings"][0]
-    assert [one["yanked"] for one in browse.rows(at, ["my"])] == [False, True]
-    row = registry_pull.pull(at, "tool", [f"my/text/report@{first['digest']}"], PullOptions(allow_downgrade=True))[0]
+    assert [one["yanked"] for one in browse.rows(here, ["my"])] == [False, True]
+    row = pull(here, f"my/text/report@{first['digest']}", allow_downgrade=True)
     assert row["version"] == "1.0.0"
 
 
 def test_inspect_shows_what_a_pull_would_bring(project, where, other):
-    at = RegistryTarget(str(project), where)
-    publish(at, version="1.0.0")
+    here = at(project, where)
+    publish(here, version="1.0.0")
     publish(
-        at, version="1.1.0", head='__permissions__ = ["write"]\n__requires_rye__ = ">=0.1"\n__requires__ = ["tabulate>=0.9"]'
+        here, version="1.1.0", head='__permissions__ = ["write"]\n__requires_rye__ = ">=0.1"\n__requires__ = ["tabulate>=0.9"]'
     )
     there = other()
-    at = RegistryTarget(str(there), where)
-    registry_pull.pull(at, "tool", ["my/text/report:1.0.0"], PullOptions())
-    shown = browse.inspect(at, "tool", "my/text/report")
+    here = at(there, where)
+    pull(here, "my/text/report:1.0.0")
+    shown = browse.inspect(here, "tool", "my/text/report")
     assert shown["permissions"] == ["read", "write"]
     assert (shown["requires_rye"], shown["requires"]) == (">=0.1", ["tabulate>=0.9"])
     assert (shown["signer"], shown["verdict"]) == (MINE.public.fingerprint, "valid")
@@ -350,11 +340,12 @@ def test_inspect_shows_what_a_pull_would_bring(project, where, other):
     assert shown["versions"] == ["1.1.0", "1.0.0"]
 
 
-def test_a_reserved_id_is_installed_only_where_the_user_lets_it(project, where, other):
-    at = RegistryTarget(str(project), where)
-    registry_push.push(at, "tool", ["rye/file-system/ls"])
-    at = RegistryTarget(str(other()), where)
-    refused("reserved_id", registry_pull.pull(at, "tool", ["rye/file-system/ls"], PullOptions())[0])
+def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, other):
+    registry_push.push(at(project, where), "tool", ["rye/file-system/ls"])
+    publish(at(project, where))
+    asked = ["my/text/report", "my/text/none", "none/at/all", "rye/file-system/ls"]
+    rows = registry_pull.pull(at(other(), where), "tool", asked, registry_pull.PullOptions())
+    assert [row.get("code", row["status"]) for row in rows] == ["installed", *["not_in_registry"] * 2, "reserved_id"]
 
 
 def test_a_bundle_travels_as_one(project, where, other, tmp_path):
@@ -364,30 +355,18 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     put(folder, "tools/mine/a/two.py", version_of("mine/a/two"))
     put_with_file(folder, b"hello", item_id="mine/a/teller")
     (tmp_path / "key.pem").write_bytes(MINE.pem)
-    made = run(
-        "bundle",
-        "create",
-        "--folder",
-        str(folder / ".ai"),
-        "--id",
-        "mine",
-        "--version",
-        "1.0.0",
-        "--key",
-        str(tmp_path / "key.pem"),
-        cwd=project,
-    )
-    assert made.returncode == 0, made.stderr
-    at = RegistryTarget(str(project), where)
-    assert registry_push.push_bundle(at, "mine", folder / ".ai")[0]["status"] == "pushed"
+    words = ("--folder", folder / ".ai", "--id", "mine", "--version", "1.0.0", "--key", tmp_path / "key.pem")
+    assert run("bundle", "create", *words, cwd=project).returncode == 0
+    here = at(project, where)
+    assert registry_push.push_bundle(here, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
-    at = RegistryTarget(str(there), where)
-    assert len(browse.inspect(at, "bundle", "mine")["items"]) == 3
+    here = at(there, where)
+    assert len(browse.inspect(here, "bundle", "mine")["items"]) == 3
     edited = put(there, "tools/mine/a/two.py", b"mine\n")
-    refused("edited_locally", registry_pull.pull(at, "bundle", ["mine"], PullOptions())[0])
+    refused("edited_locally", pull(here, "mine", item_type="bundle"))
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
     edited.unlink()
-    row = registry_pull.pull(at, "bundle", ["mine:1.0.0"], PullOptions())[0]
+    row = pull(here, "mine:1.0.0", item_type="bundle")
     assert row["status"] == "installed"
     tools = [f".ai/tools/mine/a/{name}" for name in ("_lib/words.txt", "one.py", "teller.py", "two.py")]
     assert files(there) == [".ai/bundles/mine/manifest.yaml", *tools]
@@ -397,62 +376,44 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
 
 @needs_programs("skopeo")
 def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
-    publish(RegistryTarget(str(project), where))
+    publish(at(project, where))
     tag = "tool--my.text.report--1.0.0"
     source = f"docker://{where[6:]}/my:{tag}" if where.startswith("oci:") else f"oci:{where}/my:{tag}"
     copy = tmp_path / "copy"
-    insecure = ["--src-tls-verify=false"] if where.startswith("oci:") else []
     copy.mkdir()
+    on_a_server = where.startswith("oci:")
+    insecure = ["--src-tls-verify=false"] * on_a_server
     subprocess.run(["skopeo", "copy", "-q", *insecure, source, f"oci:{copy}/my:{tag}"], check=True)
-    if insecure:
-        listed = subprocess.run(
-            ["skopeo", "list-tags", "--tls-verify=false", f"docker://{where[6:]}/my"], check=True, capture_output=True
-        )
-        assert json.loads(listed.stdout)["Tags"] == [tag]
+    if on_a_server:
+        command = ["skopeo", "list-tags", "--tls-verify=false", f"docker://{where[6:]}/my"]
+        assert json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["Tags"] == [tag]
     there = tmp_path / "there"
     there.mkdir()
-    row = registry_pull.pull(RegistryTarget(str(there), str(copy)), "tool", ["my/text/report"], PullOptions())[0]
+    row = pull(at(there, copy), "my/text/report")
     assert row["status"] == "installed"
     assert (there / ".ai/tools/my/text/report.py").read_bytes() == (project / ".ai/tools/my/text/report.py").read_bytes()
 
 
-def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, other):
-    publish(RegistryTarget(str(project), where))
-    rows = registry_pull.pull(
-        RegistryTarget(str(other()), where), "tool", ["my/text/report", "my/text/none", "none/at/all"], PullOptions()
-    )
-    assert [row["status"] for row in rows] == ["installed", "refused", "refused"]
-    assert {row["code"] for row in rows[1:]} == {"not_in_registry"}
-
-
 @pytest.mark.parametrize(
-    ("text", "item_type"),
+    "text",
     [
-        ("report", "tool"),
-        ("my/report:1", "tool"),
-        ("my/report@sha256:00", "tool"),
-        ("../my/x", "tool"),
-        ("oci://host", "tool"),
-        ("my//x", "tool"),
-        ("my/x:1.0.0:2", "tool"),
-        ("my/x", "song"),
-        # What no repository or tag can be called.
-        ("My_Own/a/tool", "tool"),
-        ("x--y/", "tool"),
-        ("my/" + "very-long-part/" * 9 + "tool:1.0.0", "tool"),
+        *("report", "my/report:1", "my/report@sha256:00", "../my/x", "oci://host", "my//x", "my/x:1.0.0:2"),
+        # What no repository can be called.
+        *("My_Own/a/tool", "x--y/"),
     ],
 )
-def test_malformed_references(project, text, item_type):
-    at = RegistryTarget(str(project), str(project / "r"))
-    put_tool(project, "My_Own/a/tool")
-    put_tool(project, "my/" + "very-long-part/" * 9 + "tool")
-    for row in registry_pull.pull(at, item_type, [text], PullOptions()) if "very" in text else ():
-        assert row["code"] == "bad_reference"
-    with pytest.raises(UsageError) as caught:
-        registry_push.push(at, item_type, [text.partition(":")[0]]) if "very" in text else registry_pull.pull(
-            at, item_type, [text], PullOptions()
-        )
-    assert caught.value.hint
+def test_malformed_references(project, text):
+    here = at(project, project / "r")
+    for call in (lambda: pull(here, text), lambda: pull(here, "my/x", item_type="song")):
+        with pytest.raises(UsageError) as caught:
+            call()
+        assert caught.value.hint
+    # What no tag can be called.
+    long = "my/" + "very-long-part/" * 9 + "tool"
+    put_tool(project, long)
+    assert pull(here, f"{long}:1.0.0")["code"] == "bad_reference"
+    with pytest.raises(UsageError):
+        registry_push.push(here, "tool", [long])
 
 
 @pytest.mark.slow
@@ -486,8 +447,8 @@ def test_on_the_command_line(project, tmp_path, user_space):
 
 
 def test_a_lost_memory_is_an_error(project, where):
-    publish(RegistryTarget(str(project), where))
+    publish(at(project, where))
     put(os.environ["USER_SPACE"], "trust/registry.json", b"{}")
     with pytest.raises(RyeError) as caught:
-        registry_pull.pull(RegistryTarget(str(project), where), "tool", ["my/text/report"], PullOptions())
+        pull(at(project, where), "my/text/report")
     assert caught.value.code == "trust_store_unreadable"
