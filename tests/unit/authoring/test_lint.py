@@ -9,6 +9,7 @@ import pytest
 import rye
 from rye.authoring.lint import lint
 from rye.items.spaces import system_folder
+from support.signed_tools import put, signed, trust_key
 
 GOOD = '''"""Count the words of a file.
 
@@ -145,21 +146,16 @@ def test_a_finding_names_its_line():
     assert found("def f(:\n") == [(1, "syntax_error")]
 
 
-def test_what_is_declared_may_be_imported():
+def test_what_is_declared_may_be_imported_and_modes_are_checked():
     text = GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
     assert found(text.replace("__timeout__ = 5", '__requires__ = ["NumPy>=2"]')) == []
     assert found(GOOD.replace("from rye.toolkit", "import json\nfrom rye.toolkit")) == []
-
-
-def test_permissions():
     assert found(GOOD, mode=0o100666) == [(1, "writable_by_others")]
     assert found(GOOD, mode=0o100755) == [(1, "executable_file")]
     assert found(GOOD, mode=0o100600) == []
-
-
-def test_a_docstring_is_there():
-    text = GOOD[GOOD.index("from rye.toolkit") :]
-    assert found(text) == [(1, "missing_docstring")]
+    assert found(GOOD[GOOD.index("from rye.toolkit") :]) == [(1, "missing_docstring")]
+    for suffix in ("", ".x-y", ".json", ".md"):
+        assert found("root:x:0:0\n", suffix=suffix) == [(1, "not_a_tool")]
 
 
 def test_yaml_tools():
@@ -188,15 +184,10 @@ def test_scripts_are_checked_by_their_header(suffix, marker):
     assert found("echo x\n", suffix=suffix) == [(1, "missing_metadata")]
 
 
-def test_a_message_cannot_steer_a_terminal():
+def test_a_message_cannot_steer_a_terminal_and_what_lint_finds_good_runs(project):
     text = GOOD.replace('"file_path":', '"\\x1b[2Jfile":').replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
     for one in lint(text.encode(), ".py", "my/text/count"):
         assert one.message.isprintable()
-
-
-def test_a_linted_tool_that_lint_finds_good_runs(project):
-    from support.signed_tools import put, signed, trust_key
-
     trust_key()
     put(project, "tools/my/text/count.py", signed(GOOD.encode()))
     (project / "a.txt").write_text("one two")
@@ -243,8 +234,3 @@ def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, pe
         if one.code == "missing_permission"
     ]
     assert [one.message for one in found] == said
-
-
-@pytest.mark.parametrize("suffix", ["", ".x-y", ".json", ".md"])
-def test_a_file_that_is_no_tool_is_named_as_such(suffix):
-    assert found("root:x:0:0\n", suffix=suffix) == [(1, "not_a_tool")]

@@ -19,13 +19,7 @@ from support.signed_tools import MINE, put, signed, trust_key
 from support.terminal import RUNTIME
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "suffix"), [("python", ".py"), ("bash", ".sh"), ("node", ".js")])
-def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project, kind, suffix):
-    if kind == "node" and shutil.which("node") is None:
-        pytest.skip("needs node (Debian package nodejs)")
-    made = new_tool("my/deep-er/word_count", project, kind)
-    assert made == ("my/deep-er/word_count", f".ai/tools/my/deep-er/word_count{suffix}", "tests/test_my_deep_er_word_count.py")
+def passes_lint_and_its_own_test(project, made, suffix):
     tool = project / made.tool
     assert lint(tool.read_bytes(), suffix, made.item_id, tool.stat().st_mode) == []
     done = subprocess.run(
@@ -37,11 +31,21 @@ def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project,
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
-    (project / "a.txt").write_text("one two\nthree\n")
-    assert rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)["code"] == "unsigned"
+    assert rye.execute(made.item_id, project_path=project)["code"] == "unsigned"
     trust_key(MINE)
     put(project, f"tools/{made.item_id}{suffix}", signed(tool.read_bytes(), suffix=suffix))
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "suffix"), [("python", ".py"), ("bash", ".sh"), ("node", ".js")])
+def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project, kind, suffix):
+    if kind == "node" and shutil.which("node") is None:
+        pytest.skip("needs node (Debian package nodejs)")
+    made = new_tool("my/deep-er/word_count", project, kind)
+    assert made == ("my/deep-er/word_count", f".ai/tools/my/deep-er/word_count{suffix}", "tests/test_my_deep_er_word_count.py")
+    assert "3 passed" in passes_lint_and_its_own_test(project, made, suffix)
+    (project / "a.txt").write_text("one two\nthree\n")
     answer = rye.execute(made.item_id, {"file_path": "a.txt"}, project_path=project)
     assert answer["status"] == "success", answer
     wanted = {"success": True, "output": "2 lines, 3 words", "line_count": 2, "word_count": 3}
@@ -53,58 +57,31 @@ def test_what_is_made_passes_lint_and_its_own_test_and_runs_once_signed(project,
 
 def test_a_rest_tool_passes_lint_and_its_own_test_and_its_request_is_admitted(project):
     made = new_tool("my/latest", project, "http")
-    tool = project / made.tool
     assert made.tool == ".ai/tools/my/latest.yaml"
-    assert lint(tool.read_bytes(), ".yaml", made.item_id, tool.stat().st_mode) == []
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--basetemp={project.parent / 'inner'}",
-        made.test,
-    ]
-    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
-    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False)
-    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
-    trust_key(MINE)
-    put(project, "tools/my/latest.yaml", signed(tool.read_bytes(), suffix=".yaml"))
-    assert rye.execute("my/latest", {"name": "requests"}, project_path=project, dry_run=True)["status"] == "validation_passed"
-    assert rye.execute("my/latest", {}, project_path=project, dry_run=True)["code"] == "invalid_parameters"
-
-
-def test_a_kind_that_there_is_not(project):
-    with pytest.raises(UsageError) as caught:
-        new_tool("my/tool", project, "cobol")
-    assert caught.value.code == "unknown_kind"
-    assert list(project.iterdir()) == []
+    assert "2 passed" in passes_lint_and_its_own_test(project, made, ".yaml")
+    for parameters, outcome in (({"name": "requests"}, "validation_passed"), ({}, "invalid_parameters")):
+        answer = rye.execute("my/latest", parameters, project_path=project, dry_run=True)
+        assert answer.get("code", answer["status"]) == outcome
 
 
 @pytest.mark.parametrize(
-    ("item_id", "code"),
+    ("item_id", "kind", "code"),
     [
-        ("rye/my/tool", "reserved_id"),
-        ("tool", "bad_item_id"),
-        ("", "bad_item_id"),
-        ("my/_x", "bad_item_id"),
-        ("my/.x", "bad_item_id"),
-        ("../x/y", "bad_item_id"),
-        ("my//x", "bad_item_id"),
-        ("my/x.py", "bad_item_id"),
-        ("/my/x", "bad_item_id"),
-        ("my/x y", "bad_item_id"),
-        ("my/ü", "bad_item_id"),
-        ("my/9x", "bad_item_id"),
-        ("my/" + "x" * 300, "bad_item_id"),
-        ("my/x\n", "bad_item_id"),
-        ("my/a__b", "bad_item_id"),
+        ("my/tool", "cobol", "unknown_kind"),
+        ("rye/my/tool", "python", "reserved_id"),
+        *(
+            (item_id, "python", "bad_item_id")
+            for item_id in ("tool", "", "my/_x", "my/.x", "../x/y", "my//x", "my/x.py", "/my/x")
+        ),
+        *(
+            (item_id, "python", "bad_item_id")
+            for item_id in ("my/x y", "my/ü", "my/9x", "my/" + "x" * 300, "my/x\n", "my/a__b")
+        ),
     ],
 )
-def test_bad_names_are_refused_and_nothing_is_made(project, item_id, code):
-    with pytest.raises(ItemError) as caught:
-        new_tool(item_id, project)
+def test_bad_names_and_kinds_are_refused_and_nothing_is_made(project, item_id, kind, code):
+    with pytest.raises(RyeError) as caught:
+        new_tool(item_id, project, kind)
     assert caught.value.code == code
     assert list(project.iterdir()) == []
 
