@@ -10,6 +10,7 @@ from support.signed_tools import put, put_tool
 
 def test_new_says_what_to_do_next_and_lint_finds_nothing(project):
     (project / ".ai").mkdir()
+    assert rye("lint", cwd=project).returncode == 2, "nothing to check"
     done = rye("new", "tool", "my/text/word_count", cwd=project)
     assert done.returncode == 0, done.stderr
     out = done.stdout.decode()
@@ -62,13 +63,3 @@ def test_the_bundle_passes_and_all_spaces_are_asked(project, user_space):
     rows = json.loads(rye("lint", "--all", "--json", cwd=project).stdout)
     assert {row["item_id"] for row in rows} == {"my/tool"}
     assert rye("lint", "rye/file-system/read", cwd=project).returncode == 0
-
-
-def test_nothing_to_check_is_2(project):
-    for words in ((), ("none/such",), ("--all", "my/tool")):
-        done = rye("lint", *words, cwd=project)
-        assert done.returncode in (1, 2)
-        assert done.stdout == b""
-        assert done.stderr.startswith(b"rye: ")
-    assert rye("lint", cwd=project).returncode == 2
-    assert rye("new", "directive", "my/x", cwd=project).returncode == 2

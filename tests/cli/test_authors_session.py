@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from rye.sandbox import sandbox
+from support.oci_server import answering
 from support.terminal import typed
 
 SUFFIXES = {"python": ".py", "bash": ".sh", "node": ".js", "http": ".yaml"}
@@ -27,29 +26,17 @@ PERMISSIONS = {
 RUNTIMES = [*SUFFIXES]
 
 
-class _Packages(BaseHTTPRequestHandler):
-    """What the example of an HTTP tool asks, on loopback."""
-
-    def do_GET(self):
-        found = self.path == "/pypi/requests/json"
-        body = json.dumps({"info": {"version": "2.3.4", "summary": "S"}} if found else {"message": "Not Found"}).encode()
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_args):
-        """Say nothing."""
-
-
 @pytest.fixture(scope="module")
 def site():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Packages)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    """What the example of an HTTP tool asks, on loopback."""
+
+    def answer(method, path, headers, body):
+        if path == "/pypi/requests/json":
+            return 200, {}, json.dumps({"info": {"version": "2.3.4", "summary": "S"}}).encode()
+        return 404, {}, b'{"message": "Not Found"}'
+
+    with answering(answer) as (where, _):
+        yield where.removeprefix("oci://")
 
 
 class Session:
@@ -169,35 +156,33 @@ def mistakes(kind, good):
     folder = f"my/{kind}"
     category = (f'"{folder}"', '"my/other"') if kind == "python" else (f"category: {folder}", "category: my/other")
     described = "__tool_description__ =" if kind == "python" else "description:"
-    out = [
-        (
-            "permission",
-            good.replace(has, lacks),
-            "lint",
-            ["missing_permission", f'["{permission}"]' if kind == "python" else permission],
+    permitted = f'["{permission}"]' if kind == "python" else permission
+    of_runtime = "sign" if kind in ("bash", "node") else "call"
+    calls = {"call": [f"no `{permission}` permission", "sign it again"]} if kind == "http" or sandbox.confines("/") else {}
+    told = {
+        "permission": (good.replace(has, lacks), {"lint": ["missing_permission", permitted], **calls}),
+        "category": (
+            good.replace(*category, 1),
+            {"lint": ["wrong_category", f'"{folder}"'], "sign": ["its category is 'my/other', and its folder", f"'{folder}'"]},
         ),
-        ("category", good.replace(*category, 1), "lint", ["wrong_category", f'"{folder}"']),
-        ("category", good.replace(*category, 1), "sign", ["its category is 'my/other', and its folder", f"'{folder}'"]),
-        ("runtime", good.replace("_runtime", "_runtim", 1), "lint", ["unknown_runtime"]),
-        (
-            "runtime",
+        "runtime": (
             good.replace("_runtime", "_runtim", 1),
-            "sign" if kind in ("bash", "node") else "call",
-            ["names the runtime", "Did you mean rye/core/runtimes/"],
+            {"lint": ["unknown_runtime"], of_runtime: ["names the runtime", "Did you mean rye/core/runtimes/"]},
         ),
-        ("schema", schema_of(kind, good), "lint", ["bad_schema", "'strng' is no type"]),
-        (
-            "schema",
+        "schema": (
             schema_of(kind, good),
-            "sign",
-            ["CONFIG_SCHEMA is not usable: at properties.", "'strng' is no type; there are array"],
+            {
+                "lint": ["bad_schema", "'strng' is no type"],
+                "sign": ["CONFIG_SCHEMA is not usable: at properties.", "'strng' is no type; there are array"],
+            },
         ),
-        ("metadata", good.replace(described, described.replace("description", "descripton"), 1), "lint", ["description"]),
-        ("metadata", good.replace(described, described.replace("description", "descripton"), 1), "sign", ["description"]),
-    ]
-    if kind == "http" or sandbox.confines("/"):
-        out.append(("permission", good.replace(has, lacks), "call", [f"no `{permission}` permission", "sign it again"]))
-    return [*out, *OWN[kind](good)]
+        "metadata": (
+            good.replace(described, described.replace("description", "descripton"), 1),
+            {"lint": ["description"], "sign": ["description"]},
+        ),
+        **OWN[kind](good),
+    }
+    return [(name, text, where, words) for name, (text, said) in told.items() for where, words in said.items()]
 
 
 def schema_of(kind, good):
@@ -207,52 +192,53 @@ def schema_of(kind, good):
 
 
 def of_python(good):
-    crash = good.replace("    lines, words =", "    1 / 0\n    lines, words =")
-    return [
-        ("crash", crash, "call", ["ZeroDivisionError: division by zero", "Its traceback is in", "<my/python/count>"]),
-        ("syntax", good.replace("-> dict:", "-> dict"), "lint", ["syntax_error", "expected ':'"]),
-        ("syntax", good.replace("-> dict:", "-> dict"), "sign", ["not valid Python: expected ':' (line"]),
-        (
-            "distribution",
-            good.replace("CONFIG_SCHEMA", '__requires__ = ["no-such-distribution>=1"]\n\nCONFIG_SCHEMA', 1),
-            "call",
-            ["requires no-such-distribution>=1 (not installed)", "-m pip install 'no-such-distribution>=1'"],
+    lacking = '__requires__ = ["no-such-distribution>=1"]\n\nCONFIG_SCHEMA'
+    return {
+        "crash": (
+            good.replace("    lines, words =", "    1 / 0\n    lines, words ="),
+            {"call": ["ZeroDivisionError: division by zero", "Its traceback is in", "<my/python/count>"]},
         ),
-        (
-            "function",
+        "syntax": (
+            good.replace("-> dict:", "-> dict"),
+            {"lint": ["syntax_error", "expected ':'"], "sign": ["not valid Python: expected ':' (line"]},
+        ),
+        "distribution": (
+            good.replace("CONFIG_SCHEMA", lacking, 1),
+            {"call": ["requires no-such-distribution>=1 (not installed)", "-m pip install 'no-such-distribution>=1'"]},
+        ),
+        "function": (
             good.replace("def execute", "def excute"),
-            "lint",
-            ["missing_entry_point", "Define execute(params, project_path)"],
+            {
+                "lint": ["missing_entry_point", "Define execute(params, project_path)"],
+                "call": ["Define execute(params, project_path)"],
+            },
         ),
-        ("function", good.replace("def execute", "def excute"), "call", ["Define execute(params, project_path)"]),
-    ]
+    }
+
+
+def bad_yaml(good):
+    return good.replace("version: ", "version: [", 1), {"lint": ["bad_yaml"], "sign": ["YAML"]}
 
 
 def of_script(comment, crash, said):
     def own(good):
-        return [
-            ("crash", crash(good), "call", [said, "ended with exit code"]),
-            ("YAML", good.replace("version: ", "version: [", 1), "lint", ["bad_yaml"]),
-            ("YAML", good.replace("version: ", "version: [", 1), "sign", ["YAML"]),
-            (
-                "header",
-                good.replace(f"{comment} ---", f"{comment} --", 1),
-                "lint",
-                ["missing_metadata", f"two lines `{comment} ---`"],
-            ),
-        ]
+        headless = good.replace(f"{comment} ---", f"{comment} --", 1)
+        return {
+            "crash": (crash(good), {"call": [said, "ended with exit code"]}),
+            "YAML": bad_yaml(good),
+            "header": (headless, {"lint": ["missing_metadata", f"two lines `{comment} ---`"]}),
+        }
 
     return own
 
 
 def of_http(good):
-    return [
-        ("YAML", good.replace("version: ", "version: [", 1), "lint", ["bad_yaml"]),
-        ("YAML", good.replace("version: ", "version: [", 1), "sign", ["YAML"]),
-        ("placeholder", good.replace("{name}/json", "{nam}/json"), "lint", ["unknown_parameter", "{nam}"]),
-        ("host", good.replace("127.0.0.1:", "127.0.0.2:"), "call", ["no public address", "allow_hosts"]),
-        ("address", good.replace("/pypi/{name}/json", "/nothing/{name}"), "call", ["404"]),
-    ]
+    return {
+        "YAML": bad_yaml(good),
+        "placeholder": (good.replace("{name}/json", "{nam}/json"), {"lint": ["unknown_parameter", "{nam}"]}),
+        "host": (good.replace("127.0.0.1:", "127.0.0.2:"), {"call": ["no public address", "allow_hosts"]}),
+        "address": (good.replace("/pypi/{name}/json", "/nothing/{name}"), {"call": ["404"]}),
+    }
 
 
 OWN = {

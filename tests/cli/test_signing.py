@@ -7,42 +7,25 @@ import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from rye.trust import signature
 from support.in_process import rye
-from support.terminal import typed
+from support.signed_tools import put, tool_text
+from support.terminal import RUNTIME, typed
 
-RUNTIME = Path(__file__).parents[2] / "runtime"
-GREET = b'''"""Greet."""
-
-__version__ = "1.0.0"
-__tool_type__ = "python"
-__executor_id__ = "rye/core/runtimes/python_function_runtime"
-__category__ = "my"
-__tool_description__ = "Greet"
-__item_id__ = "my/greet"
-
-
-def execute(params, project_path):
-    return {"success": True}
-'''
+GREET = tool_text("my/greet")
 
 
 class Shell:
+    """A shell in a project, which has no terminal."""
+
     def __init__(self, root):
         self.root = root
-        self.env = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(RUNTIME),
-            "USER_SPACE": str(root.parent / "home"),
-            "LANG": "C.UTF-8",
-        }
 
     def rye(self, *words, cwd=None, **env):
-        done = rye(*words, cwd=cwd or self.root, only_env=self.env | env)
+        done = rye(*words, cwd=cwd or self.root, env=env)
         out, err = done.stdout.decode(), done.stderr.decode()
         assert "Traceback" not in err, err
         return done.returncode, out, err
@@ -53,17 +36,17 @@ class Shell:
 
 
 @pytest.fixture
-def lone(tmp_path):
-    """A shell without a terminal, whose user has allowed nothing."""
-    (tmp_path / "project/.git").mkdir(parents=True)
-    return Shell(tmp_path / "project")
+def lone(project, monkeypatch):
+    """A shell whose user has allowed nothing."""
+    monkeypatch.delenv("RYE_SIGNING_KEY", raising=False)
+    monkeypatch.setenv("USER_SPACE", str(project.parent / "home"))
+    (project / ".git").mkdir()
+    return Shell(project)
 
 
 @pytest.fixture
 def shell(lone):
-    config = lone.root.parent / "home/.ai/config"
-    config.mkdir(parents=True)
-    (config / "rye.yaml").write_text("signing: {agents: allow}\n")
+    put(lone.root.parent / "home", "config/rye.yaml", b"signing: {agents: allow}\n")
     return lone
 
 
@@ -78,6 +61,11 @@ def test_from_no_key_to_a_valid_item(shell):
     fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
     assert (len(fingerprint), len(digest)) == (16, 64)
     assert (shell.root.parent / f"home/.ai/trusted_keys/{fingerprint}.toml").is_file()
+    # A key is never overwritten.
+    before = shell.rye("keys", "show", "--json")
+    assert json.loads(before[1])["trusted"] is True
+    code, out, err = shell.rye("keys", "generate")
+    assert (code, out, "never overwritten" in err, shell.rye("keys", "show", "--json")) == (1, "", True, before)
     # All or none: of two names one is wrong.
     code, out, err = shell.rye("sign", "my/greet", "my/grete")
     assert (code, out) == (1, "")
@@ -103,6 +91,13 @@ def test_a_colleague_comes_to_trust_what_the_project_brings(shell):
     shell.put(".ai/tools/my/greet.py")
     assert "rye keys export --project" in shell.rye("keys", "generate", "--owner", "Jo")[2]
     shell.rye("sign", "--all")
+    # A link out of the project takes no key.
+    outside = shell.root.parent / "outside"
+    outside.mkdir()
+    (shell.root / ".ai/trusted_keys").symlink_to(outside)
+    assert shell.rye("keys", "export")[0] != 0
+    assert list(outside.iterdir()) == []
+    (shell.root / ".ai/trusted_keys").unlink()
     home = shell.root.parent / "home"
     home.rename(home.with_name("author"))
     code, _, err = shell.rye("greet")
@@ -116,19 +111,6 @@ def test_a_colleague_comes_to_trust_what_the_project_brings(shell):
     home.rename(home.with_name("author"))
     code, _, err = shell.rye("greet")
     assert (code, "The project brings it" in err, "rye trust approve" in err, "keys export" in err) == (3, True, True, False)
-
-
-def test_a_link_out_of_the_project_takes_no_key(shell):
-    """Control: without the link it is written."""
-    shell.rye("keys", "generate")
-    outside = shell.root.parent / "outside"
-    outside.mkdir()
-    (shell.root / ".ai").mkdir(exist_ok=True)
-    (shell.root / ".ai/trusted_keys").symlink_to(outside)
-    assert shell.rye("keys", "export")[0] != 0
-    assert list(outside.iterdir()) == []
-    (shell.root / ".ai/trusted_keys").unlink()
-    assert shell.rye("keys", "export")[0] == 0
 
 
 def test_one_bad_file_among_good_ones_fails_and_is_counted(shell):
@@ -165,29 +147,16 @@ def test_the_project_is_found_from_below_and_paths_are_from_here(shell):
     assert list(rows[0]) == ["target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"]
 
 
-def test_the_system_bundle_is_verified_from_an_empty_project(shell):
-    code, out, _ = shell.rye("verify", "rye/file-system/read", "--json")
-    (row,) = json.loads(out)
-    assert (code, row["verdict"], row["owner"]) == (0, "valid", "rye"), row
-
-
 def test_nothing_to_verify_is_no_success(shell):
     code, out, err = shell.rye("verify", "--all", "--space", "project")
     assert (code, out) == (1, "")
     assert "nothing to verify" in err
     code, out, err = shell.rye("verify", "--space", "user", "--json")
-    assert (code, json.loads(out)) == (1, [])
-    assert "nothing to verify" in err
-
-
-def test_keys_are_never_overwritten(shell):
-    shell.rye("keys", "generate")
-    before = shell.rye("keys", "show", "--json")
-    code, out, err = shell.rye("keys", "generate")
-    assert (code, out) == (1, "")
-    assert "never overwritten" in err
-    assert shell.rye("keys", "show", "--json") == before
-    assert json.loads(before[1])["trusted"] is True
+    assert (code, json.loads(out), "nothing to verify" in err) == (1, [], True)
+    # Control: the system's items are there in an empty project, too.
+    code, out, _ = shell.rye("verify", "rye/file-system/read", "--json")
+    (row,) = json.loads(out)
+    assert (code, row["verdict"], row["owner"]) == (0, "valid", "rye"), row
 
 
 def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_key_is_named(lone):
@@ -218,7 +187,7 @@ def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_ke
 def test_at_a_terminal_a_person_makes_a_key_and_signs(lone):
     lone.put(".ai/tools/my/greet.py")
     for words in (("keys", "generate"), ("sign", "my/greet")):
-        code, shown = typed(*words, cwd=lone.root, env=lone.env)
+        code, shown = typed(*words, cwd=lone.root)
         assert code == 0, shown
     assert lone.rye("verify", "my/greet")[0] == 0
 
@@ -240,9 +209,8 @@ def test_a_long_run_counts_on_a_terminal_only(shell):
     assert shell.rye("verify", "many")[2] == ""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "rye", "verify", "many", "--json"]
-    done = subprocess.run(
-        command, cwd=shell.root, env=shell.env, stdout=subprocess.PIPE, stderr=theirs, check=False, timeout=60
-    )
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    done = subprocess.run(command, cwd=shell.root, env=env, stdout=subprocess.PIPE, stderr=theirs, check=False, timeout=60)
     os.close(theirs)
     assert len(json.loads(done.stdout)) == 250
     assert "files verified" in os.read(ours, 10_000).decode()
