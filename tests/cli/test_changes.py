@@ -56,6 +56,9 @@ def test_the_log_is_a_table_and_json(changed, capsys):
 
 def test_lines_that_look_like_headings_of_a_diff_are_counted(project, capsys, monkeypatch):
     monkeypatch.chdir(project)
+    for verb in ("log", "diff"):
+        assert main([verb]) == 0
+        assert "Nothing is recorded here yet" in capsys.readouterr().err
     call("write", project, file_path="f.txt", content="a\n-- b/x\n")
     call("write", project, file_path="f.txt", content="a\n++ x\n++ b/f\n")
     bash(project, "printf '%s\\n' a '-- a/f' '++ b/f' > f.txt; printf '%s\\n' '-- y' > g.txt")
@@ -84,6 +87,9 @@ def test_from_inside_a_command_the_record_is_not_said_to_be_empty(project, user_
 def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):
     rows = said(capsys, "log")
     before = (changed / "a.txt").read_bytes()
+    patch = run(capsys, "diff", rows[-1]["id"], "a.txt")
+    assert ("-4\n+four\n" in patch, "b.txt" in patch) == (True, False), "of one change, and of one file"
+    assert run(capsys, "diff", "nothing", code=2) == ""
     patch = run(capsys, "diff", f"{rows[-1]['id']}..")
     assert "deleted file" in patch
     subprocess.run(["git", "apply", "-R"], input=patch.encode(), cwd=changed, check=True)
@@ -92,14 +98,6 @@ def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):
     assert not (changed / "c.txt").exists()
     subprocess.run(["git", "apply"], input=patch.encode(), cwd=changed, check=True)
     assert (changed / "a.txt").read_bytes() == before
-
-
-def test_a_diff_of_one_change_and_of_one_file(changed, capsys):
-    rows = said(capsys, "log")
-    patch = run(capsys, "diff", rows[-1]["id"], "a.txt")
-    assert "-4\n+four\n" in patch
-    assert "b.txt" not in patch
-    assert run(capsys, "diff", "nothing", code=2) == ""
 
 
 def test_a_diff_of_thousands_of_files_has_all_of_them(changed, capsys, tmp_path):
@@ -119,6 +117,10 @@ def test_blame_names_the_change_of_each_line(changed, capsys):
     assert "four" in text.splitlines()[4]
     assert main(["blame", ""]) == 1
     assert "The path is empty." in capsys.readouterr().err
+    # What others changed until now is shown.
+    (changed / "a.txt").write_text("by hand\n")
+    assert said(capsys, "log")[0]["tool"] == "changed by someone else"
+    assert said(capsys, "blame", "a.txt")[0]["who"] == "someone else"
 
 
 def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):
@@ -131,8 +133,8 @@ def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):
 
 
 def test_what_is_new_since_a_person_last_looked(changed, capsys):
-    assert len(said(capsys, "log", "--new")) == 3
-    assert said(capsys, "log", "--new") == []
+    # A list that is cut is not taken for seen.
+    assert [len(said(capsys, "log", "--new", *words)) for words in (("--limit", "1"), (), ())] == [1, 3, 0]
     assert run(capsys, "diff", "--new") == ""
     bash(changed, "echo later >> a.txt")
     assert "+later" in run(capsys, "diff", "--new")
@@ -140,11 +142,6 @@ def test_what_is_new_since_a_person_last_looked(changed, capsys):
     assert row["files"] == ["a.txt"]
     assert said(capsys, "log", "--new") == []
     assert len(said(capsys, "log")) == 4
-
-
-def test_a_list_that_is_cut_is_not_taken_for_seen(changed, capsys):
-    assert len(said(capsys, "log", "--new", "--limit", "1")) == 1
-    assert len(said(capsys, "log", "--new")) == 3
 
 
 def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(changed):
@@ -158,15 +155,12 @@ def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(chan
     code, screen = typed("diff", cwd=changed, env={"TERM": "xterm", "NO_COLOR": "1"})
     assert "\x1b" not in screen
     assert "-four" in screen.split("\n")
-
-
-def test_at_a_terminal_a_long_command_is_cut_in_the_log(changed):
+    # A long command is cut in the log.
     bash(changed, f"echo {'x' * 300} > a.txt")
     for columns in (160, 80):
         code, screen = typed("log", cwd=changed, env={"COLUMNS": str(columns)})
         first = screen.split("\n")[1]
-        assert (code, "…" in first) == (0, True), screen
-        assert len(first) <= max(columns, 100), screen
+        assert (code, "…" in first, len(first) <= max(columns, 100)) == (0, True, True), screen
 
 
 @pytest.mark.parametrize("name", ["b\udcff.txt", "new\nline.txt", "ü b.txt"])
@@ -192,14 +186,6 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, 
     assert (project / name).read_bytes() == b"one\nTWO\n"
 
 
-def test_an_empty_record_says_so(project, capsys, monkeypatch):
-    monkeypatch.chdir(project)
-    assert main(["log"]) == 0
-    assert "Nothing is recorded here yet" in capsys.readouterr().err
-    assert main(["diff"]) == 0
-    assert "Nothing is recorded here yet" in capsys.readouterr().err
-
-
 def test_a_file_that_was_a_link_in_between_has_a_history(changed, capsys):
     (changed / "kind.txt").write_text("old\n")
     bash(changed, "true")
@@ -209,14 +195,6 @@ def test_a_file_that_was_a_link_in_between_has_a_history(changed, capsys):
     bash(changed, "rm kind.txt; echo new > kind.txt")
     (row, *_) = said(capsys, "log", "kind.txt")
     assert [one["change"] for one in said(capsys, "blame", "kind.txt")] == [row["id"]]
-
-
-def test_what_others_changed_until_now_is_shown(changed, capsys):
-    (changed / "a.txt").write_text("by hand\n")
-    assert main(["log", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["tool"] == "changed by someone else"
-    assert main(["blame", "a.txt", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["who"] == "someone else"
 
 
 def test_two_dashes_end_the_options(changed, capsys):

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from rye.cli.verbs import doctor
 from rye.filesearch import ripgrep
 from rye.sandbox import bubblewrap, landlock, launcher, resource_limits, sandbox
-from rye.trust import decisions, keys, verify
 from support.in_process import rye
-from support.signed_tools import STRANGER, put, signed, tool_text, trust_key
+from support.signed_tools import bring_key, put, signed, tool_text, trust_key
 
 UBUNTU = "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
 
@@ -28,6 +27,10 @@ def own_home(tmp_path, monkeypatch):
     bubblewrap.ability.cache_clear()
     yield home
     bubblewrap.ability.cache_clear()
+
+
+def put_settings(user_space, text):
+    put(user_space, "config/rye.yaml", text.encode())
 
 
 def findings(project):
@@ -53,6 +56,9 @@ def test_what_works_is_said(project):
         assert found["sandbox"][0]["status"] == "ok"
     assert found["signing key"][0]["fix"] == "rye keys generate"
     assert found["clients"][0]["status"] == "note"
+    text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
+    assert "signing key: none" in text
+    assert "        fix: rye keys generate" in text
 
 
 def broken(tmp_path, monkeypatch, script, **kernel):
@@ -95,16 +101,14 @@ def test_no_sandbox_at_all_and_one_that_is_switched_off(project, user_space, mon
     found = findings(project)["sandbox"][0]
     assert found["status"] == "problem"
     assert "Install bubblewrap" in found["fix"]
-    (user_space / ".ai/config").mkdir(parents=True)
-    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+    put_settings(user_space, "sandbox: {mode: 'off'}")
     assert "switched off" in findings(project)["sandbox"][0]["detail"]
 
 
 def test_a_missing_ripgrep_limits_and_bad_settings(project, user_space, monkeypatch):
     monkeypatch.setattr(ripgrep, "locate", lambda project: None)
     monkeypatch.setattr(resource_limits, "_parents", dict)
-    (user_space / ".ai/config").mkdir(parents=True)
-    (user_space / ".ai/config/rye.yaml").write_text("sandbox: [\n")
+    put_settings(user_space, "sandbox: [")
     found = findings(project)
     assert found["ripgrep"][0]["status"] == "problem"
     assert found["settings"][0]["status"] == "problem"
@@ -161,34 +165,31 @@ def test_keys_and_items_of_the_project_that_wait_or_are_wrong(project):
     (one,) = [row for row in findings(project)["items"] if "project" in row["detail"]]
     assert (one["status"], "1 tampered, 1 unsigned" in one["detail"]) == ("problem", True)
     assert "--space project" in one["fix"]
-    document = verify.render_key_document(STRANGER.public, "someone")
-    put(project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", document)
+    bring_key(project)
     (one,) = [row for row in findings(project)["trust"] if row["status"] == "note"]
     assert one["detail"] == "1 key of this project awaits your decision"
     assert one["fix"].startswith("rye trust approve")
 
 
-def test_a_damaged_key_and_damaged_decisions(project, user_space):
-    trust_key()
-    (user_space / ".ai/trusted_keys/0123456789abcdef.toml").write_text("not a key")
-    assert any(row["status"] == "problem" for row in findings(project)["trust"])
-    (user_space / ".ai/trusted_keys/0123456789abcdef.toml").unlink()
+def test_damaged_keys_and_decisions_and_what_others_can_read(project, user_space):
+    put_settings(user_space, "signing: {agents: allow}")
+    assert rye("keys", "generate", cwd=project).returncode == 0
+    private = user_space / ".ai/keys/private_key.pem"
+    assert findings(project)["signing key"][0]["status"] == "ok"
+    private.chmod(0o644)
+    problem = findings(project)["signing key"][0]
+    assert (problem["status"], problem["fix"]) == ("problem", f"chmod 600 {private}")
     assert all(row["status"] == "ok" for row in findings(project)["trust"])
-    path = Path(decisions.path())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{")
-    found = findings(project)
-    assert any(row["status"] == "problem" for row in found["trust"])
-    # The parts behind it are still looked at.
-    assert "state" in found
-
-
-def test_a_state_folder_that_cannot_be_written(project, user_space):
-    (user_space / ".ai").mkdir(exist_ok=True)
+    for path, text in (("trusted_keys/0123456789abcdef.toml", b"not a key"), ("trust/decisions.json", b"{")):
+        damaged = put(user_space, path, text)
+        found = findings(project)
+        assert any(row["status"] == "problem" for row in found["trust"])
+        assert "state" in found, "the parts behind it are still looked at"
+        damaged.unlink()
+    shutil.rmtree(user_space / ".ai/state", ignore_errors=True)
     (user_space / ".ai/state").write_text("in the way")
     found = findings(project)["state"][0]
-    assert found["status"] == "problem"
-    assert "USER_SPACE" in found["fix"]
+    assert (found["status"], "USER_SPACE" in found["fix"]) == ("problem", True)
 
 
 @pytest.mark.parametrize("noted", [True, False])
@@ -238,22 +239,6 @@ def test_a_project_that_is_not_there_and_a_language_without_server(project):
     assert found["status"] in ("note", "ok")
 
 
-def test_a_key_that_others_can_read(project, user_space):
-    keys.generate()
-    private = user_space / ".ai/keys/private_key.pem"
-    assert findings(project)["signing key"][0]["status"] == "ok"
-    private.chmod(0o644)
-    problem = findings(project)["signing key"][0]
-    assert problem["status"] == "problem"
-    assert problem["fix"] == f"chmod 600 {private}"
-
-
-def test_for_people(project):
-    text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
-    assert "signing key: none" in text
-    assert "        fix: rye keys generate" in text
-
-
 @pytest.mark.parametrize(
     ("text", "said", "is_refused"),
     [
@@ -270,8 +255,7 @@ def test_for_people(project):
 )
 def test_what_settings_do_not_know_is_named_by_doctor_and_by_every_command(project, user_space, text, said, is_refused):
     """In a section that guards something it is refused: a misspelled setting of the sandbox must not be passed over."""
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text(text)
+    put_settings(user_space, text)
     found = [row for row in json.loads(rye("doctor", "--json", cwd=project).stdout)["findings"] if row["name"] == "settings"]
     assert [row["status"] for row in found] == ["problem" if said else "ok"]
     assert said in found[0]["detail"]
