@@ -12,7 +12,6 @@ import contextvars
 import json
 import os
 import select
-import shutil
 import socket
 import stat
 import sys
@@ -201,6 +200,6 @@ def _path_with_rt() -> dict[str, str]:
     path = os.environ.get("PATH", os.defpath)
     folder = os.path.dirname(sys.executable)
     # Last, so that no program that is found today becomes another one.
-    if shutil.which("rt") is None and os.access(f"{folder}/rt", os.X_OK):
+    if os.access(f"{folder}/rt", os.X_OK) and not any(os.access(f"{one}/rt", os.X_OK) for one in path.split(":")):
         return {"PATH": f"{path}:{folder}"}
     return {}

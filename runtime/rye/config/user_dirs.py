@@ -123,6 +123,8 @@ def release_root(fd: int) -> None:
 
 
 def _held(root: str | int) -> _HeldRoot | None:
+    if isinstance(root, int) and root in _open_roots:
+        return _open_roots[root]
     info = os.stat(root)
     # As a list: other calls hold and release roots meanwhile.
     return next((one for one in list(_open_roots.values()) if one.identity == (info.st_dev, info.st_ino)), None)

@@ -83,7 +83,7 @@ def row_of(entry: Entry, file: Path) -> Row:
 
 def folder(ws: Workspace) -> Path:
     """Return the folder of the project's journal, which may not exist."""
-    return Path(user_dirs.state_dir(ws.fd)) / "journal"
+    return Path(f"{user_dirs.state_dir(ws.fd)}/journal")
 
 
 def next_number(ws: Workspace, now: float) -> int:

@@ -103,9 +103,6 @@ def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
         return Recording("", "recording is off (record.commands)")
     if not token:
         return Recording("", "the state folder cannot be used")
-    # What a killed call left is that call's, not someone else's.
-    with suppress(OSError, WorkspaceError):
-        commit.recover(ws)
     command = Running(token=token, tool=tool, actor=context.actor(), about=about[:_ABOUT], started=time.time())
     try:
         with look_at(ws, quick=True) as look:
@@ -426,7 +423,7 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
     runs. `ending` is one that is over: only others write on.
     """
-    from rye.journal import commit, tree_undo_steps
+    from rye.journal import tree_undo_steps
 
     # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
     # an edit has its file locked when it waits for the tree.
@@ -527,8 +524,8 @@ class _GitFiles:
     def reference(self, where: str, name: str) -> str:
         folder = where
         with suppress(OSError):
-            folder = os.path.join(where, self.line(f"{where}/commondir"))
-        for one in (where, folder):
+            folder = os.path.normpath(os.path.join(where, self.line(f"{where}/commondir")))
+        for one in dict.fromkeys((where, folder)):
             with suppress(OSError):
                 return self.line(f"{one}/{name}")
         with suppress(OSError):
@@ -541,13 +538,13 @@ class _GitFiles:
         return self._text(path, 4096).strip()
 
     def _text(self, path: str, most: int) -> str:
-        # Exact, as no link is followed; what leads out of the folder begins with `..`, which is not opened.
-        parts = os.path.relpath(path, self._top).split("/")
-        if parts[0] == "..":
+        # Exact, as no link is followed; what leads out of the folder is not opened.
+        below = os.path.normpath(path).removeprefix(f"{self._top.rstrip('/')}/")
+        if below.startswith("/"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         # A command may have put a named pipe or a device there, which would block, or never end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        fd = beneath.open_unlinked(self._fd, parts, flags)
+        fd = beneath.open_unlinked(self._fd, below.split("/"), flags)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)

@@ -11,6 +11,7 @@ import os
 import pwd
 import stat
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
@@ -355,6 +356,7 @@ def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list
     size = ["--size", str(resource_limits.configured().temporary), *(("--perms", "1777") if _owner(policy) else ())]
     mounts: list[_Mount] = []
     closed = []
+    above = {folder for one in (*view.hidden, *view.shown, policy.root) for folder in _folders_above(one)}
     for path in view.hidden:
         if _is_closed(path):
             continue
@@ -363,12 +365,18 @@ def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list
             options = ["--ro-bind", "/dev/null", path]
         elif path not in free:
             # Mount points inside must be made before it becomes read-only.
-            if any(one != path and hidden_paths.is_below(one, path) for one in (*view.hidden, *view.shown, policy.root)):
+            if path in above:
                 closed.append(path)
             else:
                 options = [*_EMPTY, path]
         mounts.append((path, 0, options))
     return mounts, closed
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path != "/":
+        path = os.path.dirname(path)
+        yield path
 
 
 def _is_closed(path: str) -> bool:

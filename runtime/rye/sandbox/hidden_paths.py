@@ -11,7 +11,7 @@ import errno
 import os
 import pwd
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
@@ -174,6 +174,8 @@ _TOOLCHAINS = (
 )
 _NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
 _MOST_LINKS = 40
+# What leads to the root folder shows and hides nothing, as what leads nowhere.
+_NOWHERE = ("/", False)
 
 
 class View(Record):
@@ -223,9 +225,9 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
         passed: names of variables that the command gets because the user said so.
     """
     hidden, open_home = [], ""
+    ways = _Ways(root)
     for place in dict.fromkeys((*_candidates(), *_named_by_variables(root, frozenset(passed)))):
-        # Most do not exist, and a real path costs much more than this question.
-        real = os.path.realpath(place) if os.path.exists(place) else "/"
+        real, _ = ways.of(place) or _NOWHERE
         if real == "/":
             continue
         if real == root:
@@ -237,12 +239,16 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
     inside = tuple(f"{path}/" for path in tops)
     needed: dict[str, None] = {}
     for path in dict.fromkeys(_needed(extra_read)):
-        needed.update(dict.fromkeys(_unchangeable(path, root)))
+        real, is_ours = ways.of(path) or _NOWHERE
+        if real != "/" and not is_ours:
+            # Both: a link below a hidden folder is gone with the folder.
+            needed[os.path.normpath(path)] = needed[real] = None
     if linked := linked_repository(root):
         needed[linked[0]] = None
     shown = [path for path in needed if path.startswith(inside) and path not in tops and not is_below(path, root)]
     kept = [path for path in shown if not _shown_with(path, shown, tops)]
-    return View(_outermost(tops, [root, *kept]), tuple(kept), open_home)
+    own = {found[0] for home in home_folders() if (found := ways.of(home))}
+    return View(_outermost(tops, {root, *kept}, own), tuple(kept), open_home)
 
 
 def is_hidden(path: str, root: str) -> bool:
@@ -253,13 +259,14 @@ def is_hidden(path: str, root: str) -> bool:
 
 
 def _candidates() -> Iterator[str]:
-    yield from (*_HOMES, *_SHARED, *home_folders(), *_SYSTEM_SECRETS)
+    homes = home_folders()
+    yield from (*_HOMES, *_SHARED, *homes, *_SYSTEM_SECRETS)
     yield from _host_keys()
-    space = str(user_dirs.user_space())
-    yield space if space not in home_folders() else str(user_dirs.user_ai())
-    yield str(user_dirs.user_ai())
+    if (space := user_dirs.user_space()) not in homes:
+        yield space
+    yield user_dirs.user_ai()
     yield from protected_paths.key_files()
-    for home in home_folders():
+    for home in homes:
         yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
     for name in _NAMING:
         yield from _paths_in(os.environ.get(name, ""))
@@ -332,24 +339,30 @@ def _host_keys() -> Iterator[str]:
     yield from (f"/etc/ssh/{name}" for name in names if name.startswith("ssh_host_") and not name.endswith(".pub"))
 
 
-def _shown_with(path: str, shown: list[str], hidden: list[str]) -> bool:
+def _nearest(path: str, folders: Container[str]) -> str:
+    """Return the nearest of some folders at or above an absolute path; empty where there is none."""
+    while path not in folders and path != "/":
+        path = os.path.dirname(path)
+    return path if path in folders else ""
+
+
+def _shown_with(path: str, shown: Container[str], hidden: Container[str]) -> bool:
     """Tell whether another folder of `shown` shows `path` already, with nothing hidden between.
 
     A link in it, such as a virtual environment's `bin/python`, cannot be mounted over: that would go where the link leads.
     """
-    over = [one for one in shown if one != path and is_below(path, one)]
-    return any(not any(is_below(path, place) and is_below(place, one) for place in hidden) for one in over)
+    over = _nearest(os.path.dirname(path), shown)
+    return bool(over) and not is_below(_nearest(path, hidden), over)
 
 
-def _outermost(places: list[str], shown: list[str]) -> tuple[str, ...]:
-    """Return the places without those that a hidden folder hides already, unless a shown path lies between."""
-    out: list[str] = []
-    own = [os.path.realpath(home) for home in home_folders()]
+def _outermost(places: list[str], shown: Container[str], own: Container[str]) -> tuple[str, ...]:
+    """Return the places without those that a hidden folder hides already, unless a shown path lies between; `own` are homes."""
+    out: dict[str, None] = {}
     for place in places:
-        over = max((one for one in out if is_below(place, one)), key=len, default=None)
+        over = _nearest(place, out)
         # A home has a folder of its own even below a hidden one, for a command writes there.
-        if over is None or place in own or any(is_below(place, one) and is_below(one, over) for one in shown):
-            out.append(place)
+        if not over or place in own or is_below(_nearest(place, shown), over):
+            out[place] = None
     return tuple(out)
 
 
@@ -364,31 +377,45 @@ def _needed(extra_read: Iterable[str]) -> Iterator[str]:
     yield from ("/etc/resolv.conf", "/run/current-system", "/etc/static")
 
 
-def _unchangeable(path: str, root: str) -> tuple[str, ...]:
-    """Return an existing path as it is spelled and where it leads; nothing when any part of the way lies in the project."""
-    if not os.path.exists(path):
-        return ()
-    try:
-        real = real_path(path, root)
-    except OSError:
-        return ()
-    # Both: a link below a hidden folder is gone with the folder.
-    return tuple(dict.fromkeys((os.path.normpath(path), real))) if real else ()
+class _Ways:
+    """Where paths lead, found once for each folder on the way: most of the paths of a view have theirs in common."""
 
+    def __init__(self, root: str) -> None:
+        self._root, self._inside = root, f"{root.rstrip('/')}/"
+        self._known: dict[str, tuple[str, bool] | None] = {"/": _NOWHERE}
 
-def real_path(path: str, root: str) -> str:
-    """Return the real path of `path`, following links one by one; nothing when one step of it lies in `root` or is `root`.
+    def of(self, path: str, links: int = 0) -> tuple[str, bool] | None:
+        """Return the real path of `path`, and whether a step of the way to it is `root` or lies in it; None: nothing is there.
 
-    `os.path.realpath` cannot tell this: a link in the project that leads out of it again leaves no trace in its answer.
+        Links are followed one by one: `os.path.realpath` cannot tell of one in the project that leads out of it again. `links`
+        have led to it.
+        """
+        pending: list[str] = []
+        while path not in self._known:
+            pending.append(path)
+            path = path.rpartition("/")[0] or "/"
+        found = self._known[path]
+        for one in reversed(pending):
+            found = None if found is None else self._below(*found, one.rpartition("/")[2], links)
+            # Where a link led to it, too many of them may be why it is not found.
+            if found is not None or not links:
+                self._known[one] = found
+        return found
 
-    Raises:
-        OSError: there is no such path, or its links go in circles.
-    """
-    at = "/"
-    for at in steps(path):
-        if is_below(at, root):
-            return ""
-    return at if at != "/" else ""
+    def _below(self, folder: str, is_ours: bool, name: str, links: int) -> tuple[str, bool] | None:
+        if name in ("", "."):
+            return folder, is_ours
+        if name == "..":
+            return os.path.dirname(folder), is_ours
+        at = f"{folder.rstrip('/')}/{name}"
+        is_ours = is_ours or at == self._root or at.startswith(self._inside)
+        try:
+            target = os.readlink(at)
+        except OSError as err:
+            # EINVAL: it is no link, so it is taken as it is.
+            return (at, is_ours) if err.errno == errno.EINVAL else None
+        led = self.of(os.path.join(folder, target), links + 1) if links < _MOST_LINKS else None
+        return None if led is None else (led[0], is_ours or led[1])
 
 
 def steps(path: str) -> Iterator[str]:
@@ -432,8 +459,10 @@ def linked_repository(root: str) -> tuple[str, str] | None:
         kind, _, named = _line(f"{root}/.git").partition(":")
         # The named folder must name this project in turn: a `.git` file alone could name any repository.
         # Joined first: a relative name leads out of the project by `..` alone.
-        place = real_path(os.path.normpath(os.path.join(root, named.strip())), root) if kind == "gitdir" else ""
-        if not place or os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
+        place, is_ours = _Ways(root).of(os.path.normpath(os.path.join(root, named.strip()))) or _NOWHERE
+        if kind != "gitdir" or is_ours or place == "/":
+            return None
+        if os.path.realpath(os.path.join(place, _line(f"{place}/gitdir"))) != f"{root}/.git":
             return None
         worktrees, repository = os.path.dirname(place), os.path.dirname(os.path.dirname(place))
         common = os.path.realpath(os.path.join(place, _line(f"{place}/commondir")))

@@ -90,7 +90,7 @@ def shield(root: str, token: str, *, when_present: bool = True, cover_absent: bo
                 if _kind(path) is not None:
                     continue
                 # Below the root, which may be renamed before the command ends.
-                name = os.path.relpath(path, root)
+                name = path.removeprefix(f"{root}/")
                 if cover_absent or "/" in name:
                     making[name] = content
                 else:
@@ -159,7 +159,7 @@ def _folders_above(root: str, paths: Sequence[str]) -> list[str]:
     """Return the folders between the root and some paths, a parent before what it holds."""
     parents: dict[str, None] = {}
     for path in paths:
-        parts = os.path.relpath(path, root).split("/")
+        parts = path.removeprefix(f"{root}/").split("/")
         parents |= dict.fromkeys(f"{root}/{'/'.join(parts[:at])}" for at in range(1, len(parts)))
     return list(parents)
 
@@ -225,7 +225,7 @@ def _other_name(root: str, fixed: Sequence[str]) -> str:
             # It is gone: who mounts it will find that out.
             continue
         folder, name = os.path.split(path)
-        shown = os.path.relpath(path, root)
+        shown = path.removeprefix(f"{root}/")
         if not stat.S_ISREG(info.st_mode):
             continue
         with suppress(OSError):
@@ -244,7 +244,7 @@ def is_made(root: str, path: str) -> bool:
         made = _read(root).get("made", {})
         info = os.lstat(path)
         # Nothing is known yet of one that is just being made.
-        return made.get(os.path.relpath(path, root)) in ([], [info.st_dev, info.st_ino])
+        return made.get(path.removeprefix(f"{root}/")) in ([], [info.st_dev, info.st_ino])
     except OSError:
         return False
 

@@ -14,6 +14,7 @@ import ctypes
 import errno
 import os
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def number_of(call: str) -> int:
     return _CALLS[os.uname().machine][call]
 
 
+@lru_cache(maxsize=8)
 def program(sockets: Sockets, ticket: Ticket | None = None) -> bytes:
     """Return a filter as an array of `struct sock_filter`.
 

@@ -69,7 +69,7 @@ class Known(NamedTuple):
 
 def folder(root: str | int) -> Path:
     """Return the folder of the project's tree, which may not exist. Raises OSError."""
-    return Path(user_dirs.state_dir(root), "tree")
+    return Path(f"{user_dirs.state_dir(root)}/tree")
 
 
 @contextmanager

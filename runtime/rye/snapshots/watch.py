@@ -45,6 +45,7 @@ class Watch:
     """The watch over one project's folders.
 
     Attributes:
+        type: of the file system.
         tree: the tree that the watch began to tell changes of; None: it does not know of any.
         owed: the latest command since the last look at everything (`rye.snapshots.known_tree.Running`): by a name in a folder
             that is not looked into it may have written a file unseen. None where there was none.
@@ -70,8 +71,8 @@ class Watch:
         # Whether a walk gave folders to `add` and its tree was not stored: they may be others than the stored tree's.
         self._is_ahead = False
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd = -1
-        if type_of(info.st_dev) in _LOCAL:
+        self._fd, self.type = -1, type_of(info.st_dev)
+        if self.type in _LOCAL:
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._most = min(_MOST_FOLDERS, _limit() // _SHARE)
 
@@ -189,13 +190,10 @@ def _is_in(tree: Folders, path: str, name: str) -> bool:
 
 def type_of(device: int) -> str:
     """Return the type of the file system with a device number, as the kernel lists it; empty where it does not."""
-    named = f"{os.major(device)}:{os.minor(device)}"
-    with suppress(OSError), open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            fields = line.split()
-            if fields[2] == named:
-                # The number of optional fields varies; the type follows the lone dash.
-                return fields[fields.index("-") + 1]
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as file:
+        _, _, line = file.read().partition(b" %d:%d " % (os.major(device), os.minor(device)))
+        # The number of optional fields varies; the type follows the lone dash.
+        return line.partition(b" - ")[2].partition(b" ")[0].decode("utf-8", "replace")
     return ""
 
 
@@ -221,6 +219,12 @@ def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
     while len(_watches) > _MOST_WATCHES:
         _watches.popitem(last=False)[1].close()
     return found
+
+
+def type_below(root: os.stat_result) -> str:
+    """Return the type of the file system of a root, as `type_of`; that of a project that is watched is known."""
+    found = _watches.get((root.st_dev, root.st_ino))
+    return type_of(root.st_dev) if found is None else found.type
 
 
 def is_owed(root_fd: int) -> bool:

@@ -129,8 +129,7 @@ def begin(
             raise OSError(errno.EIO, "the user's state folder cannot be used")
         with opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
-            found = _all(tree, before, forbidden)
-            found += at_names(tree, forbidden, exactly=forbidden)
+            found = _all(tree, before, forbidden, exactly=forbidden)
             refused, known = set(before["refused"]), set(before["known"] or ())
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
             written = ours({one.path for one in fresh}) if fresh and not before["running"] else set()
@@ -206,8 +205,8 @@ def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) 
 def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
     before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
     covered = {path for path in _COVERED if look.own and unmounted.isdisjoint((".git", path))}
-    found = _all(tree, before, look.names, covered=covered, own=look.own)
-    found += at_names(tree, [name for name in look.names if name in unmounted], exactly=unmounted)
+    exactly = unmounted.intersection(look.names)
+    found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=exactly)
     # Without the record what was there when the command began is what we know.
     known = set((before["known"] or ()) if look.token in before["running"] else look.known)
     bad = [one for one in found if one.mark not in known]
@@ -303,7 +302,7 @@ def bring_back(ws: Workspace, one: Kept) -> int:
         finally:
             os.close(fd)
         forbidden = protected_paths.forbidden_names(tree.fd)
-        found = [*_all(tree, _stored(_path(tree)), forbidden), *at_names(tree, forbidden, exactly=forbidden)]
+        found = _all(tree, _stored(_path(tree)), forbidden, exactly=forbidden)
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
         with _record(tree) as record:
             record["known"] = sorted(marks.union(record["known"] or ()))
@@ -333,9 +332,18 @@ def _in_words(one: dict[str, str]) -> str:
 
 
 def _all(
-    tree: Tree, record: dict[str, Any], forbidden: Sequence[str], *, covered: Container[str] = (), own: bool = False
+    tree: Tree,
+    record: dict[str, Any],
+    forbidden: Sequence[str],
+    *,
+    covered: Container[str] = (),
+    own: bool = False,
+    exactly: Container[str] = (),
 ) -> list[Finding]:
-    """Return all findings of a project but those in what the sandbox covers. Raises OSError and TooLargeError."""
+    """Return all findings of a project but those in what the sandbox covers; `own` and `exactly` as of `at_names`.
+
+    Raises OSError and TooLargeError.
+    """
     folders = _folder_listings(tree)
     places = sorted(repositories.find(tree.root, folders))
     # A guard of file tools: where it cannot be stored, the look still judges what they write.
@@ -345,13 +353,13 @@ def _all(
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in in_repository(tree, path, covered)]
     found += [one for path, listing in folders.items() if ".git" in listing[2] for one in in_linked(tree, path)]
-    return [*found, *links(tree, folders, places), *at_names(tree, forbidden, own=own)]
+    return [*found, *links(tree, folders, places), *at_names(tree, forbidden, own=own, exactly=exactly)]
 
 
 def _folder_listings(tree: Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
-    known = {} if watch.type_of(os.stat(tree.root).st_dev).startswith(_FOREIGN) else _folders(path)
+    known = {} if watch.type_below(os.stat(tree.root)).startswith(_FOREIGN) else _folders(path)
     found = repositories.listings(tree.root, known)
     if found is not known and found != known:
         body = json.dumps(found).encode()

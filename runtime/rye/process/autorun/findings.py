@@ -92,21 +92,25 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
         tree: the project.
         forbidden: the names.
         own: the sandbox covers those that it can: they are passed over.
-        exactly: names whose content counts as well.
+        exactly: names whose content counts as well, in a finding of its own; none of these is passed over for it.
     """
     try:
         existing = protected_paths.existing_paths(tree.fd, forbidden)
     except OSError:
         return
     for name in existing:
-        if own and name in protected_paths.ALSO_ABSENT:
+        is_covered = own and name in protected_paths.ALSO_ABSENT
+        if is_covered and name not in exactly:
             continue
         with suppress(OSError):
             path, info, value = _followed(tree.fd, name)
             if stat.S_ISDIR(info.st_mode) and project_mounts.is_made(tree.root, f"{tree.root}/{name}"):
                 # A job that began meanwhile is kept from the name by it.
                 continue
-            yield Finding(path, NAME, f"{value}\0{digest_at(tree.fd, path)}" if name in exactly else value)
+            if not is_covered:
+                yield Finding(path, NAME, value)
+            if name in exactly:
+                yield Finding(path, NAME, f"{value}\0{digest_at(tree.fd, path)}")
 
 
 def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
