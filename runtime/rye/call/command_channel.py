@@ -50,17 +50,24 @@ class CommandChannel:
         outer.when_expired(self._deadline.expire)
         self.fd = command_end.fileno()
         """What the command inherits."""
+        self.own_fd = self._own_end.fileno()
+        """Readable once the command asks, which few do: then call `serve`."""
+        self._thread: threading.Thread | None = None
         self.environment = {**_path_with_rt(), VARIABLE: f"{self.fd}:{os.fstat(self.fd).st_ino}:{root}"}
 
     def __enter__(self) -> CommandChannel:
-        # The thread needs the context of the call: its deadline, its settings and who asked.
-        serve = contextvars.copy_context().run
-        self._thread = threading.Thread(target=serve, args=(self._serve,), name="rye-channel", daemon=True)
-        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+    def serve(self) -> None:
+        """Answer in a thread from now on what the command asks for. Raises RuntimeError: none can be started."""
+        # It needs the context of the call: its deadline, its settings and who asked.
+        in_context = contextvars.copy_context().run
+        thread = threading.Thread(target=in_context, args=(self._serve,), name="rye-channel", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def end(self) -> None:
         """Serve nobody any more. A call under way is cancelled, and has ended when this returns; a second time does nothing.
@@ -72,7 +79,9 @@ class CommandChannel:
         with suppress(OSError):
             # It wakes up at once, and closes its half: no descriptor outlives the command.
             self._command_end.close()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
+        self._own_end.close()
 
     def _serve(self) -> None:
         with self._own_end:

@@ -17,8 +17,8 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rye.call import context
@@ -27,6 +27,7 @@ from rye.plain_class import Record
 from rye.process import reaper, reapers, terminal_text
 from rye.process.output_files import Capture
 from rye.sandbox.sandbox import Confined
+from rye.workspace import running_commands
 
 _EVERY = 0.1
 _MOST = 16 * 1024
@@ -93,10 +94,9 @@ _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
-# A call whose turn does not come goes on: another may look at a large project for long.
-_TURN_SECONDS = 1.0
 Streams = tuple[int, int, int]
 HandOn = Callable[["Tree", Sequence[int]], bool]
+Asked = tuple[int, Callable[[], object]]
 
 
 class Outcome(Record):
@@ -118,45 +118,6 @@ class Outcome(Record):
     stdout: Capture
     stderr: Capture
     survivors: int | None
-
-
-class _Turn(threading.local):
-    """What a thread holds while it makes a command ready or looks after it: one of this process does so at a time.
-
-    Many at once would take the interpreter from each other at each system call, which costs more than their work.
-    """
-
-    lock = threading.Lock()
-    held = False
-
-    def take(self) -> None:
-        self.held = self.lock.acquire(timeout=_TURN_SECONDS)
-
-    def leave(self) -> None:
-        if self.held:
-            self.held = False
-            self.lock.release()
-
-
-_turn = _Turn()
-
-
-def _forget() -> None:
-    _Turn.lock = threading.Lock()
-    _turn.held = False
-
-
-os.register_at_fork(after_in_child=_forget)
-
-
-@contextmanager
-def in_turn() -> Iterator[None]:
-    """Wait for the turn of this thread, which `run` leaves to others while its command runs."""
-    _turn.take()
-    try:
-        yield
-    finally:
-        _turn.leave()
 
 
 def pipes(count: int) -> list[tuple[int, int]]:
@@ -397,11 +358,13 @@ def run(
     stderr: Capture | None = None,
     held: int = -1,
     hand_on: HandOn | None = None,
+    asked: Asked | None = None,
 ) -> Outcome:
     """Run a command to its end, at most for `seconds`, or until the call is given up; its whole tree is ended then.
 
     After `seconds` it goes on as a job where `hand_on` returns true, which is called with the tree and the descriptors of its
-    output; `held` is the descriptor by which the running command is known (`rye.workspace.running_commands`).
+    output; `held` is the descriptor by which the running command is known (`rye.workspace.running_commands`). What `asked`
+    names is called when its descriptor is readable, once.
 
     What it prints goes into the captures, and in pieces to the caller (`output.report`). Once the command itself has ended,
     what it left behind has 0.2 s to let go of the output, and is ended.
@@ -427,20 +390,27 @@ def run(
         # Our write ends must go, else the pipes never report the end of output.
         for fd in (input_fd, out_write, err_write):
             os.close(fd)
-    is_in_turn = _turn.held
+    is_in_turn = running_commands.turn.held
     try:
-        _turn.leave()
-        return watch(tree, {out_read: captures[0], err_read: captures[1]}, seconds, keep_all=True, hand_on=hand_on)
+        running_commands.turn.leave()
+        outputs = {out_read: captures[0], err_read: captures[1]}
+        return watch(tree, outputs, seconds, keep_all=True, hand_on=hand_on, asked=asked)
     finally:
         if is_in_turn:
-            _turn.take()
+            running_commands.turn.take()
         tree.close()
         for fd in (out_read, err_read):
             os.close(fd)
 
 
 def watch(
-    tree: Tree, pipes: dict[int, Capture], seconds: float, *, keep_all: bool = False, hand_on: HandOn | None = None
+    tree: Tree,
+    pipes: dict[int, Capture],
+    seconds: float,
+    *,
+    keep_all: bool = False,
+    hand_on: HandOn | None = None,
+    asked: Asked | None = None,
 ) -> Outcome:
     """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
 
@@ -450,7 +420,8 @@ def watch(
     # After the tree: without one there is nothing to wake.
     wake = Wake()
     try:
-        return _Watch(tree, wake.fd, pipes, seconds, keep_all, hand_on).outcome(*pipes.values())
+        watched = _Watch(tree, wake.fd, pipes, seconds, keep_all, hand_on, asked)
+        return watched.outcome(*pipes.values())
     finally:
         wake.close()
         for capture in pipes.values():
@@ -461,9 +432,16 @@ class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
     def __init__(
-        self, tree: Tree, wake: int, pipes: dict[int, Capture], seconds: float, keep_all: bool, hand_on: HandOn | None
+        self,
+        tree: Tree,
+        wake: int,
+        pipes: dict[int, Capture],
+        seconds: float,
+        keep_all: bool,
+        hand_on: HandOn | None,
+        asked: Asked | None,
     ) -> None:
-        self._keep_all, self._hand_on = keep_all, hand_on
+        self._keep_all, self._hand_on, self._asked = keep_all, hand_on, asked
         self._tree, self._wake, self._pipes = tree, wake, pipes
         self._started = time.monotonic()
         self._end = self._started + seconds
@@ -472,7 +450,7 @@ class _Watch:
         self.why = "exited"
         self._live = LiveOutput(len(pipes)) if context.is_reported() else None
         self._poll = select.poll()
-        for fd in (tree.status, wake, *pipes):
+        for fd in (tree.status, wake, *pipes, *(asked or ())[:1]):
             self._poll.register(fd, select.POLLIN)
         # Non-blocking: what poll reports readable may be gone when another process shares the pipe.
         for fd in pipes:
@@ -514,6 +492,11 @@ class _Watch:
         elif fd == self._wake:
             self._poll.unregister(fd)
             self._give_up("cancelled" if context.deadline().cancelled else "timed_out")
+        elif self._asked is not None and fd == self._asked[0]:
+            self._poll.unregister(fd)
+            # Without a thread the asker gets no answer.
+            with suppress(RuntimeError):
+                self._asked[1]()
         elif not self._read(fd):
             self._poll.unregister(fd)
             self._open.remove(fd)

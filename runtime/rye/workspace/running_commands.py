@@ -5,6 +5,8 @@ no process number, start time or boot has to be compared. A command is passed on
 inherits it. Nothing else does: the descriptor closes at exec, and forked children close theirs.
 
 Where the file system of the state folder has no locks, a command lives as long as its file is there.
+
+Within a process one thread at a time makes a command ready or looks after it: it is its turn.
 """
 
 from __future__ import annotations
@@ -29,6 +31,36 @@ _ASKED: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 # Commands that this process runs: token -> (descriptor, path). The guard is held at a fork, too.
 _held: dict[str, tuple[int, str]] = {}
 _guard = threading.Lock()
+_TURN_SECONDS: Final = 1.0
+
+
+class Turn(threading.local):
+    """Whether it is the turn of this thread: `take` it, and `leave` it to others while the command runs.
+
+    Many at once would take the interpreter from each other at each system call, which costs more than their work.
+    """
+
+    lock = threading.Lock()
+    held = False
+
+    def take(self) -> None:
+        """Wait for the turn, but go on without it after a while: another thread may look at a large project for long."""
+        self.held = self.lock.acquire(timeout=_TURN_SECONDS)
+
+    def leave(self) -> None:
+        """Let others have their turn."""
+        if self.held:
+            self.held = False
+            self.lock.release()
+
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+
+turn: Final = Turn()
 
 
 def begin(root: str | int) -> str:
@@ -161,6 +193,7 @@ def _forget() -> None:
         os.close(fd)
     _held.clear()
     _guard.release()
+    Turn.lock, turn.held = threading.Lock(), False
 
 
 os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget)

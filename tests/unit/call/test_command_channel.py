@@ -159,6 +159,7 @@ def test_only_pipes_are_written_to(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
     with CommandChannel("/", lambda *_: {"status": "success"}) as channel, socket.socket(fileno=os.dup(channel.fd)) as ours:
+        channel.serve()
         for target in (victim, None):
             reading, writing = os.pipe()
             taking, giving = os.pipe()
@@ -192,6 +193,7 @@ def test_in_a_background_job_nobody_serves_it_and_it_says_so(file, begun):
 
 def test_who_asks_and_says_nothing_does_not_keep_the_next_one_waiting():
     with CommandChannel("/", lambda *_: {"status": "success"}) as channel, socket.socket(fileno=os.dup(channel.fd)) as ours:
+        channel.serve()
         silent, spoken = (os.pipe(), os.pipe()), (os.pipe(), os.pipe())
         for (reading, _), (_, giving) in (silent, spoken):
             socket.send_fds(ours, [b"?"], [reading, giving])

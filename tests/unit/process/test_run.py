@@ -21,6 +21,7 @@ from rye.plain_class import changed
 from rye.process import reaper
 from rye.process import run as process_run
 from rye.sandbox.sandbox import Confined
+from rye.workspace import running_commands
 from support.commands import NONE, alive, confined, gone, held, run, stat_of, text
 from support.waiting import PATIENCE, until
 
@@ -144,7 +145,7 @@ def test_children_of_this_process_are_none_of_its_business(tmp_path):
 
 def test_a_turn_is_left_while_a_command_runs_and_waited_for_a_moment_only(tmp_path):
     def in_turn(command):
-        with process_run.in_turn():
+        with running_commands.turn:
             return run(command, tmp_path).exit_code
 
     slow = threading.Thread(target=in_turn, args=("touch begun; until [ -e end ]; do sleep 0.02; done",))
@@ -156,7 +157,7 @@ def test_a_turn_is_left_while_a_command_runs_and_waited_for_a_moment_only(tmp_pa
     # One that looks at a large project, say.
     found = []
     waiting = threading.Thread(target=lambda: found.append(in_turn("true")))
-    with process_run.in_turn():
+    with running_commands.turn:
         waiting.start()
         waiting.join(PATIENCE)
         assert found == [0]

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T13:43:36Z:d583887bf059035d3d0374391534a76825895ed323d420bfa9d2d56d0e4c0e26:0bRHEHx2ofwo0nZWTNsJPLGxCXG5DDR9p-n5n6kvQ2l-A6N6q-n0QqkApydxX8T1YG5Gu0EU87Ea0lC-PSYiCA==:b63173adc9f5699f
+# rye:signed:2026-11-24T14:08:55Z:6b6c5c5dfd08289fad7fd477c8d1d9d91c1e37e17e2b423615814a04d8dce66a:tcN1vW2idyi8LVHbdN2Br4RXfIT9RhVhGZPiyfmVKHR7aKpJtzpqCP5txZN1xQpaHiLAFBn65j6HaedCXkAyAg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -141,7 +141,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     _check_command(params["command"])
     variables = {**_QUIET, **_checked(params.get("env", {}))}
     input_bytes = _as_bytes("stdin", params.get("stdin", ""))
-    with run.in_turn(), Workspace(project_path) as ws, ws.held(params.get("working_dir", ".")) as (cwd_fd, parts):
+    with running_commands.turn, Workspace(project_path) as ws, ws.held(params.get("working_dir", ".")) as (cwd_fd, parts):
         shown = os.fsdecode(b"/".join(parts))
         cwd = f"{ws.real}/{shown}" if shown else ws.real
         background = params.get("background", False)
@@ -274,13 +274,13 @@ def _run(channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: byt
         confined = changed(confined, fds=(*confined.fds, channel.fd))
     stored = output_files.StoredOutputs(command.ws.fd)
     goes_on = context.current().options.agent_defaults and command.token and seconds < deadline().remaining() - _TO_HAND_ON
-    job: dict[str, Any] = {}
+    more: dict[str, Any] = {} if channel is None else {"asked": (channel.own_fd, channel.serve)}
     if goes_on:
         held = running_commands.handle(command.token)[1]
-        job = {"held": held, "hand_on": functools.partial(command.hand_on, cwd_fd)}
+        more |= {"held": held, "hand_on": functools.partial(command.hand_on, cwd_fd)}
     stdout, stderr = (Capture(functools.partial(stored.create, name)) for name in ("stdout", "stderr"))
     try:
-        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr, **job)
+        outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr, **more)
     finally:
         # What a call of the command wrote later would come after the look.
         if channel is not None:
