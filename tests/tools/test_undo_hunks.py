@@ -144,6 +144,79 @@ def test_the_lines_in_the_way_of_a_hunk_that_is_gone_are_those_of_its_place(proj
     assert (data["current"][0]["line"], data["current"][0]["lines"]) == (15, ["whole 15"])
 
 
+def made(project, file, steps):
+    """Make a file of the lines 1 to 12 and change it step by step: whole, by a command, outside of any tool, one line, or back."""
+    file.write_text("".join(f"{number}\n" for number in range(1, 13)))
+    bash(project, "true")
+    found = []
+    for way, *what in steps:
+        text = "\n".join(str(what[-1]).split()) + "\n"
+        if way == "write":
+            found.append(done("write", project, file_path="f.txt", content=text)["entry_id"])
+        elif way == "bash":
+            found.append(bash(project, f"printf %s {shlex.quote(text)} > f.txt")["change_id"])
+        elif way == "undo":
+            found.append(done("undo", project, entry_id=found[what[0]])["entry_id"])
+        elif way == "outside":
+            found.append(file.write_text(text))
+        else:
+            changes = [{"line_id": ids(project)[what[0] - 1], "new_content": text.splitlines()}]
+            found.append(done("edit_lines", project, file_path="f.txt", changes=changes)["entry_id"])
+    return found
+
+
+FIVE = "1 2 3 4 five 6 7 8 9 10 11 12"
+FOLLOWED = {
+    "both neighbours changed by edits": (
+        [("whole", "1 2 3 4 five 6 7 8 nine 10 11 12"), ("edit", 4, "four"), ("edit", 6, "six")],
+        [1],
+        "1 2 3 four 5 six 7 8 nine 10 11 12",
+    ),
+    "a line among others like it, which no comparison tells apart": (
+        [("whole", "} 1 2 3 4 5 6 } 7 8 9 10 11 12"), ("edit", 7, "}"), ("edit", 9, "}"), ("edit", 1, "} }")],
+        [2],
+        "} } 1 2 3 4 5 } } 8 9 10 11 12",
+    ),
+    "a line that went and came back": (
+        [("whole", FIVE), ("edit", 5, "other"), ("edit", 4, "four"), ("undo", 1), ("edit", 6, "six")],
+        None,
+        "1 2 3 four 5 six 7 8 9 10 11 12",
+    ),
+    "a line that is gone": ([("whole", FIVE), ("edit", 5, "other")], None, None),
+    "an edit, through a command": (
+        [("edit", 5, "five"), ("edit", 4, "four"), ("bash", "1 2 3 four five 6 7 8 9 10 11 twelve"), ("edit", 6, "six")],
+        None,
+        "1 2 3 four 5 six 7 8 9 10 11 twelve",
+    ),
+    "one of two lines alike of which a new content dropped one": (
+        [("edit", 5, "}"), ("edit", 6, "}"), ("edit", 4, "four"), ("write", "1 2 3 four } seven 8 9 10 11 12")],
+        None,
+        None,
+    ),
+    "what an edit left was stored nowhere, and someone else went on": (
+        [
+            ("edit", 3, "three }"),
+            ("edit", 9, "nine }"),
+            ("outside", "above 1 2 three } 4 5 6 7 nine } 9 10 11 last"),
+            ("write", "top above 1 2 three } 4 5 6 7 nine } 9 10 11 last"),
+        ],
+        None,
+        "top above 1 2 3 4 5 6 7 nine } 9 10 11 last",
+    ),
+}
+
+
+@pytest.mark.parametrize("by", ["write", "bash"])
+@pytest.mark.parametrize(("steps", "hunks", "wanted"), FOLLOWED.values(), ids=FOLLOWED)
+def test_the_record_tells_where_the_lines_of_a_change_are(project, file, by, steps, hunks, wanted):
+    """Their neighbours changed since, or others are like them; None: refused, and nothing is written."""
+    steps = [(by if way == "whole" else way, *what) for way, *what in steps]
+    entry, *_ = made(project, file, steps)
+    before = texts(file)
+    answer = call("undo", project, entry_id=entry, **({"hunks": hunks} if hunks else {}))
+    assert (answer["success"], texts(file)) == (wanted is not None, before if wanted is None else wanted.split())
+
+
 @pytest.mark.parametrize("back", [False, True])
 def test_a_line_like_the_hunks_made_elsewhere_is_not_taken_out(project, file, back):
     """It once was: the line's ID had followed its text, and the one line of that text was another call's."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
@@ -19,6 +18,7 @@ from rye.fs import names
 from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
+from rye.snapshots.contents import in_sqlite
 from rye.trust.verify import Verified
 
 FIELDS = ("title", "name", "description", "category", "tags", "body")
@@ -55,17 +55,8 @@ class IndexedItem(Record):
 
 _entries: dict[tuple[str, ...], IndexedItem] = {}
 _indices: list[SearchIndex] = []
-# Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
-_lock = threading.RLock()
-
-
-def _forget() -> None:
-    """Begin anew in a forked process: connections are its parent's."""
-    _indices.clear()
-    _lock.release()
-
-
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget)
+# A forked process begins anew: connections are its parent's.
+os.register_at_fork(after_in_child=_indices.clear)
 
 
 def entries(
@@ -231,7 +222,7 @@ class SearchIndex:
     def __del__(self) -> None:
         # Here, not where it leaves the cache: another thread may still search it.
         if hasattr(self, "_db"):
-            with _lock:
+            with in_sqlite:
                 self._db.close()
 
     def hits(self, table: str, expression: str, fields: Sequence[str]) -> dict[int, float]:
@@ -241,12 +232,12 @@ class SearchIndex:
         only = f"{{{' '.join(fields)}}} : ({expression})"
         # The table is one of two names, the weights are numbers.
         sql = f"SELECT rowid, -bm25({table}, {weights}) FROM {table} WHERE {table} MATCH ?"  # noqa: S608
-        with _lock:
+        with in_sqlite:
             return dict(self._db.execute(sql, (only,)))
 
     def vocabulary(self) -> list[str]:
         """Return every word of the index, folded as it is matched."""
-        with _lock:
+        with in_sqlite:
             return [str(row[0]) for row in self._db.execute("SELECT term FROM vocabulary ORDER BY term")]
 
     def named(self, name: str) -> IndexedItem | None:
@@ -261,7 +252,7 @@ def index_of(entries: Sequence[IndexedItem]) -> SearchIndex:
     for entry in entries:
         known_as.update(f"{entry.type} {entry.id} {entry.space} {entry.digest} {entry.signer}\n".encode())
     seal = known_as.hexdigest()
-    with _lock:
+    with in_sqlite:
         cached = next((one for one in _indices if one.seal == seal), None) or SearchIndex(entries, seal)
         # The oldest goes.
         _indices[:] = [cached, *(one for one in _indices if one is not cached)][:_INDICES]

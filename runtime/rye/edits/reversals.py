@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Never
 
 from rye.call.results import call_text
 from rye.edits import splices as edits_splices
@@ -76,11 +75,10 @@ def _reversal(
             return restored
     document = _opened(ws, entry, place, stack)
     exact = sha256(document.data or b"").hexdigest() == entry.after
-    if entry.whole:
-        spots, names = _spots_in_whole(ws, document, entry, numbers)
-    else:
-        spots = _spots(ws, document, entry, numbers, exact=exact)
-        names = [_revivable(splice) for at, splice in enumerate(entry.splices, 1) if numbers is None or at in numbers]
+    if entry.whole and document.text.encoding.newline != "\n".encode(entry.encoding):
+        raise _changed(entry, "its content is another")
+    spots = _spots(ws, document, entry, numbers, exact=exact)
+    names = [_names_in(entry, one) for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     if not _apart(document.text, spots):
         raise _changed(entry, "the file ended, or ends now, in a line without a newline there")
     spots = [spot._replace(names=known) for spot, known in zip(spots, names, strict=True)]
@@ -114,6 +112,13 @@ def _damaged(entry: Entry) -> EditError:
     )
 
 
+def _names_in(entry: Entry, hunk: hunks.Hunk) -> Revived:
+    """Return what the lines were called that a hunk removed."""
+    if not entry.whole:
+        return _revivable(entry.splices[hunk.number - 1])
+    return _revivable(entry.splices[0], hunk.start - 1, hunk.start - 1 + len(hunk.removed))
+
+
 def _revivable(splice: Recorded, start: int = 0, stop: int | None = None) -> Revived:
     """Return what the removed lines [start, stop) of a splice were called."""
     stop = len(splice.removed) if stop is None else stop
@@ -124,77 +129,41 @@ def _revivable(splice: Recorded, start: int = 0, stop: int | None = None) -> Rev
 def _spots(
     ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool
 ) -> list[edits_splices.Splice]:
-    """Find where the entry's lines are now: exactly, by the IDs of its lines and their neighbours, or by the record."""
-    numbered = [(at, one) for at, one in enumerate(entry.splices, 1) if numbers is None or at in numbers]
+    """Find where an entry's hunks are now: exactly, by the record, or by the IDs of an edit's lines and their neighbours."""
+    wanted = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     if exact:
-        back = edits_splices.reversed_splices([(s.start, len(s.added), s.removed) for s in entry.splices])
-        return [back[at - 1] for at, _ in numbered]
+        return [edits_splices.Splice(one.new_start - 1, one.new_start - 1 + len(one.added), [*one.removed]) for one in wanted]
+    found = followed_lines.places(ws, entry, wanted, document.data or b"") if wanted else ([], [])
+    if (found is None or found[1]) and not entry.whole:
+        by_ids = _by_ids(document, entry, wanted)
+        found = by_ids if found is None or not by_ids[1] else found
+    if found is None:
+        raise _changed(entry, "its content is another")
+    if found[1]:
+        code = document.text.encoding.name
+        places = [hunks.in_the_way(document.path, document.text.lines(one.start, one.stop), one, code) for one in found[1]]
+        raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
+    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in found[0]]
+
+
+def _by_ids(
+    document: Document, entry: Entry, wanted: Sequence[hunks.Hunk]
+) -> tuple[list[merges.MergeHunk], list[merges.Missing]]:
+    """Find hunks of an edit where the record does not tell all that became of the file."""
     positions = document.index.positions()
-    out: list[edits_splices.Splice] = []
-    current: list[dict[str, object]] = []
-    for number, splice in numbered:
+    found: list[merges.MergeHunk] = []
+    missing: list[merges.Missing] = []
+    for number, splice in ((one.number, entry.splices[one.number - 1]) for one in wanted):
         start = _spot(document, positions, splice, entry.after)
         # Splices must ascend: lines that were reordered since have no common place.
-        if start is None or (out and start < out[-1].stop):
-            current.append(_in_the_way(document, positions, splice, number))
+        if start is None or (found and start < found[-1].stop):
+            own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
+            above, below = (positions.get(name) if name is not None else None for name in (splice.after_id, splice.before_id))
+            made_at = min(splice.start, max(document.text.count - 1, 0))
+            missing.append(merges.Missing(number - 1, *merges.between(own, above, below, made_at)))
         else:
-            out.append(edits_splices.Splice(start, start + len(splice.added), list(splice.removed)))
-    if not numbered:
-        return []
-    return _agreed(ws, document, entry, numbers, None if current else out) or _refuse(entry, current)
-
-
-def _refuse(entry: Entry, places: Sequence[dict[str, object]]) -> Never:
-    raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
-
-
-def _agreed(
-    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, found: list[edits_splices.Splice] | None
-) -> list[edits_splices.Splice]:
-    """Return where hunks are by what was found (None: nothing) and by the record of the file since; empty: neither tells.
-
-    Lines alike may have changed places, so that the two do not name the same ones: then neither counts.
-    """
-    followed = followed_lines.places(ws, entry, entry.path, numbers, document.data or b"")
-    spots = [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in followed or ()]
-    if found is None or not spots or [one[:2] for one in found] == [one[:2] for one in spots]:
-        return spots if found is None else found
-    return []
-
-
-def _in_the_way(document: Document, positions: Mapping[str, int], splice: Recorded, number: int) -> dict[str, object]:
-    """Return the lines that are between a splice's neighbours now."""
-    own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
-    after, before = (positions.get(name) if name is not None else None for name in (splice.after_id, splice.before_id))
-    # Where none of them is there any more, the lines where it was made tell most.
-    made_at = min(splice.start, max(document.text.count - 1, 0))
-    low = min(own) if own else after + 1 if after is not None else before if before is not None else made_at
-    high = max(own) + 1 if own else before if before is not None and before > low else low + 1
-    if after is not None and before is not None and after < before:
-        low, high = min(low, after + 1), max(high, before)
-    place = merges.Missing(number - 1, low, high)
-    return hunks.in_the_way(document.path, document.text.lines(low, high), place, document.text.encoding.name)
-
-
-def _spots_in_whole(
-    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None
-) -> tuple[list[edits_splices.Splice], list[Revived]]:
-    """Find where the hunks of a written file are now, by comparing the text; return what becomes of them, and their IDs."""
-    sides = hunks.whole_sides(entry)
-    code = document.text.encoding
-    if sides is None or code.newline != "\n".encode(entry.encoding):
-        raise _changed(entry, "its content is another")
-    current = document.text.lines()
-    chosen = None if numbers is None else [number - 1 for number in numbers]
-    splices, missing = merges.without(*sides, current, chosen)
-    by_text = [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in splices]
-    spots = _agreed(ws, document, entry, numbers, None if missing else by_text)
-    if not spots and (by_text or missing):
-        _refuse(entry, [hunks.in_the_way(document.path, current[one.start : one.stop], one, code.name) for one in missing])
-    recorded = entry.splices[0]
-    found = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
-    spans = [(one.start - 1, one.start - 1 + len(one.removed)) for one in found]
-    return spots, [_revivable(recorded, low, high) for low, high in spans]
+            found.append(merges.MergeHunk(start, start + len(splice.added), splice.removed))
+    return found, missing
 
 
 def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:

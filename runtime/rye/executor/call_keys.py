@@ -99,7 +99,7 @@ def _unwritable(err: OSError) -> WorkspaceError:
 @contextmanager
 def _locked(ws: Workspace, name: str) -> Iterator[Path]:
     """Hold the lock of a call, whose hidden file goes a day after it was last held; give the path of its note."""
-    with ExitStack() as stack:
+    with atomic.in_order("a call's key", again=True), ExitStack() as stack:
         try:
             note = Path(user_dirs.state_dir(ws.fd), "calls", name)
             note.parent.mkdir(mode=0o700, exist_ok=True)

@@ -10,7 +10,8 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,25 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 _PATIENCE = 60.0
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+ORDER: Final = ("a call's key", "files", "the tree", "the index")
+"""The locks of which one is waited for while others are held, in their order; see `rye.journal.journal`."""
+
+_taken_last = ContextVar("the place in that order of the lock that was taken last", default=-1)
+
+
+@contextmanager
+def in_order(what: str, *, again: bool = False) -> Iterator[None]:
+    """Assert that a lock is taken in the order that keeps two processes from waiting for each other.
+
+    With `again` more than one of its kind may be held.
+    """
+    before, place = _taken_last.get(), ORDER.index(what)
+    assert before < place + again, f"the lock of {what} is taken behind that of {ORDER[before]}"
+    _taken_last.set(place)
+    try:
+        yield
+    finally:
+        _taken_last.set(before)
 
 
 @contextmanager

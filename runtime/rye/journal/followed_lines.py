@@ -8,8 +8,8 @@ in between, a line counts as the same one only if it cannot be taken for another
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import count, islice, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import Final, NamedTuple
 
 from rye.fs import names
@@ -17,6 +17,8 @@ from rye.journal import file_history, hunks, merges
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
 from rye.journal.history import History
+from rye.journal.hunks import Hunk
+from rye.journal.merges import MergeHunk, Missing
 from rye.line_ids.diff import align
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
@@ -26,29 +28,19 @@ _MOST_ROWS: Final = 5_000
 _MOST_STEPS: Final = 500
 
 
-class _Piece(NamedTuple):
-    """One hunk of a change: lines by their names, and the neighbours that it left; None: the file's end."""
-
-    removed: list[int]
-    added: list[int]
-    above: int | None
-    below: int | None
-
-
-def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None, now: bytes) -> list[merges.MergeHunk] | None:
-    """Return where hunks of a change are now, with the lines that were there before them.
+def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> tuple[list[MergeHunk], list[Missing]] | None:
+    """Return where hunks of a change are, in the lines of a text, and which are not there any more as it left them.
 
     Args:
         ws: the workspace; the caller holds the file's lock, or the tree's.
         entry: the change.
-        path: the file.
-        wanted: the numbers of the hunks, ascending; all of lines if None.
-        now: the file's content.
+        wanted: its hunks of lines that are looked for, ascending; all of one file.
+        now: the file's content. The lines are those without its byte order mark.
 
     Returns:
-        Their places, ascending, in the lines of `now` without its byte order mark; None where the record does not tell all.
+        None where the record does not tell all that became of the file.
     """
-    path = names.normal(path)
+    path = names.normal(wanted[0].path)
     steps = file_history.of_file(ws, path, islice(History(ws), _MOST_ROWS), since=entry.id).steps
     first = steps[0] if steps else None
     if first is None or first.entry is None or first.entry.id != entry.id or steps[-1].after != now or len(steps) > _MOST_STEPS:
@@ -56,12 +48,26 @@ def places(ws: Workspace, entry: Entry, path: str, wanted: Sequence[int] | None,
     texts = [_lines(first.before), *(_lines(step.after) for step in steps)]
     if any(text is None or text[0] != (texts[-1] or text)[0] for text in texts) or any(step.path != path for step in steps):
         return None
-    versions = [text[1] for text in texts if text is not None]
-    lines = _Lines(versions[0])
-    for step, version in zip(steps, versions[1:], strict=True):
-        lines.follow(step, version)
-    found = lines.hunks_of(entry.id, wanted)
-    return found if found is not None and all(one.stop <= other.start for one, other in pairwise(found)) else None
+    old, *versions = [text[1] for text in texts if text is not None]
+    fresh, made = count(len(old)), dict[str, list[_Piece]]()
+    lines = [_TOP, *enumerate(old), _END]
+    for step, text in zip(steps, versions, strict=True):
+        before, lines = lines, _taken_back(step, lines, text, made) or _carried(step, lines, text, fresh)
+        if step.entry is not None:
+            made[step.entry.id] = [_piece(one, before, lines) for one in _hunks(step, before, text)]
+    found: list[MergeHunk] = []
+    missing: list[Missing] = []
+    for hunk in wanted:
+        piece = made[entry.id][hunk.number - 1]
+        at = _place(piece, lines)
+        # Lines that were reordered since have no common place.
+        if at is None or (found and at - 1 < found[-1].stop):
+            above, below = (lines.index(one) - 1 if one in lines else None for one in piece.beside)
+            own = [at - 1 for at, line in enumerate(lines) if line in piece.added]
+            missing.append(Missing(hunk.number - 1, *merges.between(own, above, below, hunk.start - 1)))
+        else:
+            found.append(MergeHunk(at - 1, at - 1 + len(piece.added), hunk.removed))
+    return found, missing
 
 
 def _lines(data: bytes | None) -> tuple[bytes, list[bytes]] | None:
@@ -70,120 +76,74 @@ def _lines(data: bytes | None) -> tuple[bytes, list[bytes]] | None:
     return None if data is None or code is None else (code.bom, split(data[len(code.bom) :], code))
 
 
-class _Lines:
-    """A file's lines, each with a name of its own, through the changes of its text."""
+_Line = tuple[int, bytes]
+"""A line with a name of its own, through the changes of its text."""
 
-    def __init__(self, text: Sequence[bytes]) -> None:
-        self._fresh = count()
-        self._text = list(text)
-        self._names = self._new(len(text))
-        self._known = dict(zip(self._names, text, strict=True))
-        self._pieces: dict[str, list[_Piece]] = {}
-
-    def _new(self, how_many: int) -> list[int]:
-        return [next(self._fresh) for _ in range(how_many)]
-
-    def follow(self, step: Step, text: Sequence[bytes]) -> None:
-        """Go on to the text after a step."""
-        spans = _spans(step, self._text, text)
-        names = self._taken_back(step, text) or self._edited(step, spans, text) or self._compared(text)
-        self._known |= dict(zip(names, text, strict=True))
-        if step.entry is not None:
-            gone = self._gone(names)
-            self._pieces[step.entry.id] = [
-                _Piece(
-                    [self._that_went(name, gone) for name in self._names[start : start + removed]],
-                    names[new : new + added],
-                    names[new - 1] if new else None,
-                    names[new + added] if new + added < len(names) else None,
-                )
-                for start, removed, new, added in spans
-            ]
-        self._names, self._text = names, list(text)
-
-    def _gone(self, names: list[int]) -> dict[bytes, list[int]]:
-        """Return the lines that are not among those of the next text, by their text."""
-        stay, gone = {*names}, dict[bytes, list[int]]()
-        for name in self._names:
-            if name not in stay:
-                gone.setdefault(self._known[name], []).append(name)
-        return gone
-
-    def _that_went(self, name: int, gone: dict[bytes, list[int]]) -> int:
-        """Return the line that a hunk took out: among lines alike a comparison may show another one than an undo took."""
-        alike = gone.get(self._known[name], [])
-        if name in alike:
-            alike.remove(name)
-            return name
-        found = alike.pop(0) if alike else next(self._fresh)
-        self._known[found] = self._known[name]
-        return found
-
-    def _taken_back(self, step: Step, text: Sequence[bytes]) -> list[int] | None:
-        """Follow an undo of a change that was followed: its lines are those that were there; None where it is none."""
-        entry = step.entry
-        pieces = self._pieces.get(entry.undoes or "") if entry is not None else None
-        if entry is None or not pieces or (entry.hunks and entry.hunk_count != len(pieces)):
-            return None
-        names = list(self._names)
-        for piece in [pieces[number - 1] for number in entry.hunks] or pieces:
-            start = _place(piece, names)
-            if start is None:
-                return None
-            names[start : start + len(piece.added)] = piece.removed
-        return names if [self._known[name] for name in names] == [*text] else None
-
-    def _edited(self, step: Step, spans: Sequence[tuple[int, int, int, int]], text: Sequence[bytes]) -> list[int] | None:
-        """Follow an edit, which says itself what it changed; None where it does not."""
-        if step.entry is None or step.entry.whole or step.entry.files is not None:
-            return None
-        names = list(self._names)
-        for start, removed, _, added in reversed(spans):
-            names[start : start + removed] = self._new(added)
-        return names if len(names) == len(text) else None
-
-    def _compared(self, text: Sequence[bytes]) -> list[int]:
-        """Follow a change of which only the two texts are known: lines that are certain keep their names."""
-        names = self._new(len(text))
-        for old, new in certain(self._text, text):
-            names[new] = self._names[old]
-        return names
-
-    def hunks_of(self, entry_id: str, wanted: Sequence[int] | None) -> list[merges.MergeHunk] | None:
-        """Return where hunks of a step are now; None where one is not there any more as it was left."""
-        pieces = self._pieces[entry_id]
-        out: list[merges.MergeHunk] = []
-        for number, piece in enumerate(pieces, 1):
-            if wanted is not None and number not in wanted:
-                continue
-            start = _place(piece, self._names)
-            if start is None:
-                return None
-            out.append(merges.MergeHunk(start, start + len(piece.added), [self._known[name] for name in piece.removed]))
-        return out
+# The ends of a file, which stand before its first line and behind its last one.
+_TOP: Final[_Line] = (-1, b"")
+_END: Final[_Line] = (-2, b"")
 
 
-def _place(piece: _Piece, names: Sequence[int]) -> int | None:
-    """Return where a hunk is among the lines: all that it made, together; of lines that it took out the neighbours."""
-    if piece.added:
-        start = names.index(piece.added[0]) if piece.added[0] in names else None
-        return start if start is not None and names[start : start + len(piece.added)] == piece.added else None
-    if piece.above is not None and piece.above not in names:
-        return None
-    start = names.index(piece.above) + 1 if piece.above is not None else 0
-    return start if (names[start] if start < len(names) else None) == piece.below else None
+class _Piece(NamedTuple):
+    """One hunk of a change: the lines that went and came, and the neighbours that it left."""
+
+    removed: list[_Line]
+    added: list[_Line]
+    beside: list[_Line]
 
 
-def _spans(step: Step, old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int, int]]:
-    """Return the hunks of lines of a step, as `hunks.of_entry` numbers them: start, count before; start, count after."""
-    if step.entry is None:
-        return []
-    if not step.entry.whole and step.entry.files is None:
-        splices = [(one.start, one.removed, one.added) for one in step.entry.splices]
-        found = hunks.of_splices(step.path, splices, ("utf-8", "utf-8"))
+def _hunks(step: Step, before: Sequence[_Line], text: Sequence[bytes]) -> list[Hunk]:
+    """Return the hunks of lines of a step, as `hunks.of_entry` numbers them."""
+    if step.entry is not None and step.entry.files is None:
+        found = hunks.of_file(step.entry)
     else:
-        found = hunks.between(step.path, old, new, ("utf-8", "utf-8"))
-    return [(one.start - 1, len(one.removed), one.new_start - 1, len(one.added)) for one in found]
+        found = hunks.between(step.path, [line for _, line in before[1:-1]], text, ("utf-8", "utf-8"))
+    return [one for one in found if one.kind == "lines"]
+
+
+def _piece(hunk: Hunk, before: Sequence[_Line], after: Sequence[_Line]) -> _Piece:
+    stop = hunk.new_start + len(hunk.added)
+    removed = [*before[hunk.start : hunk.start + len(hunk.removed)]]
+    return _Piece(
+        removed, [*after[hunk.new_start : stop]], [*after[hunk.new_start - 1 : hunk.new_start], *after[stop : stop + 1]]
+    )
+
+
+def _place(piece: _Piece, lines: list[_Line]) -> int | None:
+    """Return where a hunk is among the lines: all that it made, together; of lines that it took out the neighbours."""
+    wanted = piece.added or piece.beside
+    at = lines.index(wanted[0]) if wanted[0] in lines else len(lines)
+    return at + (not piece.added) if lines[at : at + len(wanted)] == wanted else None
+
+
+def _taken_back(
+    step: Step, before: Sequence[_Line], text: Sequence[bytes], made: Mapping[str, Sequence[_Piece]]
+) -> list[_Line] | None:
+    """Follow an undo of a change that was followed: its lines are those that were there; None where it is none."""
+    entry = step.entry
+    pieces = made.get(entry.undoes or "") if entry is not None else None
+    if entry is None or not pieces or (entry.hunks and entry.hunk_count != len(pieces)):
+        return None
+    out = [*before]
+    for piece in [pieces[number - 1] for number in entry.hunks] or pieces:
+        at = _place(piece, out)
+        if at is None:
+            return None
+        out[at : at + len(piece.added)] = piece.removed
+    return out if [line for _, line in out[1:-1]] == [*text] else None
+
+
+def _carried(step: Step, before: Sequence[_Line], text: Sequence[bytes], fresh: Iterator[int]) -> list[_Line]:
+    """Follow an edit, which says itself what it changed, or two texts, of which lines that are certain keep their names."""
+    entry, numbers = step.entry, [name for name, _ in before[1:-1]]
+    edited = entry is not None and entry.files is None and not entry.whole
+    for one in reversed(entry.splices) if entry is not None and edited else ():
+        numbers[one.start : one.start + len(one.removed)] = islice(fresh, len(one.added))
+    if not edited or len(numbers) != len(text):
+        numbers = [*islice(fresh, len(text))]
+        for old, new in certain([line for _, line in before[1:-1]], text):
+            numbers[new] = before[old + 1][0]
+    return [_TOP, *zip(numbers, text, strict=True), _END]
 
 
 def certain(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int]]:

@@ -98,10 +98,16 @@ def next_number(ws: Workspace, now: float) -> int:
     return max(int(now * 1000), int(max(found, default=b"0"), 16) + 1)
 
 
+@contextlib.contextmanager
+def _locked(where: Path) -> Iterator[None]:
+    with atomic.in_order("the index"), atomic.locked(where / "lock"):
+        yield
+
+
 def append(where: Path, rows: Sequence[Row]) -> bool:
     """Add rows of changes just made, oldest first, whose entries are written to `where` next; tell whether to trim it."""
     try:
-        with atomic.locked(where / "lock"):
+        with _locked(where):
             grown = _add(where, rows)
         # A few large entries pass the byte bound long before the index has grown enough for a trim.
         return grown or max(row.size for row in rows) > context.settings().number("journal.max_bytes") // 64
@@ -174,7 +180,7 @@ def rebuild(where: Path) -> bytes:
     try:
         if not where.is_dir():
             return b""
-        with atomic.locked(where / "lock"):
+        with _locked(where):
             return _rebuild(where)
     except OSError:
         return b""
@@ -187,7 +193,7 @@ def trim(where: Path) -> None:
         OSError: the folder cannot be read or written.
     """
     stored_state.prune_when_due()
-    with atomic.locked(where / "lock"):
+    with _locked(where):
         found = (where / _INDEX).read_bytes().splitlines()
         rows = {row.id: row for line in found if (row := _row(line)) is not None}
         names = {name[:-5] for name in os.listdir(where) if name.endswith(".json")}

@@ -4,6 +4,17 @@ An entry is one file, `<state>/journal/<id>.json` (0600): the time, the tool, wh
 after, and the splices with the raw lines removed and added and their IDs. Before the file is touched the entry is written as
 `<state>/journal/pending/<id>.json`. So the next call after a crash can tell whether the change was made, complete or drop the
 entry, and remove the temporary file that it names. What a command changes is recorded by `rye.journal.tree_changes`.
+
+Locks are taken in this order, so that no two processes wait for each other (`rye.fs.atomic.in_order` asserts it):
+
+    a call's key    `<state>/calls/.KEY`: one attempt of a named call at a time
+    files           `.ai/cache/locks`: all that a call changes, at once and in the order of their names. Recovery takes those of
+                    what it recovers beside them, and waits for none of them longer than a second
+    the tree        `<state>/tree/lock`: whole for a look, and for an undo of what a command changed; shared for an edit
+    the index       `<state>/journal/lock`: while a line is added, or the journal is trimmed
+    SQLite          `rye.snapshots.contents.in_sqlite`, within one process: whatever is done in the library. A fork waits for it
+
+Other locks are held for one file of our own, and nothing is waited for meanwhile.
 """
 
 from __future__ import annotations

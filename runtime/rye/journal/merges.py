@@ -1,18 +1,11 @@
-"""Taking a change out of a text that changed elsewhere since: exactly, or not at all.
-
-A hunk of the change is taken out where its lines and the line on each side are unchanged in the text now. Where the same lines
-are at several places, so that a comparison could take one for the other, nothing is done.
-"""
+"""The hunks between two texts, and a text without some of them: exactly, or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from rye.line_ids.diff import align
-
-# So many lines on each side tell where lines were taken out, if none of them is the only one of its kind.
-_ANCHORS: Final = 3
 
 
 class MergeHunk(NamedTuple):
@@ -62,114 +55,28 @@ def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]
     return head, tail
 
 
-def without(
-    old: Sequence[bytes], new: Sequence[bytes], current: Sequence[bytes], chosen: Collection[int] | None = None
-) -> tuple[list[MergeHunk], list[Missing]]:
-    """Work out how a change that had turned `old` into `new` is taken out of `current`.
+def between(own: Sequence[int], above: int | None, below: int | None, made_at: int) -> tuple[int, int]:
+    """Return the lines that stand where a hunk was: [start, stop).
 
     Args:
-        old: the lines before the change.
-        new: the lines that the change left.
-        current: the lines as they are.
-        chosen: numbers (from 0) of the hunks to take out; all if None.
-
-    Returns:
-        What becomes of `current`, ascending, and the hunks for which that cannot be told: without those it is exact.
+        own: where lines that it made are.
+        above: where its upper neighbour is; None: that is gone.
+        below: where its lower neighbour is.
+        made_at: where it was made, which tells most where none of them is there any more.
     """
-    wanted = [(at, hunk) for at, hunk in enumerate(hunks(new, old)) if chosen is None or at in chosen]
-    if new == current:
-        return [hunk for _, hunk in wanted], []
-    since = [(hunk, *_slides(hunk, new)) for hunk in hunks(new, current)]
-    out: list[MergeHunk] = []
-    missing: list[Missing] = []
-    for number, hunk in wanted:
-        shift, low, high = _since(since, hunk, len(new))
-        if low < high:
-            missing.append(Missing(number, low, high))
-        elif _is_clear(new, current, hunk, shift):
-            out.append(MergeHunk(hunk.start + shift, hunk.stop + shift, hunk.lines))
-        else:
-            missing.append(Missing(number, hunk.start + shift, hunk.stop + shift))
-    return out, missing
+    low = min(own) if own else above + 1 if above is not None else below if below is not None else made_at
+    high = max(own) + 1 if own else below if below is not None and below > low else low + 1
+    if above is not None and below is not None and above < below:
+        low, high = min(low, above + 1), max(high, below)
+    return low, high
 
 
 def replaced(current: Sequence[bytes], splices: Sequence[MergeHunk], newline: bytes) -> bytes | list[Missing]:
     """Return a text with some of its lines replaced; where a line would come behind one without a newline, that place."""
-    out = list(current)
-    for splice in reversed(splices):
-        out[splice.start : splice.stop] = splice.lines
+    out = [*current]
+    for one in reversed(splices):
+        out[one.start : one.stop] = one.lines
     # Only the last line may be without a newline.
     if any(not line.endswith(newline) for line in out[:-1]):
         return [Missing(0, max(len(current) - 1, 0), len(current))]
     return b"".join(out)
-
-
-def _slides(hunk: MergeHunk, lines: Sequence[bytes]) -> tuple[int, int]:
-    """Return how far up and down lines that only came or only went may also have come or gone, among others like them."""
-    if hunk.lines and hunk.stop > hunk.start:
-        return 0, 0
-    # The lines that came, or those that went.
-    block = hunk.lines or lines[hunk.start : hunk.stop]
-    up = down = 0
-    while hunk.start - up and lines[hunk.start - up - 1] == block[-1 - up % len(block)]:
-        up += 1
-    while hunk.stop + down < len(lines) and lines[hunk.stop + down] == block[down % len(block)]:
-        down += 1
-    return up, down
-
-
-def _since(since: Sequence[tuple[MergeHunk, int, int]], hunk: MergeHunk, count: int) -> tuple[int, int, int]:
-    """Return how far a hunk moved, and the lines of the text now that changed in it or beside it (none: an empty range)."""
-    # With its neighbours: a change of those may belong to it.
-    low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, count)
-    # Where the text began or ended with lines that the change made, more may have come before or behind them.
-    above, below = low < hunk.start, high > hunk.stop
-    shift, start, stop, touched = 0, 0, 0, False
-    for one, up, down in since:
-        grown = one.start == one.stop and hunk.start < hunk.stop
-        first, last = one.start - up, one.stop + down
-        if (last <= low and above) or (last == low and grown):
-            shift += len(one.lines) - (one.stop - one.start)
-        elif (first >= high and below) or (first == high and grown):
-            break
-        else:
-            if not touched:
-                start = min(hunk.start, one.start) + shift
-            touched = True
-            shift += len(one.lines) - (one.stop - one.start)
-            stop = max(hunk.stop, one.stop) + shift
-    # Deleted lines leave no line to show: the range has at least one, which may lie behind the end.
-    return (shift, start, max(stop, start + 1)) if touched else (shift, 0, 0)
-
-
-def _is_clear(new: Sequence[bytes], current: Sequence[bytes], hunk: MergeHunk, shift: int) -> bool:
-    """Tell whether a hunk's lines and their neighbours are where they should be, and cannot be taken for others like them."""
-    low, high = max(hunk.start - 1, 0), min(hunk.stop + 1, len(new))
-    if hunk.start == hunk.stop:
-        # Of lines taken out the neighbours alone tell: an empty line or a brace would be one of many.
-        while low and hunk.start - low < _ANCHORS and not _is_alone(new[low], new, current):
-            low -= 1
-        while high < len(new) and high - hunk.stop < _ANCHORS and not _is_alone(new[high - 1], new, current):
-            high += 1
-    wanted, start = list(new[low:high]), low + shift
-    stop = start + len(wanted)
-    if start < 0 or list(current[start:stop]) != wanted:
-        return False
-    twins = _places(current, wanted)
-    if twins == 1:
-        return True
-    # Among others like them, the same number as before, they are told by all that stands above them, or below, and by one
-    # more line on the other side: where the texts begin to differ a line may be that of another.
-    above = new[:low] == current[:start] and new[high : high + 1] == current[stop : stop + 1]
-    below = new[high:] == current[stop:] and new[max(low - 1, 0) : low] == current[max(start - 1, 0) : start]
-    return (above or below) and twins == _places(new, wanted)
-
-
-def _is_alone(line: bytes, *texts: Sequence[bytes]) -> bool:
-    return all(text.count(line) == 1 for text in texts)
-
-
-def _places(lines: Sequence[bytes], wanted: Sequence[bytes]) -> int:
-    first = wanted[0] if wanted else None
-    spans = len(lines) - len(wanted) + 1
-    return sum(lines[at] == first and lines[at : at + len(wanted)] == wanted for at in range(spans))

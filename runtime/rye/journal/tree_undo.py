@@ -22,7 +22,6 @@ from rye.plain_class import changed
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace import protected_paths
-from rye.workspace.encoding import Encoding
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
@@ -178,19 +177,15 @@ def _merged(
     if code is None or code.newline != newline:
         return []
     lines = split(current, code)
-    wanted = None if chosen is None else [number - 1 for number in chosen]
-    splices, missing = merges.without(sides.before, sides.after, lines, wanted)
-    result = missing or merges.replaced(lines, splices, newline)
-    followed = None if sides.after == lines else _followed(ws, entry, one.path, chosen, current, code)
-    if isinstance(result, list):
-        places = [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
-        if followed is None:
-            return places
-        result = followed
-    elif followed not in (None, result):
-        # Lines alike have changed places: the text and the record do not name the same one.
-        spots = [merges.Missing(number, at.start, at.stop) for number, at in enumerate(splices)]
-        return [hunks.in_the_way(one.path, lines[spot.start : spot.stop], spot, code.name) for spot in spots]
+    wanted = hunks.between(one.path, sides.before, sides.after, sides.codes)
+    wanted = [hunk for hunk in wanted if chosen is None or hunk.number in chosen]
+    found = followed_lines.places(ws, entry, wanted, current) if wanted else ([], [])
+    if found is None:
+        return []
+    spots, missing = found
+    result = missing or merges.replaced(lines, spots, newline)
+    if not isinstance(result, bytes):
+        return [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
     digest = contents.put(result)
     mode = now.mode
     # The mode is the hunk behind those of the lines.
@@ -200,18 +195,6 @@ def _merged(
         elif chosen is not None and now.mode != one.before.mode:
             return []
     return State("file", mode, digest.hex(), len(result))
-
-
-def _followed(
-    ws: Workspace, entry: Entry, path: str, chosen: Sequence[int] | None, current: bytes, code: Encoding
-) -> bytes | None:
-    """Return a file without hunks of a change that only the record of what came after can find; None where it cannot."""
-    found = followed_lines.places(ws, entry, path, chosen, current)
-    if found is None:
-        return None
-    lines = split(current[len(code.bom) :], code)
-    result = merges.replaced(lines, found, code.newline)
-    return None if isinstance(result, list) else code.bom + result
 
 
 def _read(folder_fd: int, name: str) -> bytes:

@@ -49,9 +49,9 @@ _ERRNOS: Final = {
     "SQLITE_BUSY": errno.EAGAIN,
     "SQLITE_PERM": errno.EACCES,
 }
-# Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
-_in_use: Final = threading.RLock()
-os.register_at_fork(before=_in_use.acquire, after_in_parent=_in_use.release, after_in_child=_in_use.release)
+in_sqlite: Final = threading.RLock()
+"""Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever."""
+os.register_at_fork(before=in_sqlite.acquire, after_in_parent=in_sqlite.release, after_in_child=in_sqlite.release)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -61,7 +61,7 @@ def _alone(method: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @functools.wraps(method)
     def run(*args: _P.args, **more: _P.kwargs) -> _T:
-        with _in_use:
+        with in_sqlite:
             return method(*args, **more)
 
     return run

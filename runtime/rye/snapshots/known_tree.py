@@ -84,7 +84,7 @@ def locked(root: str | int, *, shared: bool = False, at_end: bool = False) -> It
     where = folder(root)
     lock, patience = where / "lock", PATIENCE_AT_END if at_end else PATIENCE
     heed = (lambda: None) if at_end else context.check_deadline
-    with ExitStack() as stack:
+    with atomic.in_order("the tree"), ExitStack() as stack:
         try:
             stack.enter_context(atomic.locked(lock, shared=shared, patience=patience, meanwhile=heed))
         except TimeoutError:

@@ -187,8 +187,9 @@ def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | No
     started = time.monotonic()
     most = min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else 0.0
     try:
-        _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)
-        yield
+        with atomic.in_order("files", again=True):
+            _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)
+            yield
     finally:
         while held:
             _release(held.pop())
