@@ -15,6 +15,7 @@ from rye.errors import EditError, WorkspaceError
 from rye.journal import entries, history, journal
 from rye.journal.history import History
 from rye.plain_class import changed
+from rye.snapshots import known_tree
 from rye.workspace import atomic_replace, cache
 from rye.workspace.atomic_replace import digest_of, temporary_name
 from rye.workspace.workspace import Workspace
@@ -267,6 +268,16 @@ def test_records_that_are_none_are_passed_over(project, file, data):
     assert call(project, "undo")["status"] == "success"
     assert not torn.exists()
     assert file.read_bytes() == OLD
+
+
+def test_locks_that_are_taken_out_of_their_order_are_told(project):
+    """Two processes that took them in two orders would wait for each other."""
+    with Workspace(str(project)) as ws:
+        with cache.locked(ws, b"a"), cache.locked(ws, b"b", wait=False), known_tree.locked(ws.fd):
+            pass
+        for second in (lambda: cache.locked(ws, b"a"), lambda: known_tree.locked(ws.fd)):
+            with known_tree.locked(ws.fd), pytest.raises(AssertionError, match="is taken behind that of the tree"), second():
+                pass
 
 
 @pytest.mark.parametrize("name", ["", "nope", "../x", "pending/x", "a" * 300, "\0"])
