@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 
 from support import calling, shell_calls, signed_tools
-from support.faults import Stepper, Template, Unsynced, Victim, descendants, is_over, killed_at, needs_ptrace
-from support.harness import times
+from support.faults import Stepper, Template, Unsynced, Victim, killed_at, needs_ptrace
+from support.harness import descendants, is_over, times
 from support.tree_photo import Photo, assert_same, photo
 from support.waiting import until
 

@@ -18,7 +18,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -31,112 +30,78 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import rye
+from support.calling import call, done, rows
 from support.harness import environment, times
 
 LINES = 60
 # s: only our writers change their content; p: patched in pairs; g: git and the editor rewrite them, too.
 SAFE, PAIRS, WILD = [f"s{at}" for at in range(3)], ["p0", "p1"], ["g0", "g1"]
-ROW = re.compile(r"^\[LID:([0-9a-z]+)\] (.*)$", re.MULTILINE)
+FILES = [*SAFE, *PAIRS, *WILD]
 LINE = re.compile(r"([spg]\d\.\d+):((?: w\d+-\d+-\d+\.)*)")
 # What a writer is told when others were faster.
 TOLD = {
-    *(
-        "invalid_line_id",
-        "stale_file",
-        "conflict",
-        "locked",
-        "file_not_found",
-        "changed_since",
-        "already_undone",
-        "unseen_lines",
-    ),
-    *("lines_changed", "unknown_entry", "nothing_to_undo", "invalid_batch"),
-}
+    "invalid_line_id", "stale_file", "conflict", "locked", "file_not_found", "changed_since", "already_undone", "unseen_lines",
+    "lines_changed", "unknown_entry", "nothing_to_undo", "invalid_batch",
+}  # fmt: skip
 
 
 def content(name: str) -> str:
     return "".join(f"{name}.{at}:\n" for at in range(LINES))
 
 
-# --- a writer ---
-
-
 class Writer:
-    """One process that edits until it is killed."""
+    """One process that edits until it is killed, and logs every step."""
 
-    def __init__(self, project: str, name: str, log: str, seed: int) -> None:
+    def __init__(self, project: str, name: str, log: str, seed: str) -> None:
         self.project, self.name, self.rng = project, name, random.Random(f"{seed} {name}")
         self.log = open(log, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - for the life of the process
         self.number = 0
 
+    def say(self, *words: object) -> None:
+        self.log.write(json.dumps(words) + "\n")
+
     def call(self, tool: str, **parameters: object) -> dict:
-        data = rye.execute(tool, parameters, project_path=self.project)["data"]
+        data = call(tool, self.project, **parameters)
         if not data["success"] and data.get("code") not in TOLD:
             self.say("refused", tool, data.get("code"), data.get("error"))
         return data
-
-    def say(self, *words: object) -> None:
-        self.log.write(json.dumps(words) + "\n")
 
     def token(self) -> str:
         self.number += 1
         return f"{self.name}-{self.number}."
 
-    def shown(self, name: str) -> list[tuple[str, str]]:
-        window = {"file_path": f"{name}.txt", "offset": self.rng.randrange(LINES) + 1, "limit": 3}
-        data = self.call("rye/file-system/read", **window)
-        found = ROW.findall(data["output"]) if data["success"] else []
+    def edit(self) -> None:
+        """Read three lines, add a token to one, and now and then take that back."""
+        name = self.rng.choice([*SAFE, *SAFE, *WILD])
+        data = self.call("read", file_path=f"{name}.txt", offset=self.rng.randrange(LINES) + 1, limit=3)
+        found = rows(data) if data["success"] else []
         for line_id, text in found:
             self.say("seen", name, line_id, text.split(":")[0])
-        return found
-
-    def edit(self) -> None:
-        name = self.rng.choice([*SAFE, *SAFE, *WILD])
-        found = self.shown(name)
         if not found:
             return
         line_id, text = self.rng.choice(found)
         token = self.token()
         self.say("begun", token, text.split(":")[0])
-        change = {"line_id": line_id, "new_content": f"{text} {token}"}
-        done = self.call(
-            "rye/file-system/edit_lines",
-            file_path=f"{name}.txt",
-            changes=[change],
-            on_stale=self.rng.choice(["refuse", "rebase"]),
-        )
-        if done["success"]:
-            self.say("done", token, name)
-            if self.rng.random() < 0.2:
-                self.undo(token, name, done["entry_id"])
-        else:
-            self.say("not", token)
-
-    def undo(self, token: str, name: str, entry: str) -> None:
-        self.say("undoing", token)
-        done = self.call("rye/file-system/undo", entry_id=entry)
-        if done["success"]:
-            self.say("undone", token, name)
+        change, stale = {"line_id": line_id, "new_content": f"{text} {token}"}, self.rng.choice(["refuse", "rebase"])
+        data = self.call("edit_lines", file_path=f"{name}.txt", changes=[change], on_stale=stale)
+        self.say("done" if data["success"] else "not", token, name)
+        if data["success"] and self.rng.random() < 0.2:
+            self.say("undoing", token)
+            if self.call("undo", entry_id=data["entry_id"])["success"]:
+                self.say("undone", token, name)
 
     def patch(self) -> None:
         """Put one token into the same line of both files of the pair."""
-        at, token = self.rng.randrange(LINES), self.token()
-        files = []
+        at, token, files = self.rng.randrange(LINES), self.token(), []
         for name in PAIRS:
             data = Path(self.project, f"{name}.txt").read_bytes()
             old = data.decode().split("\n")[at]
-            change = {
-                "operation": "replace",
-                "startLine": at + 1,
-                "endLine": at + 1,
-                "expectedOriginalLines": [old],
-                "newLines": [f"{old} {token}"],
-            }
+            place = {"operation": "replace", "startLine": at + 1, "endLine": at + 1}
+            change = {**place, "expectedOriginalLines": [old], "newLines": [f"{old} {token}"]}
             files.append({"docPath": f"{name}.txt", "originalSha256": sha256(data).hexdigest(), "changes": [change]})
         self.say("begun", token, f"p0.{at}", f"p1.{at}")
-        done = self.call("rye/workspace/workspace_write_patch", files=files)
-        self.say("done" if done["success"] else "not", token, *PAIRS)
+        landed = self.call("rye/workspace/workspace_write_patch", files=files)["success"]
+        self.say("done" if landed else "not", token, *PAIRS)
 
     def run(self) -> None:
         print("ready", flush=True)
@@ -176,17 +141,16 @@ def work_of_the_editor(project: Path, rng: random.Random) -> None:
     file = project / f"{rng.choice(WILD)}.txt"
     with suppress(FileNotFoundError):
         text = file.read_bytes()
-        lines = text.splitlines(keepends=True)
-        if len(lines) != LINES:
+        if text.count(b"\n") != LINES:
             # Somebody else is in the middle of writing it in place.
             return
-        beside = file.with_suffix(".editor")
         how = rng.randrange(3)
         if how == 1:
             with open(file, "r+b") as out:
                 out.write(text)
                 out.truncate()
             return
+        beside = file.with_suffix(".editor")
         beside.write_bytes(text)
         if how == 2:
             file.rename(file.with_suffix(".away"))
@@ -196,66 +160,63 @@ def work_of_the_editor(project: Path, rng: random.Random) -> None:
 # --- the whole ---
 
 
-class Campaign:
-    """Writers, killed and started again, and the others beside them."""
+def begin(project: Path, logs: Path) -> None:
+    for folder in (project, logs):
+        folder.mkdir()
+    for name in FILES:
+        (project / f"{name}.txt").write_text(content(name))
 
-    def __init__(self, project: Path, logs: Path, writers: int, seed: int) -> None:
-        self.project, self.logs, self.seed, self.rng = project, logs, seed, random.Random(seed)
-        self.generation: Counter[int] = Counter()
-        self.running: dict[int, subprocess.Popen] = {}
-        self.over = threading.Event()
-        project.mkdir()
-        logs.mkdir()
-        for name in [*SAFE, *PAIRS, *WILD]:
-            (project / f"{name}.txt").write_text(content(name))
-        git(project, "init", "-q")
-        git(project, "add", ".")
-        git(project, "commit", "-qm", "first")
-        for at in range(writers):
-            self.start(at)
 
-    def start(self, at: int) -> None:
-        name = f"w{at}-{self.generation[at]}"
-        self.generation[at] += 1
-        words = [sys.executable, __file__, "--worker", str(self.project), name, str(self.logs / name), str(self.seed)]
-        self.running[at] = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment())
+def campaign(folder: Path, kills: int, writers: int, rng: random.Random) -> dict[str, list]:
+    """Kill random writers that are at work and start others, git and the editor beside them; return what was found."""
+    project, logs, over, seed = folder / "project", folder / "logs", threading.Event(), rng.randrange(1 << 30)
+    begin(project, logs)
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "first")):
+        git(project, *words)
 
-    def beside(self, work) -> threading.Thread:
-        rng = random.Random(f"{self.seed} {work.__name__}")
+    def started(name: str) -> subprocess.Popen:
+        words = [sys.executable, __file__, "--worker", project, name, logs / name, str(seed)]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, env=environment())
 
-        def go_on() -> None:
-            while not self.over.wait(rng.uniform(0.02, 0.3)):
-                work(self.project, rng)
+    def ended(child: subprocess.Popen) -> None:
+        child.kill()
+        child.wait()
+        child.stdout.close()
 
-        thread = threading.Thread(target=go_on)
+    def go_on(work) -> None:
+        chance = random.Random(f"{seed} {work.__name__}")
+        while not over.wait(chance.uniform(0.02, 0.3)):
+            work(project, chance)
+
+    running = {at: started(f"w{at}-0") for at in range(writers)}
+    beside = [threading.Thread(target=go_on, args=[work]) for work in (work_of_git, work_of_the_editor)]
+    for thread in beside:
         thread.start()
-        return thread
-
-    def kill(self, times: int) -> None:
-        """Kill random writers that are at work, one after another."""
-        for _ in range(times):
-            at = self.rng.choice([*self.running])
-            child = self.running[at]
-            assert child.stdout.readline() == b"ready\n"
-            time.sleep(self.rng.uniform(0, 0.5))
-            child.send_signal(signal.SIGKILL)
-            child.wait()
-            child.stdout.close()
-            self.start(at)
-
-    def end(self) -> None:
-        self.over.set()
-        for child in self.running.values():
-            child.kill()
-            child.wait()
-            child.stdout.close()
+    try:
+        for generation in range(1, kills + 1):
+            at = rng.choice([*running])
+            assert running[at].stdout.readline() == b"ready\n"
+            time.sleep(rng.uniform(0, 0.5))
+            ended(running[at])
+            running[at] = started(f"w{at}-{generation}")
+    finally:
+        over.set()
+        for one in running.values():
+            ended(one)
+        for thread in beside:
+            thread.join()
+    # A call of any kind finishes what the killed ones began.
+    done("undo", project, list=True)
+    found = findings(project, logs)
+    found["leftovers"] = [name for name in os.listdir(project) if name.startswith(".rye-") and "conflict" not in name]
+    return found
 
 
 def findings(project: Path, logs: Path) -> dict[str, list]:
     """Compare what the writers know with what stands in the files."""
     found: dict[str, list] = defaultdict(list)
     stands: dict[str, list[str]] = defaultdict(list)
-    for name in [*SAFE, *PAIRS, *WILD]:
+    for name in FILES:
         if not (project / f"{name}.txt").exists():
             # Git or the editor was ended while it had the file away.
             assert name in WILD, name
@@ -270,7 +231,6 @@ def findings(project: Path, logs: Path) -> dict[str, list]:
             found["torn"].append((name, names))
     wanted: dict[str, tuple] = {}
     state: dict[str, str] = {}
-    where: dict[str, list[str]] = {}
     shown: dict[tuple[str, str], set[str]] = defaultdict(set)
     for log in sorted(logs.iterdir()):
         # The last line may be cut by the kill.
@@ -284,21 +244,20 @@ def findings(project: Path, logs: Path) -> dict[str, list]:
                 state[first] = what
                 if what == "begun":
                     wanted[first] = tuple(rest)
-                    where[first] = [line.split(".")[0] for line in rest]
     for token, lines in stands.items():
         if len(lines) != len(set(lines)) or len(lines) > len(wanted.get(token, ())):
             found["doubled"].append((token, lines))
         if not set(lines) <= set(wanted.get(token, ())):
             found["wrong line"].append((token, lines, wanted.get(token)))
     for token, what in state.items():
-        if not set(where[token]).isdisjoint(WILD):
+        if any(line.split(".")[0] in WILD for line in wanted[token]):
             continue
         count = len(stands.get(token, ()))
-        if what == "done" and count != len(where[token]):
-            found["lost"].append((token, where[token], stands.get(token)))
+        if what == "done" and count != len(wanted[token]):
+            found["lost"].append((token, wanted[token], stands.get(token)))
         if what in ("not", "undone") and count:
             found["came back"].append((token, what, stands[token]))
-        if len(where[token]) == 2 and count == 1:
+        if len(wanted[token]) == 2 and count == 1:
             found["mixed"].append((token, stands[token]))
     found["two lines of one ID"] = [pair for pair in shown.items() if len(pair[1]) > 1]
     return {**found, "counts": [Counter(state.values()), len(shown)]}
@@ -307,27 +266,9 @@ def findings(project: Path, logs: Path) -> dict[str, list]:
 WRONG = ("torn", "doubled", "wrong line", "lost", "came back", "mixed", "two lines of one ID", "refused")
 
 
-def campaign(folder: Path, kills: int, writers: int, seed: int) -> dict[str, list]:
-    """Run it; return what was found."""
-    print("seed", seed, flush=True)
-    made = Campaign(folder / "project", folder / "logs", writers, seed)
-    beside = [made.beside(work) for work in (work_of_git, work_of_the_editor)]
-    try:
-        made.kill(kills)
-    finally:
-        made.end()
-        for thread in beside:
-            thread.join()
-    # A call of any kind finishes what the killed ones began.
-    assert rye.execute("rye/file-system/undo", {"list": True}, project_path=made.project)["status"] == "success"
-    found = findings(made.project, made.logs)
-    found["leftovers"] = [name for name in os.listdir(made.project) if name.startswith(".rye-") and "conflict" not in name]
-    return found
-
-
 @pytest.mark.slow
 def test_no_edit_is_lost_torn_or_misplaced(tmp_path, user_space, rng):
-    found = campaign(tmp_path, times(12), 4, rng.randrange(1 << 30))
+    found = campaign(tmp_path, times(12), 4, rng)
     print(found["counts"])
     assert found["counts"][0]["done"] > 0
     assert {name: found[name] for name in (*WRONG, "leftovers") if found.get(name)} == {}
@@ -335,10 +276,7 @@ def test_no_edit_is_lost_torn_or_misplaced(tmp_path, user_space, rng):
 
 def test_control_each_kind_of_damage_is_seen(tmp_path):
     project, logs = tmp_path / "project", tmp_path / "logs"
-    project.mkdir()
-    logs.mkdir()
-    for name in [*SAFE, *PAIRS, *WILD]:
-        (project / f"{name}.txt").write_text(content(name))
+    begin(project, logs)
     said = []
     for at, target in enumerate(["s0.1", "s0.2", "s0.3", "s0.4"]):
         said += [["begun", f"w0-0-{at}.", target], ["done", f"w0-0-{at}.", "s0"]]
@@ -352,6 +290,5 @@ def test_control_each_kind_of_damage_is_seen(tmp_path):
     assert set(WRONG) - {"refused"} == {name for name in WRONG if found.get(name)}
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--worker"]:
-        Writer(*sys.argv[2:5], int(sys.argv[5])).run()
+if __name__ == "__main__" and sys.argv[1:2] == ["--worker"]:
+    Writer(*sys.argv[2:6]).run()

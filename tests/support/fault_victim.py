@@ -39,6 +39,11 @@ def victim(order: dict) -> None:
     if order.get("short"):
         real = os.write
         os.write = lambda fd, data: real(fd, bytes(data)[: max(1, len(data) // 2)])
+    if order.get("boot"):
+        from rye.process import reapers
+
+        # Another supervisor for the jobs that are started.
+        reapers._START = order["boot"]
     before = open_files()
     out = os.open(order["out"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -69,6 +74,7 @@ def main() -> None:
     rye.execute(
         "rye/workspace/workspace_write_patch", {"createFiles": [{"path": "new.txt", "content": "x\n"}]}, project_path=scratch
     )
+    rye.execute("rye/bash/job", {"action": "list"}, project_path=scratch)
     # Threads of these calls are over.
     time.sleep(0.1)
     print("ready", flush=True)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import pytest
 
-from support.harness import environment
+from support.harness import descendants, environment
 
 _SEIZE, _INTERRUPT, _SYSCALL, _CONT, _POKEUSER, _SYSCALL_INFO = 0x4206, 0x4207, 24, 7, 6, 0x420E
 _SYSGOOD, _FORK, _VFORK, _CLONE, _EXEC = 0x1, 0x2, 0x4, 0x8, 0x10
@@ -290,24 +290,6 @@ class Victim(NamedTuple):
     stepper: Stepper
     release: Callable[[], object]
     ended: Callable[[set[int]], bool]
-
-
-def descendants(pid: int) -> set[int]:
-    """Return the processes that one started, with theirs."""
-    out: set[int] = set()
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            for one in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split()):
-                out |= {one, *descendants(one)}
-    return out
-
-
-def is_over(pid: int) -> bool:
-    """Tell whether a process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
 
 
 def killed_at(victim: Victim, nth: int | None, *folders: str | os.PathLike[str], seen: Callable[[int], object] = int) -> bool:

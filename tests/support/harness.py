@@ -1,4 +1,4 @@
-"""What the attack tests share: a process that exchanges two names, a look at what lies outside, sizes."""
+"""What the attack tests share: a process that exchanges two names, a look at what lies outside or at processes, sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import rye
@@ -93,3 +93,21 @@ def times(count: int) -> int:
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a child process that finds this very package."""
     return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), **more}
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes that one started, with theirs."""
+    out: set[int] = set()
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            for one in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split()):
+                out |= {one, *descendants(one)}
+    return out
+
+
+def is_over(pid: int) -> bool:
+    """Tell whether a process has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True

@@ -1,0 +1,264 @@
+"""Sixty poisoned strings in every text of another signer's tools, knowledge and directives: none reaches anyone as it is.
+
+The items are signed by a key that the user trusts (what is not verified is not shown at all): what a person trusted to run has not
+been allowed to steer a terminal, to hide from a reader, or to speak to a model as rye does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+import rye
+from rye.agents.provider_schemas import FORMATS
+from rye.agents.toolset import Toolset
+from support.in_process import rye as shell
+from support.poison import POISON, harm_in
+from support.signed_tools import FUNCTION_RUNTIME, MINE, put, signed, tool_text, trust_key
+
+PRIMARY = "rye/primary-tools/rye_"
+
+
+def utf8(text):
+    """Files hold no lone surrogates; what stands for one is the nearest a file comes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def strings(value):
+    """Every string in a JSON value, keys included."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from (*strings(key), *strings(part))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from strings(part)
+    elif isinstance(value, str):
+        yield value
+
+
+def harms(value):
+    """What of all that stands raw in the strings of a value."""
+    return sorted({harm for text in strings(value) for harm in harm_in(text)})
+
+
+@pytest.fixture(autouse=True)
+def _trusting(user_space):
+    trust_key()
+
+
+def test_there_are_sixty():
+    assert len(POISON) == 60
+
+
+# --- found, loaded and run ---
+
+
+def items(root, name, text):
+    """Put a tool, an entry and a directive that carry a text."""
+    schema = {"type": "object", "properties": {"a": {"type": "string", "description": text, "enum": [text]}}}
+    raw = tool_text(f"my/{name}", schema=schema, body=f"raise ValueError({text!r})")
+    raw = raw.replace(b'"""A tool made for a test."""', repr(f"Poisoned marmalade. {text}\n{text}").encode())
+    put(root, f"tools/my/{name}.py", signed(raw.replace(b'"Made for a test"', repr(f"marmalade {text}").encode())))
+    told = json.dumps(text)
+    header = f"id: {name}\ntitle: {told}\nentry_type: reference\nversion: '1.0.0'\ndescription: {told}\ntags: [{told}]\nx: {{{told}: {told}}}"
+    entry = f"```yaml\n{header}\n```\n\nmarmalade {text}\n{text}\n"
+    put(root, f"knowledge/k/{name}.md", signed(entry.encode(), MINE, "knowledge", ".md"))
+    clean = "".join(char for char in text if char.isprintable() and char not in "<>&\"'")
+    span = (
+        f'<directive name="{name}" version="1.0.0"><metadata><description>marmalade {clean}</description></metadata><inputs>'
+        f'<input name="a" default="{clean}">{clean}</input></inputs><process>{text.replace("</directive>", "")} {{input:a}}</process></directive>'
+    )
+    put(root, f"directives/d/{name}.md", signed(span.encode(), MINE, "directive", ".md"))
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory):
+    """A project in which every text of every type of item is poisoned."""
+    root = tmp_path_factory.mktemp("poisoned")
+    for name, string in POISON.items():
+        items(root, name, utf8(string))
+    return root
+
+
+def test_control_every_string_is_harmful_in_the_file(poisoned):
+    for name, text in POISON.items():
+        if "\udcff" not in text and "\ud800" not in text:
+            assert harm_in((poisoned / f".ai/knowledge/k/{name}.md").read_bytes().decode()) or "\\u" in json.dumps(text)
+
+
+def test_no_string_reaches_a_search(poisoned):
+    seen = 0
+    for scope in ("tool.my.*", "knowledge.k.*", "directive.d.*"):
+        answer = rye.search("marmalade", scope, project_path=poisoned, limit=100)
+        seen += len(answer["results"])
+        asked = {"query": "marmalade", "scope": scope, "limit": 100}
+        listed = rye.execute(f"{PRIMARY}search", asked, project_path=poisoned)
+        assert listed["status"] == "success"
+        assert harms([answer, listed]) == []
+    # Not every one can be an item: some characters no YAML and no XML may hold.
+    assert seen >= 120, "most of the poisoned items are there to be listed"
+
+
+@pytest.mark.parametrize(("item_type", "folder"), [("knowledge", "k"), ("directive", "d"), ("tool", "my")])
+def test_no_string_reaches_a_loaded_or_executed_item(poisoned, item_type, folder):
+    shown = 0
+    for number, name in enumerate(POISON):
+        loaded = {"item_type": item_type, "item_id": f"{folder}/{name}"}
+        answers = [rye.execute(f"{PRIMARY}load", loaded, project_path=poisoned)]
+        # Each tool runs in a process of its own, and all fail alike: a few will do.
+        if item_type != "tool" or number % 12 == 0:
+            answers.append(rye.execute(f"{folder}/{name}", item_type=item_type, project_path=poisoned))
+        shown += sum(answer["status"] == "success" for answer in answers)
+        assert harms(answers) == [], name
+    assert shown >= 40
+
+
+def test_no_string_reaches_the_terminal(poisoned):
+    runs = [("search", "marmalade", "--limit", "100")]
+    for name in list(POISON)[::7]:
+        runs += [("load", "knowledge", f"k/{name}"), ("execute", f"k/{name}", "--type", "knowledge")]
+    for words in runs:
+        done = shell(*words, cwd=poisoned)
+        assert harm_in((done.stdout + done.stderr).decode()) == [], words
+        assert done.returncode == 0 or words[0] != "search"
+
+
+def test_a_poisoned_question_is_not_printed_back_raw(poisoned):
+    for text in POISON.values():
+        answer = rye.execute(f"{PRIMARY}search", {"query": f"({text}"}, project_path=poisoned)
+        assert harm_in(answer.get("error", "")) == []
+
+
+def test_no_string_reaches_an_error_about_the_item(poisoned):
+    """Schemas, categories, runtimes and versions are told in errors too."""
+    codes = set()
+    for name, string in POISON.items():
+        text = utf8(string)
+        yaml = f"version: 1.0.0\ntool_type: x\nexecutor_id: {json.dumps(text)}\ncategory: bad\ndescription: x\n"
+        put(poisoned, f"tools/bad/y{name}.yaml", signed(yaml.encode(), suffix=".yaml"))
+        for kind, raw in {
+            "c": tool_text(f"bad/c{name}", category="CAT").replace(b'"CAT"', repr(text).encode()),
+            "r": tool_text(f"bad/r{name}", more=f"__requires_rye__ = {'>=9' + text!r}"),
+            "s": f"x = (\n# {text.translate({0: None, 13: None, 0xFEFF: None})}\n".encode(),
+        }.items():
+            put(poisoned, f"tools/bad/{kind}{name}.py", signed(raw))
+        for item_id, parameters in [
+            *((f"bad/{kind}{name}", {}) for kind in "ycrs"),
+            (f"my/{name}", {"a": 5}),
+            (f"my/{name}", {text: 1}),
+        ]:
+            answer = rye.execute(item_id, parameters, project_path=poisoned)
+            codes.add(answer["code"])
+            assert harms(answer) == [], (item_id, answer)
+    assert codes >= {"runtime_missing", "misplaced", "malformed_item", "invalid_parameters"}
+
+
+# --- listed as tools, and called by a model ---
+
+FIELDS = ("title", "description", "docstring", "category", "version", "tool_type", "owner")
+
+
+def tool_of(text):
+    """A tool that carries the text wherever a tool has text; `repr` writes it in escapes, as an attacker may."""
+    schema = {
+        "type": "object", "title": text, "description": text, "$comment": text,
+        "properties": {
+            f"a{text}": {"type": "string", "description": text, "title": text},
+            "enum": {"type": "string", "enum": [text, f"{text}2"], "default": text, "examples": [text]},
+            "const": {"const": text}, "pattern": {"type": "string", "pattern": text}, "format": {"type": "string", "format": text},
+            "list": {"type": "array", "items": {"anyOf": [{"enum": [text, 1]}, {"$ref": "#/$defs/d"}], "default": [text]}},
+            "free": {"type": "object", "description": text, "default": {text: text}, "examples": [{text: [text]}]},
+        },
+        "$defs": {"d": {"type": "object", "properties": {text: {"description": text}}, "required": [text]}},
+        "required": ["enum"], "additionalProperties": False, text: text,
+    }  # fmt: skip
+    return f"""{text!r}
+__version__ = "1.0.0"
+__tool_type__ = {"python" + text!r}
+__executor_id__ = "{FUNCTION_RUNTIME}"
+__category__ = "bad"
+__tool_description__ = {text!r}
+__title__ = {text!r}
+CONFIG_SCHEMA = {schema!r}
+OUTPUT_SCHEMA = {{"type": "object", "title": {text!r}, "properties": {{{text!r}: {{"description": {text!r}, "enum": [{text!r}]}}}}}}
+
+def execute(params, project_path):
+    return {{"success": True, "output": "done"}}
+""".encode("ascii", "backslashreplace")
+
+
+@pytest.fixture
+def listed(project):
+    for name, text in POISON.items():
+        put(project, f"tools/bad/{name}.py", signed(tool_of(text)))
+    return project
+
+
+def test_none_reaches_the_rows_of_valid_tools(listed):
+    rows = rye.tools("bad", project_path=listed)
+    assert [row["item_id"] for row in rows] == [f"bad/{name}" for name in sorted(POISON)]
+    for row in rows:
+        assert row["verdict"] == "valid"
+        assert harms(row) == [], row["item_id"]
+        assert set(row) >= set(FIELDS)
+        json.dumps(row, allow_nan=False).encode()
+
+
+def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed):
+    from rye.executor.admission import Admission
+    from rye.items import parse, spaces
+
+    among = spaces.spaces(listed)
+    for name, text in POISON.items():
+        found = spaces.find("tool", f"bad/{name}", among)
+        tool = parse.read_tool(Admission(among).admit(found), found.item_id, ".py")
+        assert harms({"d": tool.description, "s": tool.schema, "o": tool.metadata["OUTPUT_SCHEMA"]}), (name, text)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_none_reaches_an_agent_interface(listed, form):
+    tools = Toolset(listed, ["bad"])
+    assert len(tools.offers) == 60
+    declared = tools.schemas(form)
+    assert harms([*declared, *(left._asdict() for left in tools.left_out)]) == []
+    json.dumps(declared, ensure_ascii=False).encode()
+    # Gemini takes no parameter of such a name, so those tools are left out there; the others list every tool.
+    assert len(declared) == 60 or form not in ("openai", "mcp")
+
+
+@pytest.mark.slow
+def test_none_reaches_a_terminal_or_a_pipe(listed):
+    forms = [("tools", "--category", "bad", "--format", form) for form in FORMATS]
+    for words in (("tools",), ("tools", "--category", "bad", "--json"), *forms, ("lint",), ("lint", "--json")):
+        done = shell(*words, cwd=listed, env={"PYTHONIOENCODING": "utf-8"})
+        out, err = done.stdout.decode(), done.stderr.decode()
+        assert len(out) > 1_000 or "anthropic" in words or "gemini" in words, words
+        # Line ends are the listing's own; a table and JSON have no other control character.
+        assert harms([line for text in (out, err) for line in text.split("\n")]) == [], words
+        assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_none_reaches_a_model_that_calls_them(listed):
+    """What rye itself says of a foreign tool in an error: its parameters' names, what is allowed."""
+    tools = Toolset(listed, ["bad"])
+    for name in tools.names:
+        for arguments in ({}, {"enum": 1}, {"nope": 1, "const": 2, "list": [{}], "pattern": "x"}):
+            assert harms(tools.call(name, arguments)) == [], (name, arguments)
+
+
+def test_names_are_the_ids_and_ids_hold_no_poison(listed):
+    for text in POISON.values():
+        for place in (f"tools/bad/x{text}.py", f"tools/bad{text}/x.py"):
+            path = os.fsencode(listed) + b"/.ai/" + place.encode("utf-8", "surrogatepass").replace(b"\0", b"")
+            try:
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(signed(tool_of(text)))
+            except (OSError, ValueError):
+                continue
+    rows = [row for row in rye.tools(project_path=listed) if row["space"] == "project"]
+    assert len(rows) >= 60
+    assert harms(rows) == []
