@@ -1,219 +1,525 @@
-"""edit_lines: every form of change by ID, every refusal, and what it returns; an ID as it was pasted; byte order marks."""
+"""edit_lines: every form of change, what is refused and why, what it returns; one file, several files, all or nothing."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+import rye
 from rye.call.results import MAX_OUTPUT_BYTES
 from support.calling import call, done, ids, refused, rows
+from support.stories import play
 
-TEXT = b"a\nb\nc\nd\ne\n"
+LINES = [f"line {number}" for number in range(1, 9)]
+ABCDE = "a\nb\nc\nd\ne\n"
+READ, IDS = ("read",), ("ids",)
+SHOWN = st.characters(exclude_categories=["Cs"], exclude_characters="\n\r<")
+
+
+def text(lines):
+    return "".join(f"{line}\n" for line in lines)
 
 
 @pytest.fixture
 def file(project):
     path = project / "f.txt"
-    path.write_bytes(TEXT)
+    path.write_text(text(LINES))
+    (project / "g.txt").write_text("one\ntwo\n")
     return path
 
 
 @pytest.fixture
-def names(project, file):
-    return ids(project)
+def seen(project, file):
+    for name in ("f.txt", "g.txt"):
+        done("read", project, file_path=name, line_ids="short")
 
 
 def edit(project, *changes, **more):
+    more = {"line_ids": "short", "diff": False, **more}
     return done("edit_lines", project, file_path="f.txt", changes=list(changes), **more)
 
 
-def no(code, project, *changes, **more):
-    error = refused(code, "edit_lines", project, file_path="f.txt", changes=list(changes), **more)
-    assert "Nothing was written" in error
-    return error
+def shown(path):
+    return path.read_text().split("\n")[:-1]
 
 
-def test_the_fields_of_a_result(project, file, names):
-    data = edit(project, {"line_id": names[1], "new_content": "B"}, {"line_id": names[4], "new_content": "E\nF"})
-    assert set(data) == {
-        "success",
-        "output",
-        "changes_applied",
-        "lines_changed",
-        "truncated",
-        "file_path",
-        "version",
-        "warnings",
-        "entry_id",
-        "lines",
-    }
-    assert (data["changes_applied"], data["lines_changed"], data["truncated"]) == (2, 3, False)
-    assert data["output"].startswith("--- a/f.txt\n+++ b/f.txt\n@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n+F\n")
-    assert file.read_bytes() == b"a\nB\nc\nd\nE\nF\n"
+# --- what a change means ---
+
+# A change of the eight lines, and the lines after it.
+MEANS = [
+    ("2|x", ["line 1", "x", *LINES[2:]]),
+    ("2\tx", ["line 1", "x", *LINES[2:]]),
+    ("2-4|x\ny", ["line 1", "x", "y", *LINES[4:]]),
+    ("2 - 4|", ["line 1", "", *LINES[4:]]),
+    ("2|x\n", ["line 1", "x", "", *LINES[2:]]),
+    ("2|a|b", ["line 1", "a|b", *LINES[2:]]),
+    ("2+|x", ["line 1", "line 2", "x", *LINES[2:]]),
+    ("+2|x", ["line 1", "x", *LINES[1:]]),
+    ("end+|x", [*LINES, "x"]),
+    ("+start|x", ["x", *LINES]),
+    ("2-4 delete", ["line 1", *LINES[4:]]),
+    ("2-3 move after 5", ["line 1", "line 4", "line 5", "line 2", "line 3", *LINES[5:]]),
+    ("7-8 move before 1", ["line 7", "line 8", *LINES[:6]]),
+    ("1 copy after end", [*LINES, "line 1"]),
+    ("f.txt:2|x", ["line 1", "x", *LINES[2:]]),
+    ({"line_id": 2, "new_content": ["x", ""]}, ["line 1", "x", "", *LINES[2:]]),
+    ({"line_id": 2, "new_content": []}, ["line 1", *LINES[2:]]),
+    ({"line_id": 2, "new_content": ""}, ["line 1", *LINES[2:]]),
+    ({"line_id": 2, "new_content": "\n"}, ["line 1", "", *LINES[2:]]),
+    ({"line_id": 2, "new_content": "x\ny\n"}, ["line 1", "x", "y", *LINES[2:]]),
+    ({"start_line_id": 2, "end_line_id": 4, "new_content": "x"}, ["line 1", "x", *LINES[4:]]),
+    ({"start_line_id": 2, "end_line_id": 2, "new_content": "x"}, ["line 1", "x", *LINES[2:]]),
+    ({"start_line_id": 1, "end_line_id": 8, "new_content": ""}, []),
+    ({"after_line_id": 2, "new_content": "x"}, ["line 1", "line 2", "x", *LINES[2:]]),
+    ({"before_line_id": 2, "new_content": "x"}, ["line 1", "x", *LINES[1:]]),
+    *[({f"{side}_line_id": "start", "new_content": "x"}, ["x", *LINES]) for side in ("before", "after")],
+    *[
+        ({f"{side}_line_id": end, "new_content": "x"}, [*LINES, "x"])
+        for side in ("before", "after")
+        for end in ("end", '"END"')
+    ],
+    ({"find": "line 3\nline 4\n", "replace": "x\n"}, ["line 1", "line 2", "x", *LINES[4:]]),
+    ({"find": "line 3\n", "replace": ""}, ["line 1", "line 2", *LINES[3:]]),
+    (
+        {"find": "ine", "replace": "INE", "start_line_id": 2, "end_line_id": 3, "count": 2},
+        ["line 1", "lINE 2", "lINE 3", *LINES[3:]],
+    ),
+    # Several land together, whatever their order; insertions around a range do not overlap it.
+    (["8+|z", "1 delete", "+3|1", "2+|2", "3-4|3"], ["line 2", "1", "2", "3", *LINES[4:], "z"]),
+    (["2-3|x", "1+|1", "3+|2"], ["line 1", "1", "x", "2", *LINES[3:]]),
+]
 
 
-@pytest.mark.parametrize("change", [lambda n: f"{n[1]}|x", lambda n: {"line_id": n[1], "new_content": "x"}])
-def test_one_change_stands_for_a_list_of_one(project, file, names, change):
-    done("edit_lines", project, file_path="f.txt", changes=change(names))
-    assert file.read_bytes() == b"a\nx\nc\nd\ne\n"
+@pytest.mark.parametrize(("change", "after"), MEANS)
+def test_what_a_change_means(project, file, seen, change, after):
+    edit(project, *(change if isinstance(change, list) else [change]))
+    assert shown(file) == after
+    done("undo", project)
+    assert shown(file) == LINES
 
 
-FORMS = {
-    "replace": (lambda n: {"line_id": n[1], "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
-    "replace by more": (lambda n: {"line_id": n[1], "new_content": "x\ny\n"}, b"a\nx\ny\nc\nd\ne\n"),
-    "delete": (lambda n: {"line_id": n[1], "new_content": ""}, b"a\nc\nd\ne\n"),
-    "empty line": (lambda n: {"line_id": n[1], "new_content": "\n"}, b"a\n\nc\nd\ne\n"),
-    "range": (lambda n: {"start_line_id": n[1], "end_line_id": n[3], "new_content": "x"}, b"a\nx\ne\n"),
-    "range of one": (lambda n: {"start_line_id": n[1], "end_line_id": n[1], "new_content": "x"}, b"a\nx\nc\nd\ne\n"),
-    "delete all": (lambda n: {"start_line_id": n[0], "end_line_id": n[4], "new_content": ""}, b""),
-    "after": (lambda n: {"after_line_id": n[1], "new_content": "x"}, b"a\nb\nx\nc\nd\ne\n"),
-    "before": (lambda n: {"before_line_id": n[1], "new_content": "x"}, b"a\nx\nb\nc\nd\ne\n"),
-    "before start": (lambda n: {"before_line_id": "start", "new_content": "x"}, b"x\na\nb\nc\nd\ne\n"),
-    "after start": (lambda n: {"after_line_id": "start", "new_content": "x"}, b"x\na\nb\nc\nd\ne\n"),
-    "before end": (lambda n: {"before_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
-    "after end": (lambda n: {"after_line_id": "end", "new_content": "x"}, b"a\nb\nc\nd\ne\nx\n"),
-}
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(SHOWN, max_size=5), min_size=1, max_size=4))
+def test_the_text_of_a_string_is_exact(project, lines):
+    play(project, "one\ntwo\n", IDS, ("edit", ["end+|keep", "<2>|" + "\n".join(lines)]), ("is", text(["one", *lines, "keep"])))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_forms(project, file, names, form):
-    change, expected = FORMS[form]
-    edit(project, change(names))
-    assert file.read_bytes() == expected
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.text("ab\n", max_size=6), min_size=1, max_size=3).map("".join),
+    st.text("ab\n", min_size=1, max_size=3),
+    st.text("xa\n", max_size=3),
+)
+def test_find_and_replace_is_that_of_the_text(project, content, old, new):
+    # A last line without its newline gets one back: files keep their end.
+    before = f"{content}\n"
+    after = before.replace(old, new)
+    after = after if after.endswith("\n") or not after else f"{after}\n"
+    (project / "f.txt").write_text(before)
+    change = {"find": old, "replace": new, "count": max(before.count(old), 1)}
+    answer = call("edit_lines", project, file_path="f.txt", changes=[change], on_stale="rebase")
+    assert answer["success"] == (after != before), answer
+    assert (project / "f.txt").read_text() == (after if answer["success"] else before)
 
 
-def test_several_changes_land_together_whatever_their_order(project, file, names):
-    edit(
-        project,
-        {"after_line_id": names[4], "new_content": "z"},
-        {"line_id": names[0], "new_content": ""},
-        {"before_line_id": names[2], "new_content": "1"},
-        {"after_line_id": names[1], "new_content": "2"},
-        {"start_line_id": names[2], "end_line_id": names[3], "new_content": "3"},
-    )
-    assert file.read_bytes() == b"b\n1\n2\n3\ne\nz\n"
+@pytest.mark.parametrize("name", ["f.txt", "b.py", "a:b.py"])
+def test_an_address_may_be_written_as_it_is_shown(project, file, name):
+    """`[LID:a1b2c3]` holds a colon, and so may a file's name."""
+    (project / name).write_text("one\ntwo\nthree\n")
+    one, two, _ = ids(project, name)
+    place = "" if name == "f.txt" else f"{name}:"
+    for address in ("[LID:{}]", "LID:{}"):
+        done("edit_lines", project, file_path="f.txt", changes=[f"{place}{address.format(one)} move after {place}end"])
+        done("edit_lines", project, file_path="f.txt", changes=[f"{place}{address.format(two)}-{address.format(two)}|x"])
+        assert shown(project / name) == ["x", "three", "one"]
+        for _ in range(2):
+            done("undo", project)
 
 
-def test_the_new_ids_of_the_changed_lines_are_returned(project, file, names):
-    data = edit(project, {"line_id": names[2], "new_content": "x\ny"})
-    assert [row["line_num"] for row in data["lines"]] == [1, 2, 3, 4, 5, 6]
-    assert [row["id"] for row in data["lines"]] == ids(project)
-    edit(project, {"start_line_id": data["lines"][2]["id"], "end_line_id": data["lines"][3]["id"], "new_content": "z"})
-    assert file.read_bytes() == b"a\nb\nz\nd\ne\n"
-
-
-def test_newline_options(project, file, names):
-    edit(
-        project,
-        {"line_id": names[0], "new_content": "A", "newline": "lf"},
-        {"line_id": names[1], "new_content": "B"},
-        newline="crlf",
-    )
-    assert file.read_bytes() == b"A\nB\r\nc\nd\ne\n"
-    edit(project, {"line_id": names[2], "new_content": "C"}, convert_newlines="crlf")
-    assert file.read_bytes() == b"A\r\nB\r\nC\r\nd\r\ne\r\n"
-    assert ids(project)[3:] == names[3:]
-
-
-def test_an_empty_last_line_cannot_lose_its_newline(project, file):
-    """It once was written and reported as a crash, the index a line longer than the file."""
-    file.write_bytes(b"a\n\n")
-    no("empty_last_line", project, {"line_id": ids(project)[0], "new_content": "A"}, final_newline="remove")
-    assert file.read_bytes() == b"a\n\n"
-
-
-def test_the_version_guard(project, file):
-    version = done("read", project, file_path="f.txt")["version"]
-    names = ids(project)
-    data = edit(project, {"line_id": names[0], "new_content": "A"}, version=version)
-    error = no("wrong_version", project, {"line_id": names[1], "new_content": "B"}, version=version)
-    assert data["version"] in error
-    edit(project, {"line_id": names[1], "new_content": "B"}, version=data["version"])
-    assert file.read_bytes() == b"A\nB\nc\nd\ne\n"
-
-
-def test_a_dry_run_writes_nothing(project, file, names):
-    info = file.stat()
-    data = edit(project, {"line_id": names[0], "new_content": "A"}, dry_run=True)
-    assert "+A" in data["output"]
-    assert (data["dry_run"], data["changes_applied"]) == (True, 0)
-    assert file.read_bytes() == TEXT
-    assert (file.stat().st_mtime_ns, file.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
-    assert done("undo", project, list=True)["count"] == 0
-    edit(project, {"line_id": names[0], "new_content": "A"})
-    assert file.read_bytes() == b"A\nb\nc\nd\ne\n"
-
-
-def test_a_change_of_nothing_is_said(project, file, names):
-    assert "no-op" in no("no_change", project, {"line_id": names[1], "new_content": "b"})
-
-
-@pytest.mark.parametrize("content", ["[LID:{}] x", "ok\n  [LID:{}] y"])
-def test_pasted_prefixes_are_refused(project, file, names, content):
-    change = {"line_id": names[0], "new_content": content.format(names[1])}
-    assert f"begins a line with [LID:{names[1]}]" in no("pasted_ids", project, change)
-    assert file.read_bytes() == TEXT
-    # Control: what no view of this file showed is text.
-    edit(project, {"line_id": names[0], "new_content": content.format("abc123")})
-    assert b"[LID:abc123]" in file.read_bytes()
-
-
-def test_pasted_prefixes_are_allowed_where_the_file_has_such_lines(project, file):
-    file.write_bytes(b"[LID:a1b2c3] an example\nb\n")
-    edit(project, {"line_id": ids(project)[1], "new_content": "[LID:d4e5f6] another"})
-    assert file.read_bytes() == b"[LID:a1b2c3] an example\n[LID:d4e5f6] another\n"
-
-
-def test_what_the_encoding_cannot_hold(project, file):
-    file.write_bytes(b"caf\xe9\nb\n")
-    name = ids(project, encoding="latin-1")[1]
-    assert "U+65E5" in no("unencodable", project, {"line_id": name, "new_content": "日"})
-    edit(project, {"line_id": name, "new_content": "é"})
-    assert file.read_bytes() == b"caf\xe9\n\xe9\n"
-
-
-def test_appending_a_twin_to_an_open_end(project, file):
-    file.write_bytes(b"a\n}")
-    names = ids(project)
-    edit(project, {"after_line_id": "end", "new_content": "}"})
-    assert file.read_bytes() == b"a\n}\n}"
-    assert ids(project)[:2] == names
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o755])
-def test_the_mode_is_kept(project, file, names, mode):
-    file.chmod(mode)
-    edit(project, {"line_id": names[0], "new_content": "A"})
-    assert file.stat().st_mode & 0o777 == mode
-
-
-def test_a_link_stays_a_link_and_shares_the_ids(project, file, names):
-    (project / "link").symlink_to("f.txt")
-    done("edit_lines", project, file_path="link", changes=[{"line_id": names[0], "new_content": "A"}])
-    assert (project / "link").is_symlink()
-    assert file.read_bytes() == b"A\nb\nc\nd\ne\n"
+def test_an_id_is_taken_as_it_was_pasted(project):
+    (project / "f.txt").write_bytes(b"one\ntwo\n")
+    line_id = ids(project)[1]
+    forms = ["{}", "[LID:{}]", "LID:{}", "lid:{}", '"{}"', "'{}'", "`{}`", " {}\n", "[LID:{}] two", "<{}>"]
+    for form in forms:
+        for case in (str.lower, str.upper):
+            change = {"line_id": form.format(case(line_id)), "new_content": "2"}
+            done("edit_lines", project, file_path="f.txt", changes=[change])
+            assert (project / "f.txt").read_bytes() == b"one\n2\n"
+            done("undo", project)
 
 
 @pytest.mark.parametrize(
-    ("path", "code"),
-    [("missing", "file_not_found"), ("folder", "is_directory"), ("../x", "path_outside"), (".git/config", "protected_path")],
+    ("change", "line"),
+    [
+        *[(change, "x") for change in ("4|x", "4-|x", "f.txt:4-|x", "4-\tx", "2-4-|x", "+4-|x", "find|line 4|x")],
+        ("f.txt:find#line 4#a|b", "a|b"),
+        *[(change, "x") for change in ("4 find|line 4|x", "3-5 find 1 |line 4|x", '{"find": "line 4", "replace": "x"}')],
+        ('{"find": "line 3\nline 4", "replace": "x"}', "x"),
+        *[(change, "x") for change in ({"find": "line 4", "replace": "x"}, {"line_id": "4-", "new_content": "x"})],
+        # A line that only looks so is text.
+        ("4|find|a|b", "find|a|b"),
+        ("4\tcmd:find|a|b", "cmd:find|a|b"),
+    ],
 )
-def test_what_cannot_be_edited(project, path, code):
+def test_a_change_is_taken_in_every_form(project, file, change, line):
+    tools = rye.toolset(project, ["rye/file-system"])
+    for written in ([change], change, json.dumps([change])):
+        tools.call("read", {"file_path": "f.txt"})
+        answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": written})
+        assert line in shown(file), (written, answer)
+        tools.call("undo", {})
+
+
+# --- what is refused: all of it at once, and nothing is written then ---
+
+NO_CHANGE = [{"new_content": 7, "line_id": 2}, {"line_id": [7], "new_content": "x"}, {"new_content": "", "nope": 1}, 7]
+# Defect 10: a change without IDs succeeded, a reversed range inserted.
+MALFORMED = [
+    {"new_content": "x"},
+    {"start_line_id": 1, "new_content": "x"},
+    {"line_id": 1, "after_line_id": 1, "new_content": "x"},
+    {"start_line_id": 4, "end_line_id": 2, "new_content": "x"},
+    {"after_line_id": 1, "new_content": ""},
+    {"line_id": 2},
+    {"new_content": "", "find": "a", "replace": "b"},
+    *["x", "12", "12-15", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
+    # At once, however long.
+    *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
+]
+PASTED = "[LID:{id}] x"
+
+
+@pytest.mark.parametrize(
+    ("code", "changes"),
+    [
+        *[("invalid_parameters", [wrong]) for wrong in NO_CHANGE],
+        *[("malformed_change", ["8|x", wrong]) for wrong in MALFORMED],
+        ("invalid_line_id", [{"line_id": "start", "new_content": "x"}]),
+        # Defect 10: the second of two overlapping changes was dropped silently.
+        *[("overlapping_changes", both) for both in (["2|x", "2|y"], ["2-4|x", "3|y"], ["1-3|x", "3-5|y"], ["1-3|x", "1+|y"])],
+        ("overlapping_changes", ["2-3 delete", "3 move after 5"]),
+        ("file_exists", ["f.txt rename to g.txt"]),
+        ("duplicate_file", ["2|x", "./f.txt:3|y"]),
+        ("text_count", [{"find": "line", "replace": "x"}]),
+        ("text_not_found", [{"find": "nowhere", "replace": "x"}]),
+        ("protected_path", ["f.txt rename to .git/hooks/pre-commit"]),
+        ("path_outside", ["../x:1|y"]),
+        ("no_change", ["2|line 2"]),
+        ("no_index", ["h.txt:1|x"]),
+        ("file_not_found", ["none.txt:1|x"]),
+        ("is_directory", ["folder:1|x"]),
+        ("protected_path", [".git/config:1|x"]),
+    ],
+)
+def test_what_is_refused(project, file, seen, code, changes):
     (project / "folder").mkdir()
     (project / ".git").mkdir()
-    (project / ".git/config").write_text("a\n")
-    name = ids(project, path)[0] if code == "protected_path" else "abc123"
-    refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}], dry_run=True)
-    refused(code, "edit_lines", project, file_path=path, changes=[{"line_id": name, "new_content": "x"}])
+    for name in ("h.txt", ".git/config"):
+        (project / name).write_text("a\n")
+    done("read", project, file_path=".git/config", line_ids="short")
+    before = file.read_bytes()
+    for more in ({}, {"dry_run": True}):
+        error = refused(code, "edit_lines", project, file_path="f.txt", changes=changes, line_ids="short", **more)
+        assert (file.read_bytes(), (project / "g.txt").exists()) == (before, True), error
+    if code == "malformed_change":
+        assert "Nothing was written" in error
+        assert "hange 2" in error or "both edited and deleted" in error
+        # The answer shows the forms.
+        if changes[1] in ("nonsense", "4"):
+            assert all(
+                form in error for form in ("find#old#new", "12-15|one", "end+|", "12-15 delete", "move after", "rename to")
+            )
+    assert {"overlapping_changes": "overlap", "no_change": "no-op"}.get(code, "") in error
 
 
-def test_a_long_result_is_cut_with_the_envelope(project, file, names):
-    data = edit(project, {"line_id": names[0], "new_content": "".join(f"line {n}\n" for n in range(9_000))})
+STORIES = {
+    "an empty last line cannot lose its newline": (
+        "a\n\n",
+        [IDS, ("not", "empty_last_line", [{"line_id": "<1>", "new_content": "A"}], {"final_newline": "remove"})],
+    ),
+    "each change may have line ends of its own": (
+        ABCDE,
+        [
+            IDS,
+            (
+                "edit",
+                [{"line_id": "<1>", "new_content": "A", "newline": "lf"}, {"line_id": "<2>", "new_content": "B"}],
+                {"newline": "crlf"},
+            ),
+            ("is", "A\nB\r\nc\nd\ne\n"),
+            ("edit", [{"line_id": "<3>", "new_content": "C"}], {"convert_newlines": "crlf"}),
+            ("is", "A\r\nB\r\nC\r\nd\r\ne\r\n"),
+            ("edit", [{"line_id": "<4>", "new_content": "D"}]),
+        ],
+    ),
+    "a twin behind an open end": (
+        "a\n}",
+        [IDS, ("edit", ["end+|}"]), ("is", "a\n}\n}"), ("edit", ["[LID:<2>]|x"]), ("is", "a\nx\n}")],
+    ),
+    "what the encoding cannot hold": (
+        b"caf\xe9\nb\n",
+        [
+            ("ids", {"encoding": "latin-1"}),
+            ("not", "unencodable", ["<2>|日"], "U+65E5"),
+            ("edit", ["<2>|é"]),
+            ("is", b"caf\xe9\n\xe9\n"),
+        ],
+    ),
+    "crlf and utf-16 keep their ends": (
+        "eins\r\nzwei\r\ndrei\r\n".encode("utf-16"),
+        [
+            READ,
+            ("edit", ["1 move after 3", {"find": "zwei", "replace": "zwei\nzwo"}]),
+            ("is", "zwei\r\nzwo\r\ndrei\r\neins\r\n".encode("utf-16")),
+        ],
+    ),
+    "of two places that overlap none is chosen": (
+        "b\na\nb\na\nb\n",
+        [
+            ("not", "text_count", [{"find": "b\na\nb", "replace": "x"}], "overlap"),
+            # More of the text says which; and where all that repeats is replaced, it makes no difference.
+            ("edit", [{"find": "a\nb\na\nb", "replace": "x"}]),
+            ("is", "b\nx\n"),
+            ("others", "        deep\n"),
+            ("edit", [{"find": "  ", "replace": "\t", "count": 4}], {"on_stale": "rebase"}),
+            ("is", "\t\t\t\tdeep\n"),
+        ],
+    ),
+    "several places of a text are shown with their addresses": (
+        text(LINES),
+        [
+            ("not", "text_count", [{"find": "line", "replace": "x"}], "8 place(s)", "\n3\tline 3\n"),
+            ("edit", [{"find": "line", "replace": "row", "count": 8}]),
+            ("is", text(LINES).replace("line", "row")),
+        ],
+    ),
+    "a pasted prefix is refused, and is text where no view of this file showed it": (
+        ABCDE,
+        [
+            IDS,
+            *[
+                ("not", "pasted_ids", [{"line_id": "<1>", "new_content": pasted}], "begins a line with [LID:<2>]")
+                for pasted in ("[LID:<2>] x", "ok\n  [LID:<2>] y")
+            ],
+            ("edit", [{"line_id": "<1>", "new_content": "[LID:abc123] x"}]),
+            ("is", "[LID:abc123] x\nb\nc\nd\ne\n"),
+            # The file has such lines now.
+            ("edit", [{"line_id": "<2>", "new_content": "[LID:d4e5f6] another"}]),
+        ],
+    ),
+    "dead IDs tell their fate and their neighbours": (
+        ABCDE,
+        [
+            IDS,
+            ("edit", ["<3> delete"]),
+            (
+                "not",
+                "invalid_line_id",
+                ["<3>|x"],
+                "line <3> was deleted (it was line 3 between <2> and <4>)",
+                "[LID:<2>] b",
+                {"line_ids": "lid"},
+            ),
+            ("edit", ["<2>|B"]),
+            ("not", "invalid_line_id", ["<2>|x"], "line <2> was replaced"),
+            ("edit", ["<4> delete"]),
+            # Dead neighbours are followed to living ones.
+            ("not", "invalid_line_id", ["<3>|x"], "between <1> and <5>"),
+        ],
+    ),
+    "all problems are told at once": (
+        ABCDE,
+        [
+            IDS,
+            (
+                "not",
+                "invalid_line_id",
+                ["ffffff|x", {"new_content": "x"}, "<4>-<2>|x", "<1>|[LID:<2>] x", "<5>|1", "<5>|2"],
+                *["Change 1: invalid", "Change 2 names no line ID", "Change 3 is reversed", "5 and 6 overlap"],
+                "Change 4: The new text begins a line with",
+            ),
+        ],
+    ),
+    "a line that came between refuses the range until it was read": (
+        ABCDE,
+        [
+            IDS,
+            ("others", "a\nb\nnew\nc\nd\ne\n"),
+            ("not", "unseen_lines", ["<1>-<5>|x"], "] new", {"on_stale": "rebase", "line_ids": "lid"}),
+            # The refusal shows it, and does not count: the same once more is no sign that it was seen.
+            ("not", "unseen_lines", ["<1>-<5>|x"], "was never shown"),
+            ("read", {"offset": 2, "limit": 3}),
+            ("edit", ["<1>-<5>|x"]),
+            ("is", "x\n"),
+        ],
+    ),
+    "a line that is gone refuses the range that it stood in until that was read": (
+        ABCDE,
+        [
+            IDS,
+            ("others", "a\nb\nd\ne\n"),
+            ("not", "unseen_lines", ["<2>-<4>|x"], "next to removed ones", {"on_stale": "rebase"}),
+            READ,
+            ("edit", ["<2>-<4>|x"]),
+            ("is", "a\nx\ne\n"),
+        ],
+    ),
+    "a stale file is refused with what became of the lines": (
+        ABCDE,
+        [
+            IDS,
+            ("others", "top\na\nB\nc\nd\ne\n"),
+            (
+                "not",
+                "stale_file",
+                ["<2>|x", "[LID:<4>]|y"],
+                *["File has changed since last read", "line <2> was replaced", "] B", "<4>: unchanged, moved from line 4 to 5"],
+                {"line_ids": "lid"},
+            ),
+            ("not", "invalid_line_id", [{"line_id": "no id", "new_content": "x"}]),
+            ("edit", ["<4>|y"]),
+            ("is", "top\na\nB\nc\ny\ne\n"),
+        ],
+    ),
+    "rebase applies to untouched lines": (
+        ABCDE,
+        [IDS, ("others", "top\na\nb\nc\nd\nE\n"), ("edit", ["<4>|D"], {"on_stale": "rebase"}), ("is", "top\na\nb\nc\nD\nE\n")],
+    ),
+    **{
+        f"rebase refuses a line that others {what}": (
+            ABCDE,
+            [IDS, ("others", now), ("not", code, ["<4>|D"], {"on_stale": "rebase"})],
+        )
+        for what, now, code in (
+            ("indented", "a\nb\nc\n  d\ne\n", "unseen_lines"),
+            ("changed", "a\nb\nc\nDD\ne\n", "invalid_line_id"),
+            ("removed", "a\nb\nc\ne\n", "invalid_line_id"),
+        )
+    },
+    "a version holds the edit to that view": (
+        ABCDE,
+        [
+            IDS,
+            ("not", "wrong_version", ["<2>|B"], {"version": "abcdef"}),
+            ("edit", ["<1>|A"]),
+            ("not", "wrong_version", ["<2>|B"], {"version": "1.0-00000000"}),
+        ],
+    ),
+    "a last line without newline moves": ("a\nb\nc", [READ, ("edit", ["3 move before 1"]), ("is", "c\na\nb\n")]),
+    "a last line without newline takes others behind it": ("a\nb\nc", [READ, ("edit", ["1 move after 3"]), ("is", "b\nc\na")]),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story(project, name):
+    before, steps = STORIES[name]
+    play(project, before, *steps)
+
+
+@pytest.mark.parametrize("change", ["abc123|x", "+start|x", "end+|x"])
+def test_without_a_read_the_answer_stays_the_same(project, change):
+    (project / "f.txt").write_text(ABCDE)
+    asked = {"file_path": "f.txt", "changes": [change]}
+    first = refused("no_index", "edit_lines", project, **asked)
+    assert "Read the file first to generate line IDs" in first
+    # Neither the refusal, nor another one, nor a dry run is a read.
+    refused("out_of_range", "rye/swe/edit_range", project, path="f.txt", start_line=99, end_line=99, new_text="x")
+    done("rye/swe/insert_at", project, path="f.txt", line=1, new_text="x", dry_run=True)
+    assert refused("no_index", "edit_lines", project, **asked) == first
+    refused("no_index", "edit_lines", project, file_path="f.txt", changes=[], convert_newlines="crlf")
+    # Control: after a read the ends can be named, and a line that is none is told as that.
+    done("read", project, file_path="f.txt")
+    data = call("edit_lines", project, **asked)
+    assert data["success"] == (change != "abc123|x")
+    assert data["success"] or data["code"] == "invalid_line_id"
+
+
+def test_unknown_ids_name_the_nearest_and_the_available(project, file):
+    file.write_bytes(b"".join(b"line %d\n" % n for n in range(60)))
+    names = ids(project)
+    wrong = names[7][:-1] + ("0" if names[7][-1] != "0" else "1")
+    data = call("edit_lines", project, file_path="f.txt", changes=[{"line_id": wrong, "new_content": "x"}])
+    assert (data["code"], data["available_ids"]) == ("invalid_line_id", names[:20])
+    assert names[7] in data["nearest"][wrong]
+    assert all(said in data["error"] for said in (f"invalid line ID {wrong}", f"{names[19]} and 40 more."))
+
+
+def test_a_line_that_was_never_shown_refuses_the_range(project, file):
+    file.write_bytes(b"".join(b"line %d\n" % n for n in range(100)))
+    first = rows(done("read", project, file_path="f.txt", limit=2))[0][0]
+    last = rows(done("read", project, file_path="f.txt", offset=99))[-1][0]
+    change = {"file_path": "f.txt", "changes": [{"start_line_id": first, "end_line_id": last, "new_content": "x"}]}
+    error = refused("unseen_lines", "edit_lines", project, **change)
+    assert "96 lines were never shown: read or grep 3-98 first" in error
+    assert error.count("[LID:") == 40
+    assert refused("unseen_lines", "edit_lines", project, **change) == error
+    done("read", project, file_path="f.txt")
+    done("edit_lines", project, **change)
+    assert file.read_bytes() == b"x\n"
+
+
+@pytest.mark.parametrize("by", ["edit_lines", "edit_range", "an editor"])
+def test_a_range_over_a_place_where_lines_were_deleted_is_editable_after_a_read(project, file, by):
+    names = ids(project)
+    if by == "edit_lines":
+        done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[4], "new_content": ""}])
+    elif by == "edit_range":
+        done("rye/swe/edit_range", project, path="f.txt", start_line=5, end_line=5, new_text="")
+    else:
+        file.write_bytes(file.read_bytes().replace(b"line 5\n", b""))
+    across = {"start_line_id": names[3], "end_line_id": names[5], "new_content": "both\n"}
+    if by == "an editor":
+        # Control: nobody has seen the two lines side by side yet.
+        refused("stale_file", "edit_lines", project, file_path="f.txt", changes=[across])
+    ids(project)
+    done("edit_lines", project, file_path="f.txt", changes=[across])
+    assert shown(file) == [*LINES[:3], "both", *LINES[6:]]
+
+
+# --- what it returns ---
+
+
+def test_the_fields_of_a_result(project, file):
+    file.write_text(ABCDE)
+    names = ids(project)
+    changes = [{"line_id": names[1], "new_content": "B"}, {"line_id": names[4], "new_content": "E\nF"}]
+    data = done("edit_lines", project, file_path="f.txt", changes=changes)
+    counts = {"changes_applied", "lines_changed", "truncated"}
+    assert set(data) == {"success", "output", "file_path", "version", "warnings", "entry_id", "lines"} | counts
+    assert [data[name] for name in sorted(counts)] == [2, 3, False]
+    assert data["output"].startswith("--- a/f.txt\n+++ b/f.txt\n@@ -1,5 +1,6 @@\n a\n-b\n+B\n c\n d\n-e\n+E\n+F\n")
+    assert file.read_bytes() == b"a\nB\nc\nd\nE\nF\n"
+    # The new IDs of the changed lines, and of those around them.
+    assert [row["line_num"] for row in data["lines"]] == [1, 2, 3, 4, 5, 6]
+    assert [row["id"] for row in data["lines"]] == ids(project)
+    edit(project, {"start_line_id": data["lines"][4]["id"], "end_line_id": data["lines"][5]["id"], "new_content": "z"})
+    assert file.read_bytes() == b"a\nB\nc\nd\nz\n"
+
+
+def test_a_dry_run_writes_nothing(project, file, seen):
+    info = file.stat()
+    data = edit(project, "1|A", dry_run=True, diff=True)
+    assert ("+A" in data["output"], data["dry_run"], data["changes_applied"]) == (True, True, 0)
+    data = edit(project, "f.txt rename to new/dir/b.py", dry_run=True)
+    assert (data["notes"], (project / "new").exists()) == (["renamed f.txt to new/dir/b.py"], False)
+    assert (file.stat().st_mtime_ns, file.stat().st_ino, shown(file)) == (info.st_mtime_ns, info.st_ino, LINES)
+    assert done("undo", project, list=True)["count"] == 0
+    edit(project, "1|A", "f.txt rename to new/dir/b.py")
+    assert shown(project / "new/dir/b.py") == ["A", *LINES[1:]]
+
+
+def test_a_long_result_is_cut_with_the_envelope(project, file, seen):
+    data = edit(project, {"line_id": 1, "new_content": [f"line {n}" for n in range(9_000)]}, diff=True)
     assert data["truncated"]
     assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 500
     assert data["output"].split("\n")[-1].startswith("[tool_result: ")
-    assert file.read_bytes().count(b"\n") == 9_004
+    assert len(shown(file)) == 9_007
 
 
 def test_the_times_of_the_file_are_believed_only_when_settled(project, file):
@@ -227,277 +533,133 @@ def test_the_times_of_the_file_are_believed_only_when_settled(project, file):
 @pytest.mark.slow
 def test_thousands_of_changes_in_one_call_cost_in_proportion(project):
     (project / "f.txt").write_bytes(b"".join(b"line %d\n" % n for n in range(20_000)))
-    names = [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
+
+    def all_names():
+        return [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
+
     taken = {}
     for count in (500, 5_000):
-        step = 20_000 // count
+        step, names = 20_000 // count, all_names()
         changes = [{"line_id": names[at * step + count % 7], "new_content": f"{count} {at}"} for at in range(count)]
         started = time.process_time()
         done("edit_lines", project, file_path="f.txt", changes=changes)
         taken[count] = time.process_time() - started
-        names = [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
     assert taken[5_000] < 10 * taken[500] + 1, taken
     lines = (project / "f.txt").read_bytes().splitlines()
     assert lines[5_000 % 7 :: 4] == [b"5000 %d" % at for at in range(5_000)]
 
 
-def test_a_dry_run_of_a_rename_makes_no_folder(project):
-    (project / "a.py").write_text("x = 1\n")
-    data = done("edit_lines", project, file_path="a.py", changes=["a.py rename to new/dir/b.py"], dry_run=True)
-    assert data["notes"] == ["renamed a.py to new/dir/b.py"]
-    assert not (project / "new").exists()
-    done("edit_lines", project, file_path="a.py", changes=["a.py rename to new/dir/b.py"])
-    assert (project / "new/dir/b.py").read_text() == "x = 1\n"
+def test_values_of_another_type_are_explained(project, file):
+    assert "file_path" in refused("invalid_parameters", "edit_lines", project, file_path=["f.txt"], changes=[])
+    for name, value in (("offset", "1"), ("show_whitespace", "true")):
+        error = refused("invalid_parameters", "read", project, file_path="f.txt", **{name: value})
+        assert f"write it without quotes: {value}" in error
 
 
-# --- what is refused: all of it at once, and nothing is written then ---
+# --- several files, moves, renames ---
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"line_id": "abc123", "new_content": "x"},
-        {"after_line_id": "start", "new_content": "x"},
-        {"before_line_id": "end", "new_content": "x"},
-    ],
-)
-def test_without_a_read_the_answer_stays_the_same(project, file, change):
-    first = no("no_index", project, change)
-    assert "Read the file first to generate line IDs" in first
-    # Neither the refusal, nor another one, nor a dry run is a read.
-    assert no("no_index", project, change) == first
-    refused("out_of_range", "rye/swe/edit_range", project, path="f.txt", start_line=99, end_line=99, new_text="x")
-    done("rye/swe/insert_at", project, path="f.txt", line=1, new_text="x", dry_run=True)
-    assert no("no_index", project, change) == first
-    assert no("no_index", project, convert_newlines="crlf") == first
-    assert file.read_bytes() == TEXT
-    # Control: after a read the ends can be named, and a line that is none is told as that.
-    done("read", project, file_path="f.txt")
-    if "line_id" in change:
-        no("invalid_line_id", project, change)
-    else:
-        done("edit_lines", project, file_path="f.txt", changes=[change])
-
-
-@pytest.mark.parametrize("wrong", [{"line_id": "abc123", "new_content": "x"}, {"line_id": "no id", "new_content": "x"}])
-def test_no_line_of_a_refusal_begins_with_a_blank(project, file, names, wrong):
-    file.write_bytes(TEXT + b"more\n")
-    for said in (no("stale_file", project, wrong), no("invalid_line_id", project, wrong)):
-        assert not [line for line in said.split("\n") if line.startswith(" ")], said
-
-
-def test_unknown_ids_name_the_nearest_and_the_available(project, file):
-    file.write_bytes(b"".join(b"line %d\n" % n for n in range(60)))
-    names = ids(project)
-    wrong = names[7][:-1] + ("0" if names[7][-1] != "0" else "1")
-    data = call("edit_lines", project, file_path="f.txt", changes=[{"line_id": wrong, "new_content": "x"}])
-    assert data["code"] == "invalid_line_id"
-    assert f"invalid line ID {wrong}" in data["error"]
-    assert names[7] in data["nearest"][wrong]
-    assert data["available_ids"] == names[:20]
-    assert f"{names[19]} and 40 more." in data["error"]
-    assert "Nothing was written" in data["error"]
-
-
-def test_dead_ids_tell_their_fate_and_their_neighbours(project, file, names):
-    edit(project, {"line_id": names[2], "new_content": ""})
-    error = no("invalid_line_id", project, {"line_id": names[2], "new_content": "x"})
-    assert f"line {names[2]} was deleted (it was line 3 between {names[1]} and {names[3]})" in error
-    assert f"2: [LID:{names[1]}] b" in error
-    edit(project, {"line_id": names[1], "new_content": "B"})
-    assert f"line {names[1]} was replaced" in no("invalid_line_id", project, {"line_id": names[1], "new_content": "x"})
-
-
-def test_dead_neighbours_are_followed_to_living_ones(project, file, names):
-    for name in names[1:4]:
-        edit(project, {"line_id": name, "new_content": ""})
-    error = no("invalid_line_id", project, {"line_id": names[2], "new_content": "x"})
-    assert f"between {names[0]} and {names[4]}" in error
-
-
-def test_insertions_around_a_range_do_not_overlap_it(project, file, names):
-    edit(
+def test_a_moved_line_keeps_its_address_also_among_twins(project, file):
+    play(
         project,
-        {"start_line_id": names[1], "end_line_id": names[2], "new_content": "x"},
-        {"after_line_id": names[0], "new_content": "1"},
-        {"after_line_id": names[2], "new_content": "2"},
-    )
-    assert file.read_bytes() == b"a\n1\nx\n2\nd\ne\n"
-
-
-def test_all_problems_are_told_at_once(project, file, names):
-    error = no(
-        "invalid_line_id",
-        project,
-        {"line_id": "ffffff", "new_content": "x"},
-        {"new_content": "x"},
-        {"start_line_id": names[3], "end_line_id": names[1], "new_content": "x"},
-        {"line_id": names[0], "new_content": f"[LID:{names[1]}] x"},
-        {"line_id": names[4], "new_content": "1"},
-        {"line_id": names[4], "new_content": "2"},
-    )
-    for part in (
-        "Change 1: invalid",
-        "Change 2 names no line ID",
-        "Change 3 is reversed",
-        "Change 4: The new text begins a line with",
-        "5 and 6 overlap",
-    ):
-        assert part in error
-    assert file.read_bytes() == TEXT
-
-
-def test_a_line_that_came_between_refuses_the_range_until_it_was_read(project, file, names):
-    file.write_bytes(b"a\nb\nnew\nc\nd\ne\n")
-    change = {"start_line_id": names[0], "end_line_id": names[4], "new_content": "x"}
-    error = no("unseen_lines", project, change, on_stale="rebase")
-    assert "] new" in error
-    # The refusal shows it, and does not count: the same once more is no sign that it was seen.
-    assert "line 3 was never shown" in no("unseen_lines", project, change)
-    done("grep", project, pattern="new", path="f.txt")
-    done("read", project, file_path="f.txt", offset=2, limit=3)
-    edit(project, change)
-    assert file.read_bytes() == b"x\n"
-
-
-def test_a_line_that_is_gone_refuses_the_range_that_it_stood_in_until_that_was_read(project, file, names):
-    file.write_bytes(b"a\nb\nd\ne\n")
-    change = {"start_line_id": names[1], "end_line_id": names[3], "new_content": "x"}
-    assert "next to removed ones" in no("unseen_lines", project, change, on_stale="rebase")
-    done("read", project, file_path="f.txt")
-    edit(project, change)
-    assert file.read_bytes() == b"a\nx\ne\n"
-
-
-def test_a_line_that_was_never_shown_refuses_the_range(project, file):
-    file.write_bytes(b"".join(b"line %d\n" % n for n in range(100)))
-    first = rows(done("read", project, file_path="f.txt", limit=2))[0][0]
-    last = rows(done("read", project, file_path="f.txt", offset=99))[-1][0]
-    change = {"start_line_id": first, "end_line_id": last, "new_content": "x"}
-    error = no("unseen_lines", project, change)
-    assert "96 lines were never shown: read or grep 3-98 first" in error
-    assert error.count("[LID:") == 40
-    assert no("unseen_lines", project, change) == error
-    done("read", project, file_path="f.txt")
-    edit(project, change)
-    assert file.read_bytes() == b"x\n"
-
-
-def test_a_stale_file_is_refused_with_what_became_of_the_lines(project, file, names):
-    """Defect 11: it answered "Invalid line IDs"."""
-    file.write_bytes(b"top\na\nB\nc\nd\ne\n")
-    changes = ({"line_id": names[1], "new_content": "x"}, {"line_id": f"[LID:{names[3]}]", "new_content": "y"})
-    error = no("stale_file", project, *changes)
-    assert "File has changed since last read" in error
-    assert f"line {names[1]} was replaced" in error
-    assert f"{names[3]}: unchanged, moved from line 4 to 5" in error
-    assert "] B" in error
-    assert file.read_bytes() == b"top\na\nB\nc\nd\ne\n"
-    edit(project, {"line_id": names[3], "new_content": "y"})
-    assert file.read_bytes() == b"top\na\nB\nc\ny\ne\n"
-
-
-def test_rebase_applies_to_untouched_lines(project, file, names):
-    file.write_bytes(b"top\na\nb\nc\nd\nE\n")
-    data = edit(project, {"line_id": names[3], "new_content": "D"}, on_stale="rebase")
-    assert file.read_bytes() == b"top\na\nb\nc\nD\nE\n"
-    assert "5" in data["output"]
-
-
-@pytest.mark.parametrize("content", [b"a\nb\nc\n  d\ne\n", b"a\nb\nc\nDD\ne\n", b"a\nb\nc\ne\n"])
-def test_rebase_refuses_touched_lines(project, file, names, content):
-    file.write_bytes(content)
-    call_ = call(
-        "edit_lines", project, file_path="f.txt", changes=[{"line_id": names[3], "new_content": "D"}], on_stale="rebase"
-    )
-    assert call_["code"] in ("unseen_lines", "invalid_line_id")
-    assert "Nothing was written" in call_["error"]
-    assert file.read_bytes() == content
-
-
-@pytest.mark.parametrize("by", ["edit_lines", "edit_range", "an editor"])
-def test_a_range_over_a_place_where_lines_were_deleted_is_editable_after_a_read(project, by):
-    file = project / "f.txt"
-    file.write_bytes(b"".join(b"line %d\n" % n for n in range(1, 13)))
-    names = ids(project, "f.txt")
-    if by == "edit_lines":
-        done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[4], "new_content": ""}])
-    elif by == "edit_range":
-        done("rye/swe/edit_range", project, path="f.txt", start_line=5, end_line=5, new_text="")
-    else:
-        file.write_bytes(file.read_bytes().replace(b"line 5\n", b""))
-    across = {"start_line_id": names[3], "end_line_id": names[5], "new_content": "both\n"}
-    if by == "an editor":
-        # Control: nobody has seen the two lines side by side yet.
-        refused("stale_file", "edit_lines", project, file_path="f.txt", changes=[across])
-    ids(project, "f.txt")
-    done("edit_lines", project, file_path="f.txt", changes=[across])
-    assert file.read_bytes() == b"".join(b"line %d\n" % n for n in (1, 2, 3)) + b"both\n" + b"".join(
-        b"line %d\n" % n for n in range(7, 13)
+        "same\nsame\nsame\nother\n",
+        READ,
+        ("edit", ["2 move after 4"], {"diff": False}),
+        ("says", "4+ -> 2\n"),
+        READ,
+        ("says", "1\tsame\n3\tsame\n4\tother\n2\tsame\n"),
+        ("edit", ["2|moved", "3|third"]),
+        ("is", "same\nthird\nother\nmoved\n"),
+        ("undo",),
+        ("undo",),
+        ("edit", ["2|second"]),
+        ("is", "same\nsecond\nsame\nother\n"),
     )
 
 
-# --- IDs as they are pasted, and byte order marks ---
+def test_a_move_of_a_long_block_takes_few_words(project, file):
+    lines = [f"row {number}" for number in range(1_000)]
+    play(project, text(lines), READ)
+    answer = edit(project, "2-999 move after 1000", "1 copy after end")
+    assert shown(file) == [lines[0], lines[999], *lines[1:999], lines[0]]
+    assert len(answer["output"]) < 400
 
 
-@pytest.mark.parametrize(
-    "form", ["{}", "[LID:{}]", "LID:{}", "lid:{}", '"{}"', "'{}'", "`{}`", " {}\n", "[LID:{}] two", "<{}>"]
-)
-@pytest.mark.parametrize("case", [str.lower, str.upper])
-def test_an_id_is_taken_as_it_was_pasted(project, form, case):
-    (project / "f.txt").write_bytes(b"one\ntwo\n")
-    line_id = case(ids(project)[1])
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": form.format(line_id), "new_content": "2"}])
-    assert (project / "f.txt").read_bytes() == b"one\n2\n"
+def test_several_files_change_together_or_not_at_all(project, file, seen):
+    asked = {"file_path": "f.txt", "changes": ["2|x", "g.txt:9|y"]}
+    assert "g.txt" in refused("invalid_line_id", "edit_lines", project, **asked)
+    assert (shown(file), shown(project / "g.txt")) == (LINES, ["one", "two"])
+    data = edit(project, "2|x", "g.txt:1|ONE", "3-4 move after g.txt:end")
+    assert shown(file) == ["line 1", "x", *LINES[4:]]
+    assert shown(project / "g.txt") == ["ONE", "two", "line 3", "line 4"]
+    assert [one["file_path"] for one in data["files"]] == ["f.txt", "g.txt"]
+    assert "g.txt:\n1 -> 3\n2+ -> 4-5\n" in data["output"]
+    # One entry for undo, by the name that is told.
+    name = re.search(r"^\[entry_id (\w{6}): all of it\]$", data["output"], re.MULTILINE)[1]
+    refused("unknown_entry", "undo", project, entry_id=name[1:])
+    edit(project, "g.txt:4|moved")
+    done("undo", project)
+    done("undo", project, entry_id=name)
+    assert (shown(file), shown(project / "g.txt")) == (LINES, ["one", "two"])
 
 
-@pytest.mark.parametrize("end", ["end", '"end"', "END"])
-def test_the_end_of_the_file_is_taken_as_it_was_pasted(project, end):
-    (project / "f.txt").write_bytes(b"one\n")
-    ids(project)
-    done("edit_lines", project, file_path="f.txt", changes=[{"after_line_id": end, "new_content": "two"}])
-    assert (project / "f.txt").read_bytes() == b"one\ntwo\n"
+def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
+    os.chmod(file, 0o755)
+    data = edit(project, "2|x", "f.txt rename to src/new.txt", "g.txt delete file")
+    new = project / "src/new.txt"
+    assert (file.exists(), (project / "g.txt").exists(), shown(new)) == (False, False, ["line 1", "x", *LINES[2:]])
+    assert new.stat().st_mode & 0o777 == 0o755
+    assert "renamed f.txt to src/new.txt" in data["output"]
+    assert "\n2 -> 9\n" in data["output"]
+    # The addresses moved along.
+    done("edit_lines", project, file_path="src/new.txt", changes=["5|five", "9|X"], line_ids="short")
+    assert shown(new)[4] == "five"
+    done("undo", project)
+    done("undo", project)
+    assert (shown(file), shown(project / "g.txt"), new.exists()) == (LINES, ["one", "two"], False)
+    edit(project, "2|again")
 
 
-def test_values_of_another_type_are_explained(project):
-    (project / "f.txt").write_bytes(b"one\n")
-    error = refused("invalid_parameters", "edit_lines", project, file_path=["f.txt"], changes=[])
-    assert "file_path" in error
-    assert "write it without quotes: 1" in refused("invalid_parameters", "read", project, file_path="f.txt", offset="1")
-    assert "write it without quotes: true" in refused(
-        "invalid_parameters", "read", project, file_path="f.txt", show_whitespace="true"
-    )
+def test_the_end_and_start_of_a_file_that_was_never_read_take_lines(project, file, seen):
+    (project / "new.txt").write_text("first\n")
+    edit(project, "2 copy after new.txt:end", "3 move before new.txt:start")
+    assert shown(project / "new.txt") == ["line 3", "first", "line 2"]
+
+
+# --- byte order marks ---
 
 
 @pytest.mark.parametrize("count", [0, 3, 3_000])
 def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, count):
-    data = b"".join(b"line %d\n" % number for number in range(count))
+    data, mark = b"".join(b"line %d\n" % number for number in range(count)), b"\xef\xbb\xbf"
     (project / "f.txt").write_bytes(data)
     names = ids(project)
-    added = done("edit_lines", project, file_path="f.txt", changes=[], bom="add")
-    assert (project / "f.txt").read_bytes() == b"\xef\xbb\xbf" + data
+    added = edit(project, bom="add", diff=True)
+    assert (project / "f.txt").read_bytes() == mark + data
     assert "utf-8 -> utf-8+bom" in added["output"]
     if count:
         assert ids(project) == names
-        done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[1], "new_content": "x"}])
-        assert (project / "f.txt").read_bytes() == b"\xef\xbb\xbf" + data.replace(b"line 1\n", b"x\n", 1)
+        edit(project, {"line_id": names[1], "new_content": "x"})
+        assert (project / "f.txt").read_bytes() == mark + data.replace(b"line 1\n", b"x\n", 1)
         done("undo", project)
     assert done("undo", project)["undone"] == added["entry_id"]
     assert (project / "f.txt").read_bytes() == data
-    done("edit_lines", project, file_path="f.txt", changes=[], bom="add")
-    done("edit_lines", project, file_path="f.txt", changes=[], bom="remove")
+    edit(project, bom="add")
+    edit(project, bom="remove")
     assert (project / "f.txt").read_bytes() == data
 
 
-def test_marks_that_cannot_be_changed(project):
-    (project / "f.txt").write_bytes(b"one\n")
-    refused("no_change", "edit_lines", project, file_path="f.txt", changes=[], bom="remove")
-    (project / "g.txt").write_bytes("\ufeffone\n".encode("utf-16-le"))
-    refused("bom_needed", "edit_lines", project, file_path="g.txt", changes=[], bom="remove")
-    (project / "h.txt").write_bytes(b"caf\xe9\n")
-    refused("bom_needed", "edit_lines", project, file_path="h.txt", changes=[], bom="add", encoding="latin-1")
-    change = {"line_id": ids(project)[0], "new_content": "x"}
-    refused("bom_alone", "edit_lines", project, file_path="f.txt", changes=[change], bom="add")
-    data = call("edit_lines", project, file_path="f.txt", changes=[], bom="add", dry_run=True)
-    assert data["success"]
-    assert (project / "f.txt").read_bytes() == b"one\n"
+@pytest.mark.parametrize(
+    ("content", "more", "code"),
+    [
+        (b"one\n", {"bom": "remove"}, "no_change"),
+        ("\ufeffone\n".encode("utf-16-le"), {"bom": "remove"}, "bom_needed"),
+        (b"caf\xe9\n", {"bom": "add", "encoding": "latin-1"}, "bom_needed"),
+        (b"one\n", {"bom": "add", "changes": ["1|x"]}, "bom_alone"),
+    ],
+)
+def test_marks_that_cannot_be_changed(project, content, more, code):
+    (project / "f.txt").write_bytes(content)
+    done("read", project, file_path="f.txt", line_ids="short")
+    refused(code, "edit_lines", project, **{"file_path": "f.txt", "changes": [], **more})
+    assert (project / "f.txt").read_bytes() == content

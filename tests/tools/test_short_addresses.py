@@ -1,14 +1,16 @@
 """Editing by short address: one identity with the ID, told apart from line numbers, loud when it is stale."""
 
-import json
+from __future__ import annotations
+
 import re
 import shutil
 
 import pytest
-from tests.support.calling import call, done, refused
 
 import rye
 from rye.toolkit import view_lines
+from support.calling import call, done, ids, refused
+from support.stories import play
 
 
 @pytest.fixture
@@ -30,43 +32,118 @@ def no(code, project, *changes, **more):
     return refused(code, "edit_lines", project, file_path="f.txt", changes=list(changes), **more)
 
 
-def test_a_read_prints_numbers_and_the_short_version(project, file):
-    file.write_bytes(b"one\n\n\tthree\n")
-    lines = shown(project).split("\n")
-    assert lines[:3] == ["1\tone", "", "3\t\tthree"]
-    assert lines[3].startswith("[version ")
+SEVEN = "".join(f"line {number}\n" for number in range(1, 8))
+READ = ("read",)
+STORIES = {
+    "a read prints numbers and the short version": ("one\n\n\tthree\n", [READ, ("says", "1\tone\n\n3\t\tthree\n[version ")]),
+    "numbers stay with their lines": (
+        SEVEN,
+        [
+            READ,
+            ("edit", [{"after_line_id": 2, "new_content": "new"}], {"diff": False}),
+            ("says", "2+ -> 8\n[version "),
+            ("edit", [{"line_id": "5", "new_content": "five"}, {"line_id": 8, "new_content": "NEW"}]),
+            ("is", "line 1\nline 2\nNEW\nline 3\nline 4\nfive\nline 6\nline 7\n"),
+        ],
+    ),
+    "both forms name one line": (
+        SEVEN,
+        [
+            READ,
+            ("ids",),
+            ("edit", [{"start_line_id": 3, "end_line_id": "<4>", "new_content": "x"}]),
+            ("undo",),
+            ("edit", ["3-<4>|x"]),
+        ],
+    ),
+    "a number that was never shown is refused": (
+        SEVEN,
+        [
+            ("ids",),
+            ("not", "unseen_lines", ["3|x"], "line 3 was shown by its ID only"),
+            ("not", "unseen_lines", [{"after_line_id": 3, "new_content": "x"}]),
+        ],
+    ),
+    "an old number is never another line": (
+        SEVEN,
+        [READ, ("edit", ["3|THREE"]), ("not", "invalid_line_id", ["3|x"], "was replaced", "8\tTHREE")],
+    ),
+    "a refused edit of an unread file uses up no numbers": (
+        SEVEN,
+        [*[("not", "no_index", ["3|x"])] * 3, READ, ("says", "1\tline 1\n")],
+    ),
+    "after undo and redo the numbers come back": (
+        SEVEN,
+        [
+            READ,
+            ("edit", ["2-4|x"]),
+            ("undo",),
+            ("edit", ["3|three"]),
+            ("undo",),
+            READ,
+            ("says", *SEVEN.replace("line ", "\tline ").split()),
+        ],
+    ),
+    "a line that another program changed is refused with its text": (
+        SEVEN,
+        [
+            READ,
+            ("others", "top\n" + SEVEN.replace("line 3", "LINE 3")),
+            ("not", "stale_file", ["3|x"], "LINE 3"),
+            ("not", "invalid_line_id", ["3|x"], "LINE 3", {"on_stale": "rebase"}),
+            ("edit", ["5|five"], {"on_stale": "rebase"}),
+            ("is", "top\n" + SEVEN.replace("line 3", "LINE 3").replace("line 5", "five")),
+        ],
+    ),
+    **{
+        f"twins keep apart in {codec}": (
+            "same\r\nsame\r\nsame\r\n".encode(codec),
+            [
+                READ,
+                ("edit", ["2|other"]),
+                ("is", "same\r\nother\r\nsame\r\n".encode(codec)),
+                ("not", "invalid_line_id", ["2|x"]),
+            ],
+        )
+        for codec in ("utf-16", "utf-8")
+    },
+    "what stands beside a change can be edited after it": (
+        SEVEN,
+        [READ, ("edit", ["3|x\ny", "5 delete"]), ("edit", ["2-4|one line"]), ("is", "line 1\none line\nline 6\nline 7\n")],
+    ),
+    "a receipt of many places is short, and only what was printed counts as shown": (
+        "".join(f"word {number}\n\n" for number in range(500)),
+        [("edit", ["find 500|word|name"], {"diff": False}), ("not", "unseen_lines", ["1500|x"])],
+    ),
+    **{
+        f"what only looks like an address is written: {looks!r}": (
+            SEVEN,
+            [READ, ("edit", [{"line_id": 1, "new_content": looks}]), ("is", SEVEN.replace("line 1", looks))],
+        )
+        for looks in ("404: not found", "2: two", "9\tnine", "  2\tx", "2  two")
+    },
+    "a table of numbers takes more of them": (
+        "1\tone\n2\ttwo\n",
+        [READ, ("edit", [{"line_id": 2, "new_content": "2\tTWO"}]), ("is", "1\tone\n2\tTWO\n")],
+    ),
+    "what changed comes with the lines around it": (
+        SEVEN,
+        [
+            READ,
+            ("edit", ["2+|new", "5 delete"]),
+            ("read", {"changes_since": "<version>"}),
+            ("says", "2\tline 2\n8\tnew\n3\tline 3\n4\tline 4\n-\tline 5\n6\tline 6\n[version "),
+            ("read", {"changes_since": "<version>"}),
+            ("says", "[no changes since version "),
+        ],
+    ),
+}
 
 
-def test_numbers_stay_with_their_lines(project, file):
-    shown(project)
-    answer = edit(project, {"after_line_id": 2, "new_content": "new"}, diff=False)
-    assert answer["output"].startswith("2+ -> 8\n[version ")
-    edit(project, {"line_id": "5", "new_content": "five"}, {"line_id": 8, "new_content": "NEW"})
-    assert file.read_bytes() == b"line 1\nline 2\nNEW\nline 3\nline 4\nfive\nline 6\nline 7\n"
-
-
-def test_both_forms_name_one_line(project, file):
-    shown(project)
-    lid = done("read", project, file_path="f.txt")["output"].split("\n")[3][5:11]
-    edit(project, {"start_line_id": 3, "end_line_id": lid, "new_content": "x"})
-    assert file.read_bytes().split(b"\n")[2:4] == [b"x", b"line 5"]
-
-
-def test_a_number_that_was_never_shown_is_refused(project, file):
-    done("read", project, file_path="f.txt")
-    error = no("unseen_lines", project, "3|x")
-    assert "line 3 was shown by its ID only" in error
-    before = file.read_bytes()
-    no("unseen_lines", project, {"after_line_id": 3, "new_content": "x"})
-    assert file.read_bytes() == before
-
-
-def test_an_old_number_is_never_another_line(project, file):
-    shown(project)
-    edit(project, {"line_id": 3, "new_content": "THREE"})
-    error = no("invalid_line_id", project, "3|x", line_ids="short")
-    assert "was replaced" in error
-    assert "8\tTHREE" in error
+@pytest.mark.parametrize("name", STORIES)
+def test_story(project, name):
+    before, steps = STORIES[name]
+    assert len(play(project, before, *steps).get("output", "")) < 2_000
 
 
 def test_after_a_lost_cache_the_old_numbers_are_unknown(project, file):
@@ -75,39 +152,9 @@ def test_after_a_lost_cache_the_old_numbers_are_unknown(project, file):
     no("no_index", project, "3|x")
     file.write_bytes(b"new first\n" + file.read_bytes())
     letter = re.match(r"1([hj])\tnew first\n", shown(project))[1]
-    error = no("invalid_line_id", project, "3|x")
-    assert "no line has the address 3" in error
+    assert "no line has the address 3" in no("invalid_line_id", project, "3|x")
     edit(project, {"line_id": f"3{letter.upper()}", "new_content": "x"})
     assert file.read_bytes().split(b"\n")[2] == b"x"
-
-
-def test_a_refused_edit_of_an_unread_file_uses_up_no_numbers(project, file):
-    for _ in range(3):
-        no("no_index", project, "3|x", line_ids="short")
-    assert shown(project).startswith("1\t")
-
-
-def test_after_undo_and_redo_the_numbers_come_back(project, file):
-    shown(project)
-    edit(project, {"start_line_id": 2, "end_line_id": 4, "new_content": "x"})
-    done("undo", project)
-    edit(project, {"line_id": 3, "new_content": "three"})
-    done("undo", project)
-    done("write", project, file_path="f.txt", content="other\n")
-    done("undo", project)
-    assert [line.partition("\t")[0] for line in shown(project).split("\n")[:7]] == list("1234567")
-
-
-def test_a_line_that_another_program_changed_is_refused_with_its_text(project, file):
-    shown(project)
-    file.write_bytes(b"top\n" + file.read_bytes().replace(b"line 3", b"LINE 3"))
-    change = {"changes": [{"line_id": 3, "new_content": "x"}], "line_ids": "short"}
-    error = refused("stale_file", "edit_lines", project, file_path="f.txt", **change)
-    assert "LINE 3" in error
-    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", on_stale="rebase", **change)
-    assert "LINE 3" in error
-    edit(project, {"line_id": 5, "new_content": "five"}, on_stale="rebase")
-    assert file.read_bytes().split(b"\n")[5] == b"five"
 
 
 def test_a_version_holds_the_edit_to_that_view(project, file):
@@ -115,9 +162,7 @@ def test_a_version_holds_the_edit_to_that_view(project, file):
     edit(project, {"line_id": 2, "new_content": "two"})
     no("wrong_version", project, "4|x", version=version)
     edit(project, {"line_id": 4, "new_content": "four"}, version=version, on_stale="rebase")
-    change = {"changes": [{"line_id": 6, "new_content": "x"}], "line_ids": "short"}
-    error = refused("wrong_version", "edit_lines", project, file_path="f.txt", version="abcdef", on_stale="rebase", **change)
-    assert "6\tline 6" in error
+    assert "6\tline 6" in no("wrong_version", project, "6|x", version="abcdef", on_stale="rebase", line_ids="short")
 
 
 def test_models_get_the_short_form_and_items_the_ids(project, file):
@@ -136,16 +181,6 @@ def test_models_get_the_short_form_and_items_the_ids(project, file):
     answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": [{"line_id": 2, "new_content": "two"}]})
     assert "---" not in answer
     assert answer.startswith("2 -> 9\n[version ")
-
-
-@pytest.mark.parametrize("codec", ["utf-16", "utf-8"])
-def test_twins_keep_apart(project, codec):
-    (project / "f.txt").write_bytes("same\r\nsame\r\nsame\r\n".encode(codec))
-    shown(project)
-    edit(project, {"line_id": 2, "new_content": "other"})
-    assert (project / "f.txt").read_bytes().decode(codec) == "same\r\nother\r\nsame\r\n"
-    data = call("edit_lines", project, file_path="f.txt", changes=[{"line_id": 2, "new_content": "x"}])
-    assert data["code"] == "invalid_line_id"
 
 
 @pytest.mark.parametrize(("tool", "behind"), [("open_file_chunk", ": "), ("read_file_viewport", "  ")])
@@ -185,15 +220,6 @@ def test_ranges_of_one_file_have_one_heading_and_one_version(project, file):
     # What went wrong stands under its own heading; the next range begins anew.
     assert lines[6] == "f.txt, from line 90:"
     assert output.count("[version ") == 2
-
-
-def test_what_changed_comes_with_the_lines_around_it(project, file):
-    version = shown(project).rpartition("[version ")[2].rstrip("]")
-    edit(project, "2+|new", "5 delete")
-    output = shown(project, changes_since=version)
-    assert output.startswith("2\tline 2\n8\tnew\n3\tline 3\n4\tline 4\n-\tline 5\n6\tline 6\n[version ")
-    again = output.rpartition("[version ")[2].rstrip("]")
-    assert shown(project, changes_since=again) == f"[no changes since version {again}]"
 
 
 def test_one_review_shows_what_is_new_and_gone_in_several_files(project, file):
@@ -244,20 +270,6 @@ def test_pasted_addresses_are_refused_by_every_tool_that_writes(project, file, t
     error = refused("pasted_ids", tool, project, **parameters)
     assert "begins a line with 2" in error
     assert file.read_bytes().startswith(b"line 1\n")
-
-
-@pytest.mark.parametrize("text", ["404: not found", "2: two", "9\tnine", "  2\tx", "2  two"])
-def test_what_only_looks_like_an_address_is_written(project, file, text):
-    shown(project)
-    edit(project, {"line_id": 1, "new_content": text})
-    assert file.read_bytes().startswith(text.encode() + b"\n")
-
-
-def test_a_table_of_numbers_takes_more_of_them(project, file):
-    file.write_text("1\tone\n2\ttwo\n")
-    shown(project)
-    edit(project, {"line_id": 2, "new_content": "2\tTWO"})
-    assert file.read_text() == "1\tone\n2\tTWO\n"
 
 
 @pytest.mark.parametrize(
@@ -341,25 +353,17 @@ WANDERING = "def f():\n    a = [\n        1\n    ]\n    return x\n\ndef g():\n  
 def test_nothing_passes_from_one_change_to_another_but_by_move(project, changes, now):
     file = project / "f.txt"
     file.write_text(WANDERING)
-    ids = dict(zip(map(str, range(1, 10)), rows(project), strict=True))
+    before = dict(zip(map(str, range(1, 10)), ids(project), strict=True))
     shown(project)
     done("edit_lines", project, file_path="f.txt", changes=changes, line_ids="short")
     found = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
     assert " ".join(found) == now
-    after = dict(zip(found, rows(project), strict=True))
+    after = dict(zip(found, ids(project), strict=True))
     # Both views of the identity live and die together.
-    assert {name for name in ids.items() if name[0] in found} == {name for name in after.items() if int(name[0]) < 10}
+    assert {name for name in before.items() if name[0] in found} == {name for name in after.items() if int(name[0]) < 10}
     done("undo", project)
-    assert view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count)) == [*ids]
+    assert view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count)) == [*before]
     assert file.read_text() == WANDERING
-
-
-def rows(project):
-    """The IDs of all lines."""
-    return ROW_IDS.findall(done("read", project, file_path="f.txt")["output"])
-
-
-ROW_IDS = re.compile(r"^\[LID:([0-9a-z]+)\]", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -431,7 +435,7 @@ def test_a_range_is_read_by_addresses_as_they_are_printed(project, file):
     assert 'the other way round: ":@9-4"' in data["output"]
     assert "No line of f.txt has the address 2 now." in data["output"]
     done("edit_lines", project, file_path="f.txt", changes=["9-4|x"])
-    lid = rows(project)[1]
+    lid = ids(project)[1]
     assert done("read", project, file_path=f"f.txt:@{lid}-{lid}")["output"].startswith(f"[LID:{lid}] two\n")
 
 
@@ -481,67 +485,3 @@ def test_a_receipt_names_the_new_addresses_and_repeats_nothing(project, file, ch
     entry = re.fullmatch(r"\[version \w+; entry_id (\w{6})\]", last)[1]
     done("undo", project, entry_id=entry)
     assert file.read_bytes() == before
-
-
-def test_what_stands_beside_a_change_can_be_edited_after_it(project, file):
-    shown(project)
-    edit(project, "3|x\ny", "5 delete")
-    edit(project, "2-4|one line")
-    assert file.read_bytes() == b"line 1\none line\nline 6\nline 7\n"
-
-
-def test_a_receipt_of_many_places_is_short(project, file):
-    file.write_text("".join(f"word {number}\n\n" for number in range(500)))
-    assert len(edit(project, "find 500|word|name", diff=False)["output"]) < 1_000
-    # Only what was printed counts as shown.
-    no("unseen_lines", project, "1500|x")
-
-
-def test_an_edit_of_several_files_is_one_entry_for_undo(project, file):
-    (project / "g.txt").write_text("one\n")
-    shown(project, more=["g.txt"])
-    output = edit(project, "2|two", "g.txt:find|one|ONE")["output"]
-    name = re.search(r"^\[entry_id (\w{6}): all of it\]$", output, re.MULTILINE)[1]
-    done("undo", project, entry_id=name)
-    assert ((project / "g.txt").read_text(), b"line 2" in file.read_bytes()) == ("one\n", True)
-    refused("unknown_entry", "undo", project, entry_id=name[1:])
-
-
-@pytest.mark.parametrize(
-    ("change", "line"),
-    [
-        ("4|x", "x"),
-        ("4-|x", "x"),
-        ("f.txt:4-|x", "x"),
-        ("4-\tx", "x"),
-        ("2-4-|x", "x"),
-        ("+4-|x", "x"),
-        ("find|line 4|x", "x"),
-        ("f.txt:find#line 4#a|b", "a|b"),
-        ("4 find|line 4|x", "x"),
-        ("3-5 find 1 |line 4|x", "x"),
-        ('{"find": "line 4", "replace": "x"}', "x"),
-        ('{"find": "line 3\nline 4", "replace": "x"}', "x"),
-        ({"find": "line 4", "replace": "x"}, "x"),
-        ({"line_id": "4-", "new_content": "x"}, "x"),
-        # A line that only looks so is text.
-        ("4|find|a|b", "find|a|b"),
-        ("4\tcmd:find|a|b", "cmd:find|a|b"),
-    ],
-)
-def test_a_change_is_taken_in_every_form(project, file, change, line):
-    tools = rye.toolset(project, ["rye/file-system"])
-    for given in ([change], change, json.dumps([change])):
-        tools.call("read", {"file_path": "f.txt"})
-        answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": given})
-        assert line in file.read_text().split("\n"), (given, answer)
-        tools.call("undo", {})
-
-
-@pytest.mark.parametrize("change", ["nonsense", "find|a|b|c", "find|a", "4", {"line_id": 4}])
-def test_what_is_no_change_is_answered_with_the_forms(project, file, change):
-    shown(project)
-    error = no("malformed_change", project, change)
-    assert "find#old#new" in error
-    if not str(change).startswith("find"):
-        assert all(form in error for form in ("12-15|one", "end+|", "12-15 delete", "move after", "b.py:", "rename to"))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.line_ids import diff as module
-from rye.line_ids.diff import align, indentation
 
+align, indentation = module.align, module.indentation
 TWINS = st.lists(st.sampled_from("abc"), max_size=40)
 LINES = st.lists(st.integers(0, 12), max_size=60)
 

@@ -1,48 +1,83 @@
-"""Epochs of line IDs: counted for each file, for good."""
+"""Epochs of line IDs: counted for each file, for good; and IDs of two epochs that never meet."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from rye.cli.verbs import state
 from rye.config import user_dirs
-from rye.line_ids import epochs
-from rye.line_ids.store import FOLDER
-from rye.workspace import cache
-from rye.workspace.workspace import Workspace
+from support.calling import done, refused, rows
+from support.index_files import folder
+
+
+def read(project, name="a.txt"):
+    return done("read", project, file_path=name)
+
+
+def anew(project, name="a.txt"):
+    """The epoch of a file whose index is made anew."""
+    for path in folder(project).glob(f"{named(name)}*"):
+        path.unlink()
+    return int(read(project, name)["version"].partition(".")[0])
+
+
+def named(name):
+    return sha256(name.encode()).hexdigest()[:16]
 
 
 @pytest.fixture
-def ws(project):
-    with Workspace(str(project)) as one:
-        yield one
+def epochs(project):
+    """The file of a project's epochs; two files were read, one of them often."""
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (project / name).write_text("x\n" * 30)
+    for name in ("a.txt", "b.txt"):
+        read(project, name)
+    return Path(user_dirs.state_dir(str(project)), "line_index_epochs")
 
 
-def begin(ws, path):
-    return epochs.next_epoch(ws, path, FOLDER)
+def test_each_file_has_its_own_count_and_one_that_was_not_used_is_given_back(project, epochs):
+    assert [anew(project, name) for name in ("a.txt", "a.txt", "b.txt")] == [2, 3, 2]
+    change = {"line_id": "abc123", "new_content": "x"}
+    for _ in range(3):
+        refused("no_index", "edit_lines", project, file_path="c.txt", changes=[change])
+    assert anew(project, "c.txt") == 1
+    assert epochs.stat().st_mode & 0o777 == 0o600
 
 
-def file(ws):
-    return Path(user_dirs.state_dir(ws.fd), epochs.FILE)
+def test_a_damaged_row_costs_only_its_own(project, epochs):
+    epochs.write_bytes(b"\xff garbage\nx y\n%b 7\nhalf" % named("a.txt").encode())
+    assert (anew(project), anew(project)) == (8, 9)
+    # Without a count the epoch is one that nobody drew.
+    epochs.unlink()
+    assert anew(project, "b.txt") == 1
 
 
-def test_each_file_has_its_own_count(ws):
-    assert [begin(ws, path) for path in (b"a", b"b", b"a", b"a")] == [1, 1, 2, 3]
-    epochs.give_back(ws, b"a", 3)
-    assert [begin(ws, path) for path in (b"a", b"b")] == [3, 2]
+def test_an_unwritable_state_folder_gives_a_random_epoch(project, user_space):
+    """Root passes permission checks, so a file stands where the folder would be."""
+    (user_space / ".ai").mkdir()
+    (user_space / ".ai/state").write_text("")
+    (project / "a.txt").write_text("x\n")
+    assert int(read(project)["version"].partition(".")[0]) >= 4_096
 
 
-def test_a_damaged_row_costs_only_its_own(ws):
-    name = cache.name_of(b"a")
-    file(ws).write_bytes(b"\xff garbage\nx y\n%b 7\nhalf" % name.encode())
-    assert begin(ws, b"a") == 8
+def test_merged_lists_have_the_higher_epoch_of_each_file(project, epochs, tmp_path):
+    for name in ("b.txt", "b.txt"):
+        anew(project, name)
+    lost = tmp_path / "lost"
+    lost.mkdir()
+    (lost / "line_index_epochs").write_text(f"{named('a.txt')} 9\n{named('b.txt')} 2\n{named('c.txt')} 5\n")
+    state.adopt(lost, epochs.parent)
+    assert [anew(project, name) for name in ("a.txt", "b.txt", "c.txt")] == [10, 4, 6]
 
 
-def test_merged_lists_have_the_higher_epoch_of_each_file(ws, tmp_path):
-    for path in (b"a", b"b", b"b", b"b"):
-        begin(ws, path)
-    one, other, third = (cache.name_of(path) for path in (b"a", b"b", b"c"))
-    (tmp_path / "lost").write_text(f"{one} 9\n{other} 2\n{third} 5\n")
-    epochs.merge(tmp_path / "lost", file(ws))
-    assert [begin(ws, path) for path in (b"a", b"b", b"c")] == [10, 4, 6]
+def test_epochs_share_no_id(project, epochs):
+    """Also not by length or ending, whatever the digits say."""
+    shapes = {}
+    for epoch in (1, 2, 3, 15, 16, 17, 4_095, 4_096, 70_000, 1_048_576):
+        epochs.write_text(f"{named('a.txt')} {epoch - 1}\n" if epoch > 1 else "")
+        assert anew(project) == epoch
+        for name, _ in rows(read(project)):
+            assert shapes.setdefault((len(name), name[6:] if epoch > 1 else ""), epoch) == epoch

@@ -6,10 +6,6 @@ from hashlib import sha256
 
 import pytest
 
-from rye.line_ids import index as line_ids_index
-from rye.line_ids import reconcile
-from rye.line_ids.document import fit, keys, scan
-from rye.workspace.encoding import UTF8
 from support.calling import done, ids, refused, undo
 
 
@@ -93,74 +89,3 @@ def test_ends_of_the_last_thousand_are_told_and_no_dead_id_serves(project):
         refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[line(was[at], "x")]) for at in (0, -1)
     ]
     assert ["was replaced" in one for one in told] == [False, True]
-
-
-# --- what no call shows by itself ---
-
-
-def named(texts, epoch=1):
-    index = line_ids_index.fresh(epoch, "0" * 64, line_ids_index.digest_lines(texts, 8), 8)
-    line_ids_index.give_ids(index, 0, texts)
-    return [index.marks[at].id for at in range(index.count)]
-
-
-def test_clashing_ids_are_lengthened():
-    """Six digits clash among 20,000 lines (control); the index's IDs never do."""
-    texts = [b"%d" % n for n in range(20_000)]
-    short = {sha256(b"%d:%b" % (n, text)).hexdigest()[:6] for n, text in enumerate(texts, 1)}
-    assert len(short) < 20_000
-    made = named(texts)
-    assert len(set(made)) == 20_000
-    assert {len(name) for name in made} == {6, 8}
-    assert sum(len(name) == 6 for name in made) == len(short)
-
-
-def test_epochs_share_no_id():
-    """Also not by length or ending, whatever the digits say."""
-    shapes = {}
-    for epoch in (1, 2, 3, 15, 16, 17, 4_095, 4_096, 70_000, 1_048_576):
-        for name in named([b"x"] * 30, epoch):
-            assert shapes.setdefault((len(name), name[6:] if epoch > 1 else ""), epoch) == epoch
-
-
-def state(texts, step=lambda digests, name, width: line_ids_index.fresh(1, name, digests, width)):
-    """Return the index of a content that a step leads to."""
-    data = b"".join(text + b"\n" for text in texts)
-    text, width, digests = scan(data, UTF8)
-    index = step(digests, sha256(data).hexdigest(), width)
-    fit(index, text)
-    return index
-
-
-def test_a_line_is_shown_until_it_or_its_neighbour_changes():
-    def by_others(texts):
-        return state(texts, lambda digests, name, _: reconcile.reconcile(first, digests, texts.__getitem__, name))
-
-    first = state([b"a", b"b", b"c"])
-    assert line_ids_index.note_shown(first, 0, 3)
-    assert not line_ids_index.note_shown(first, 0, 3)
-    assert line_ids_index.note_shown(by_others([b"a", b"  b", b"c"]), 0, 3)
-    without = by_others([b"a", b"c"])
-    assert [without.marks[at].near for at in range(2)] == [0, 1]
-
-
-def test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one():
-    """Beside the line that comes back stands one that differs in white space and has no known ID."""
-    old = [b"keep", b"    }", b"x"]
-    first = state(old)
-    kept, brace, last = (first.marks[at].id for at in range(3))
-
-    def spliced(start, stop, texts, names):
-        change = reconcile.Change(start, stop, texts, names)
-        made = state([*old[:start], *texts, *old[stop:]], lambda _, name, __: reconcile.splice(first, [change], name))
-        return [made.marks[at].id for at in range(made.count)]
-
-    assert spliced(1, 2, [b"}", b"new", b"    }"], [None, None, brace])[3] == brace
-    twice = spliced(3, 3, [b"keep"], [kept])
-    assert twice[:3] == [kept, brace, last]
-    assert len(set(twice)) == 4
-
-
-def test_keys_agree_with_the_encoding():
-    raw = [b"a\n", b"b\r\n", b"\r\n", b"\n", b"c\r", b"\r\r\n", b"d"]
-    assert keys(raw, UTF8) == [UTF8.key(line) for line in raw] == [b"a", b"b", b"", b"", b"c\r", b"\r", b"d"]

@@ -7,23 +7,23 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.line_ids.index import Runs
+from rye.line_ids import index
 
 NUMBERS = st.lists(st.integers(0, 3), max_size=30)
 
 
 def runs(numbers):
-    return Runs((1, number) for number in numbers)
+    return index.Runs((1, number) for number in numbers)
 
 
 @given(st.lists(st.tuples(st.integers(-2, 4), st.integers(0, 2)), max_size=12))
 def test_runs_are_joined_and_none_is_empty(pairs):
-    made = list(Runs(pairs))
+    made = list(index.Runs(pairs))
     assert all(length > 0 for length, _ in made)
     assert all(a[1] != b[1] for a, b in itertools.pairwise(made))
     expected = [value for length, value in pairs for _ in range(length)]
-    assert Runs(pairs).values(0, 100) == expected
-    assert len(Runs(pairs)) == len(expected)
+    assert index.Runs(pairs).values(0, 100) == expected
+    assert len(index.Runs(pairs)) == len(expected)
 
 
 @given(NUMBERS, st.integers(0, 35), st.integers(0, 35))
