@@ -44,27 +44,18 @@ def test_members_of_a_list_are_listed(project):
     text = rye("help", "edit_lines", cwd=project).stdout.decode()
     assert "    before_line_id" in text
     assert "usage: rye edit_lines FILE_PATH CHANGES [name=value …]" in text
-
-
-def test_help_as_json_is_the_schema(project):
     found = json.loads(rye("help", "grep", "--json", cwd=project).stdout)
-    assert found["item_id"] == "rye/file-system/grep"
-    assert found["parameters"]["required"] == ["pattern"]
+    assert (found["item_id"], found["parameters"]["required"]) == ("rye/file-system/grep", ["pattern"])
+    assert json.loads(rye("help", "--json", cwd=project).stdout)["verbs"].keys() == set(VERBS)
 
 
 def test_nothing_of_an_unverified_tool_is_shown(project):
     put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
     done = rye("help", "my/unsigned", cwd=project)
     assert (done.returncode, done.stdout) == (3, b"")
-    put_tool(project, "my/tool")
-    assert b"Made for a test" in rye("help", "my/tool", cwd=project).stdout
-
-
-def test_a_tools_text_cannot_steer_the_terminal(project):
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2Jx"')
     text = rye("help", "my/tool", cwd=project).stdout
-    assert b"\x1b" not in text
-    assert b"\\x1b[2Jx" in text
+    assert (b"\x1b" in text, b"\\x1b[2Jx" in text) == (False, True), "nor does the text of another steer the terminal"
 
 
 def test_no_help_for_what_is_not_there(project):
@@ -73,12 +64,6 @@ def test_no_help_for_what_is_not_there(project):
     assert done.stdout == b""
     assert b"rye tools" in done.stderr
     assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr
-
-
-def test_the_verbs_as_json(project):
-    verbs = json.loads(rye("help", "--json", cwd=project).stdout)["verbs"]
-    assert "load" in verbs
-    assert verbs.keys() == set(VERBS)
 
 
 def test_help_is_a_verb_of_rt_too(project):

@@ -187,18 +187,22 @@ def test_control_a_traceback_would_be_seen(project):
 HOSTILE = ("json", "argparse", "yaml", "hashlib", "jsonschema_rs", "cryptography", "sitecustomize", "usercustomize")
 
 
+def python(project, *words, path=()):
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, *filter(None, sys.path)])}
+    done = subprocess.run([sys.executable, *words], cwd=project, env=env, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    return done
+
+
 def test_modules_of_the_folder_it_is_called_in_are_never_imported(project):
     for name in HOSTILE:
         (project / f"{name}.py").write_text(f"open('canary-{name}', 'w').close()\n")
     (project / "a.txt").write_bytes(b"x\n")
-    runtime = os.pathsep.join(filter(None, sys.path))
-    env = {**os.environ, "PYTHONPATH": runtime}
     for words in (("--help",), ("tools",), ("execute", "rye/file-system/read", "file_path=a.txt"), ("verify", "--all")):
-        done = subprocess.run([sys.executable, "-m", "rye", *words], cwd=project, env=env, capture_output=True, check=False)
-        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        python(project, "-m", "rye", *words)
     assert list(project.glob("canary*")) == []
     # Control: Python itself takes them from there.
-    subprocess.run([sys.executable, "-c", "import json"], cwd=project, env=env, capture_output=True, check=False)
+    python(project, "-c", "import json")
     assert (project / "canary-json").exists()
 
 
@@ -206,15 +210,8 @@ def test_a_folder_named_on_pythons_path_as_empty_is_not_used_for_what_is_loaded_
     """An empty entry of PYTHONPATH stands for the current folder: what loads before `main` cannot be kept from it."""
     (project / "yaml.py").write_text("open('canary', 'w').close()\n")
     (project / "a.txt").write_bytes(b"x\n")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(["", *filter(None, sys.path)])}
-    done = subprocess.run(
-        [sys.executable, "-m", "rye", "execute", "rye/file-system/read", "file_path=a.txt"],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done
+    words = ("-m", "rye", "execute", "rye/file-system/read", "file_path=a.txt")
+    assert python(project, *words, path=[""]).returncode == 0
     assert not (project / "canary").exists()
-    subprocess.run([sys.executable, "-c", "import yaml"], cwd=project, env=env, capture_output=True, check=False)
+    python(project, "-c", "import yaml", path=[""])
     assert (project / "canary").exists(), "control"

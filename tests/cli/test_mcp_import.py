@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 import rye as package
 from support.in_process import rye
-from support.signed_tools import put
 from support.terminal import typed
-
-SERVER = Path(__file__).parents[1] / "unit/executor/test_mcp_call.py"
+from unit.executor.test_mcp_call import ADD, SERVER
 
 
 @pytest.fixture
 def server(project):
     """Write a server into the project; it lists what `tools.json` beside it says."""
-    sys.path.insert(0, str(SERVER.parent))
-    try:
-        from test_mcp_call import ADD, LOGIC
-        from test_mcp_call import SERVER as text
-    finally:
-        sys.path.pop(0)
-    assert LOGIC
-    body = text.replace("json.loads(sys.argv[1])", "json.load(open(sys.argv[1]))")
-    (project / "server.py").write_text(body)
+    (project / "server.py").write_text(SERVER.replace("json.loads(sys.argv[1])", "json.load(open(sys.argv[1]))"))
     (project / "tools.json").write_text(json.dumps([ADD, {**ADD, "name": "odd name!"}]))
     return project
 
@@ -94,16 +82,12 @@ def test_all_that_a_model_will_read_is_shown_before_it_is_signed(server):
     assert "\u202e" not in shown
 
 
-def test_what_nobody_would_read_is_not_imported(server):
+def test_what_nobody_would_read_is_not_imported_nor_is_anything_without_a_person(server):
     (server / "tools.json").write_text(json.dumps([{"name": "t", "description": "Do it. " * 20_000}]))
     assert typed("keys", "generate", cwd=server)[0] == 0
     code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
     assert (code, "in 140,0" in shown, len(shown) < 1_000) == (1, True, True), shown
     assert not (server / ".ai/tools/mcp").exists()
-
-
-def test_a_program_that_is_no_person_imports_nothing(server):
-    put(server, "x/y", b"")
-    done = rye("mcp", "import", "calc", *command(), cwd=server)
-    assert done.returncode != 0
+    (server / "tools.json").write_text(json.dumps([{"name": "t", "description": "Do it."}]))
+    assert rye("mcp", "import", "calc", *command(), cwd=server).returncode != 0
     assert not (server / ".ai/tools/mcp").exists()

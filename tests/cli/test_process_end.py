@@ -22,23 +22,21 @@ def ended(body: str, **given) -> subprocess.CompletedProcess:
     )
 
 
-def test_the_exit_code_and_all_output_arrive():
-    done = ended("print('x' * 200_000)\nprint('oh', end='', file=sys.stderr)\nreturn 3")
-    assert (done.returncode, done.stdout, done.stderr) == (3, "x" * 200_000 + "\n", "oh")
-
-
-def test_what_is_registered_for_the_end_is_done():
-    assert ended("atexit.register(print, 'at the end')\nreturn 0").stdout == "at the end\n"
-
-
-def test_threads_are_waited_for():
-    late = "threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()\nreturn 0"
-    assert ended(late).stdout == "late\n"
-
-
-def test_daemon_threads_are_not_waited_for():
-    done = ended("threading.Thread(target=time.sleep, args=(300,), daemon=True).start()\nreturn 4")
-    assert done.returncode == 4
+@pytest.mark.parametrize(
+    ("body", "code", "out", "err"),
+    [
+        ("print('x' * 200_000)\nprint('oh', end='', file=sys.stderr)\nreturn 3", 3, "x" * 200_000 + "\n", "oh"),
+        ("atexit.register(print, 'at the end')\nreturn 0", 0, "at the end\n", ""),
+        ("threading.Thread(target=lambda: (time.sleep(0.3), print('late'))).start()\nreturn 0", 0, "late\n", ""),
+        # A daemon thread is not waited for.
+        ("threading.Thread(target=time.sleep, args=(300,), daemon=True).start()\nreturn 4", 4, "", ""),
+        ("sys.exit(5)", 5, "", ""),
+    ],
+    ids=["exit code and output", "what is registered", "threads", "daemon threads", "exit"],
+)
+def test_nothing_is_lost_at_the_end(body, code, out, err):
+    done = ended(body)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
 def test_the_modules_are_not_taken_apart():
@@ -46,11 +44,6 @@ def test_the_modules_are_not_taken_apart():
     told = "class Told:\n    def __del__(self, write=os.write): write(1, b'deleted')\nglobal kept\nkept = Told()"
     assert ended(f"{told}\nreturn 0").stdout == ""
     assert ended(f"{told}\natexit.register(int)\nreturn 0").stdout == "deleted"
-
-
-@pytest.mark.parametrize("body", ["sys.exit(5)", "raise SystemExit(5)"])
-def test_an_exit_on_the_way_is_one(body):
-    assert ended(body).returncode == 5
 
 
 def test_a_reader_that_went_away_is_no_traceback():

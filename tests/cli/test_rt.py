@@ -61,17 +61,19 @@ def test_open_prints_the_header_and_numbered_lines(project):
     around = rt("open", "long.txt:120", cwd=project)
     assert around.stdout.startswith(b"--- long.txt (lines 70-169) ---\n70: line 70\n")
     assert around.stderr == b"[lines 70-169 of 250; go on: rt scroll long.txt +]\n"
-
-
-def test_scroll_goes_on_and_back(project):
+    lines = rt("open", "long.txt:1-240", cwd=project).stdout.decode().split("\n")
+    assert lines[-2] == "[truncated: 200 of 250 lines; 50 more omitted. Run `rt open long.txt:201` to see more.]"
+    # As compilers print a place, with a column.
+    for place in ("long.txt:120:7", "long.txt:120:7:"):
+        assert rt("open", place, cwd=project).stdout == around.stdout
     rt("open", "long.txt", cwd=project)
     assert rt("scroll", "long.txt", "+", cwd=project).stdout.startswith(b"--- long.txt (lines 99-198) ---\n")
     assert rt("scroll", "long.txt", "-", cwd=project).stdout.startswith(b"--- long.txt (lines 1-100) ---\n")
-
-
-def test_a_cut_window_ends_with_a_truncated_line(project):
-    lines = rt("open", "long.txt:1-240", cwd=project).stdout.decode().split("\n")
-    assert lines[-2] == "[truncated: 200 of 250 lines; 50 more omitted. Run `rt open long.txt:201` to see more.]"
+    # Without a memory of windows the next one is named by its lines.
+    done = rt("open", "long.txt", cwd=project, RAGIX_VIEW_STATE="off")
+    assert done.stderr == b"[lines 1-100 of 250; go on: rt open long.txt:101-200]\n"
+    done = rt("open", "long.txt:101-200", cwd=project, RAGIX_VIEW_STATE="off")
+    assert done.stdout.startswith(b"--- long.txt (lines 101-200) ---\n")
 
 
 def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
@@ -103,14 +105,11 @@ def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
     assert b"Run `rt undo --list` to see them" in rt("undo", "0" * 15, cwd=project).stderr
 
 
-def test_searches_can_be_chained(project):
+def test_searches_can_be_chained_and_a_list_that_was_cut_is_said_to_be(project):
     names = rt("find", "*.py", cwd=project).stdout
     assert rt("grep", "def", "-", cwd=project, stdin=names).stdout == b"src/app.py:1: def total(prices):\n"
     assert rt("grep", "line 1", "-", cwd=project, stdin=b"src/app.py\nlong.txt\n").returncode == 0
     assert rt("grep", "absent", "-", cwd=project, stdin=names).returncode == 1
-
-
-def test_a_list_of_names_that_was_cut_is_searched_and_said_to_be_cut(project):
     for number in range(230):
         (project / f"src/m{number}.py").write_text(f"name_{number} = 1\n")
     names = rt("find", "*.py", cwd=project).stdout
@@ -138,12 +137,6 @@ def test_searches_take_several_roots_and_the_options_of_grep(project):
     done = rt("grep", "-l", "total", cwd=project)
     assert done.stdout == b"many.txt\nsrc/app.py\ntests/test_app.py\nzlast.txt\n"
     assert rt("grep", "-l", "absent", cwd=project).returncode == 1
-
-
-def test_a_place_may_have_a_column_as_compilers_print_it(project):
-    done = rt("open", "long.txt:120:7", cwd=project)
-    assert done.stdout == rt("open", "long.txt:120", cwd=project).stdout
-    assert rt("open", "long.txt:120:7:", cwd=project).stdout == done.stdout
 
 
 def test_a_new_file_is_made_of_standard_input_and_an_old_one_is_left_alone(project):
@@ -176,14 +169,6 @@ def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
     assert not (project / "long.txt").read_text().startswith("# two")
     done = rt("undo", "src/app.py", cwd=project)
     assert (done.returncode, b"src/app.py" in done.stderr) == (1, True)
-
-
-def test_without_a_memory_of_windows_the_next_one_is_named_by_its_lines(project):
-    done = rt("open", "long.txt", cwd=project, RAGIX_VIEW_STATE="off")
-    assert done.stderr == b"[lines 1-100 of 250; go on: rt open long.txt:101-200]\n"
-    assert rt("open", "long.txt:101-200", cwd=project, RAGIX_VIEW_STATE="off").stdout.startswith(
-        b"--- long.txt (lines 101-200) ---\n"
-    )
 
 
 def test_the_seeds_names_for_two_verbs(project, monkeypatch):
@@ -391,14 +376,11 @@ def test_piped_output_is_plain_and_goes_through_no_pager(project):
         assert b"\x1b[" in rt(*words, cwd=project, NO_COLOR="1").stdout
 
 
-def test_at_a_terminal_there_are_colours_unless_they_are_unwanted(project):
+def test_at_a_terminal_there_are_colours_unless_they_are_unwanted_and_no_file_steers_it(project):
     code, shown = typed("open", "src/app.py", cwd=project)
     assert (code, "\x1b[1m--- src/app.py (lines 1-2) ---\x1b[0m\n\x1b[2m1:\x1b[0m def total" in shown) == (0, True)
     assert "\x1b" not in typed("open", "src/app.py", cwd=project, NO_COLOR="1")[1]
     assert "\x1b" not in typed("open", "src/app.py", cwd=project, TERM="dumb")[1]
-
-
-def test_a_file_cannot_steer_the_terminal(project):
     (project / "evil").write_text("a\x1b]0;title\x07\x9b31mb\tc\n")
     shown = typed("open", "evil", cwd=project, NO_COLOR="1")[1]
     assert "\x1b" not in shown
@@ -443,13 +425,9 @@ def test_help_and_version_load_nothing_that_runs_tools(project):
     assert "rye.executor.executor" not in loaded
 
 
-def test_no_module_is_taken_from_the_project(project):
-    (project / "json.py").write_text("raise SystemExit('taken')\n")
-    (project / "argparse.py").write_text("raise SystemExit('taken')\n")
-    assert process("open", "src/app.py", cwd=project).returncode == 0
-
-
-def test_the_module_and_the_function_are_the_same(project):
+def test_the_module_and_the_function_are_the_same_and_take_no_module_from_the_project(project):
+    for name in ("json", "argparse"):
+        (project / f"{name}.py").write_text("raise SystemExit('taken')\n")
     assert process("open", "src/app.py", cwd=project).stdout == rt("open", "src/app.py", cwd=project).stdout
     assert process("insert", "src/app.py", "1", cwd=project, stdin=b"x\n").stdout.startswith(
         "✓ Edited src/app.py:1-1\n".encode()

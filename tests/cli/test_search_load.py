@@ -22,6 +22,8 @@ def test_search_prints_what_fits_best_first(here):
     done = rye("search", "undo", "my", "last", "change", cwd=here)
     assert done.returncode == 0
     assert done.stdout.startswith(b"tool rye/file-system/undo  (system, ")
+    done = rye("load", "knowledge", "rye/file-system/file-operations", cwd=here)
+    assert (done.returncode, b"# Working with files" in done.stdout) == (0, True)
 
 
 def test_search_narrows_by_scope_category_space_and_type(here):
@@ -42,12 +44,6 @@ def test_search_says_what_is_wrong_and_what_was_left_out(here):
     assert (nothing.returncode, nothing.stdout) == (1, b"")
     put(here, "tools/my/bare.py", tool_text("my/bare"))
     assert b"1 unverified item not searched" in rye("search", "marmalade", cwd=here).stderr
-
-
-def test_load_prints_the_documentation(here):
-    done = rye("load", "knowledge", "rye/file-system/file-operations", cwd=here)
-    assert done.returncode == 0
-    assert b"# Working with files" in done.stdout
 
 
 def test_a_word_that_no_item_has_hides_nothing_of_the_others(project):

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from rye.cli.main import main
+from support.in_process import rye
 
 
-def test_a_weak_token_is_refused(project, monkeypatch, capfd):
-    monkeypatch.chdir(project)
-    monkeypatch.setenv("RYE_SANDBOX_TOKEN", "short")
-    assert main(["serve", "--agent-sandbox", "--port", "0"]) == 2
-    assert "RYE_SANDBOX_TOKEN holds no usable token" in capfd.readouterr().err
-
-
-def test_without_the_server_s_packages_it_says_what_to_install(project, monkeypatch, capfd):
-    monkeypatch.chdir(project)
+def test_what_it_refuses_before_it_listens_and_whom_it_lets_in(project, monkeypatch):
+    done = rye("serve", "--agent-sandbox", "--port", "0", cwd=project, env={"RYE_SANDBOX_TOKEN": "short"})
+    assert (done.returncode, b"RYE_SANDBOX_TOKEN holds no usable token" in done.stderr) == (2, True)
+    said = rye("serve", "--help", cwd=project).stdout
+    assert b"listens on this machine alone" in said
+    assert b"Whoever reaches such a port runs commands" in said
+    # Without the server's packages it says what to install.
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if "-packages" not in folder])
-    assert main(["serve", "--agent-sandbox"]) == 2
-    said = capfd.readouterr().err
-    assert "extra `mcp`" in said
-    assert "pip install" in said
-
-
-def test_the_help_says_who_is_let_in(capfd):
-    assert main(["serve", "--help"]) == 0
-    said = capfd.readouterr().out
-    assert "listens on this machine alone" in said
-    assert "Whoever reaches such a port runs commands" in said
+    done = rye("serve", "--agent-sandbox", cwd=project)
+    assert (done.returncode, b"extra `mcp`" in done.stderr, b"pip install" in done.stderr) == (2, True, True)

@@ -42,16 +42,11 @@ def test_list_tells_what_is_lost(copied):
     assert not found[user_dirs.project_key(str(copy))]["lost"]
     table = shell("state", "list", cwd=copy).stdout.decode()
     assert f"{key}  lost" in table
-
-
-def test_sizes_are_told_by_kind_and_as_a_sum(copied):
-    copy, _, _ = copied
-    (row,) = listed(copy).values()
-    assert row["bytes"] == sum(row["kinds"].values()) > row["kinds"]["journal"] > 0
-    shown = shell("state", cwd=copy).stdout.decode()
-    assert "journal " in shown
-    assert shown.endswith(" KB.\n")
-    assert "1 stored, " in shown
+    # Sizes are told by kind and as a sum.
+    assert found[key]["bytes"] == sum(found[key]["kinds"].values()) > found[key]["kinds"]["journal"] > 0
+    assert "journal " in table
+    assert table.endswith(" KB.\n")
+    assert "2 stored, " in table
 
 
 def test_prune_removes_what_is_lost_and_then_what_was_used_longest_ago():
@@ -102,6 +97,10 @@ def test_a_renamed_project_is_not_lost(project, tmp_path):
 def test_adopt_brings_undo_and_line_ids_back(copied):
     copy, key, known = copied
     assert not call("undo", copy)["success"]
+    answer = shell("state", "adopt", key, cwd=copy, stdin=b"yes\n")
+    assert (answer.returncode, b"Only a person at a terminal may adopt" in answer.stderr) == (1, True)
+    assert "Nothing was moved" in at_a_terminal("adopt", key, cwd=copy, answers=["no"])
+    assert listed(copy)[key]["changes"] == 1
     said = at_a_terminal("adopt", key, cwd=copy, answers=["yes"])
     assert "1 changes" in said
     assert rows(done("read", copy, file_path="a.txt"))[1] == known[1]
@@ -123,19 +122,6 @@ def test_adopt_keeps_what_the_project_has_of_its_own(copied):
     assert [row["tool"].rpartition("/")[2] for row in done("undo", copy, list=True)["entries"]] == ["write", "edit_lines"]
     fresh = {name for name, text in rows(done("read", copy, file_path="a.txt"))}
     assert not fresh & (seen - {name for name, _ in known})
-
-
-def test_nothing_is_moved_without_a_yes(copied):
-    copy, key, _ = copied
-    assert "Nothing was moved" in at_a_terminal("adopt", key, cwd=copy, answers=["no"])
-    assert listed(copy)[key]["changes"] == 1
-
-
-def test_an_agent_may_not_adopt(copied):
-    copy, key, _ = copied
-    answer = shell("state", "adopt", key, cwd=copy, stdin=b"yes\n")
-    assert answer.returncode == 1
-    assert b"Only a person at a terminal may adopt" in answer.stderr
 
 
 def test_state_in_use_and_unknown_ids_are_refused(project, tmp_path):

@@ -31,42 +31,25 @@ def here(project):
 
 
 @pytest.mark.parametrize(
-    ("words", "env", "coloured"),
+    ("words", "env", "at_a_terminal", "in_a_pipe"),
     [
-        ([], COLOURS, True),
-        ([], {**COLOURS, "NO_COLOR": "1"}, False),
-        ([], {**COLOURS, "TERM": "dumb"}, False),
-        (["--color", "never"], COLOURS, False),
-        (["--color=always"], {**COLOURS, "NO_COLOR": "1", "TERM": "dumb"}, True),
+        ([], {}, True, False),
+        ([], {"NO_COLOR": "1"}, False, False),
+        ([], {"TERM": "dumb"}, False, False),
+        ([], {"FORCE_COLOR": "1"}, True, True),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+        (["--color", "never"], {}, False, False),
+        (["--color", "auto"], {}, True, False),
+        (["--color=always"], {"NO_COLOR": "1", "TERM": "dumb"}, True, True),
     ],
 )
-def test_at_a_terminal(here, words, env, coloured):
+def test_colours_are_for_terminals_and_for_whom_they_are_asked(here, words, env, at_a_terminal, in_a_pipe):
     for line in (["read", "a.txt", *words], [*words, "read", "a.txt"], ["tools", *words]):
-        code, shown = typed(*line, cwd=here, env=env)
-        assert code == 0, shown
-        assert bool(ESCAPE.search(shown)) is coloured, shown
-
-
-@pytest.mark.parametrize(
-    ("words", "env", "coloured"),
-    [
-        ([], COLOURS, False),
-        ([], {**COLOURS, "FORCE_COLOR": "1"}, True),
-        ([], {**COLOURS, "FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        (["--color", "always"], COLOURS, True),
-        (["--color", "auto"], COLOURS, False),
-    ],
-)
-def test_in_a_pipe(here, words, env, coloured):
-    for line in (["read", "a.txt", *words], ["tools", *words]):
-        done = rye(*line, cwd=here, env=env)
-        assert done.returncode == 0
-        assert bool(ESCAPE.search(done.stdout.decode())) is coloured
-
-
-def test_json_has_no_colours(here):
-    done = rye("read", "a.txt", "--json", "--color", "always", cwd=here)
-    assert b"\x1b" not in done.stdout
+        code, shown = typed(*line, cwd=here, env={**COLOURS, **env})
+        assert (code, bool(ESCAPE.search(shown))) == (0, at_a_terminal), shown
+        done = rye(*line, cwd=here, env={**COLOURS, **env})
+        assert (done.returncode, bool(ESCAPE.search(done.stdout.decode()))) == (0, in_a_pipe)
+    assert b"\x1b" not in rye("read", "a.txt", "--json", *words, cwd=here, env=env).stdout
 
 
 def test_a_diff_is_coloured_line_by_line(here):
