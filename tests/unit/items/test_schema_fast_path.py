@@ -26,28 +26,17 @@ SCHEMA = {
     "additionalProperties": False,
 }
 VALUES = [
-    "",
-    "a",
-    "b",
-    "ab",
-    "abcde",
-    "ä→",
-    "\ud800",
-    0,
-    9,
-    10,
-    -1,
-    3.0,
-    3.5,
-    2**60,
-    True,
-    False,
-    None,
-    [],
-    ["ab"],
-    ["a"],
-    [1],
-    {},
+    *("", "a", "b", "ab", "abcde", "ä→", "\ud800"),
+    *(0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None),
+    *([], ["ab"], ["a"], [1], {}),
+]
+# One property of each is of another shape.
+OTHERS = [
+    *({"type": "string", "pattern": "x"}, {"type": "string", "minLength": -1}, {"type": "string", "enum": [1]}),
+    *({"type": "string", "format": "date"}, {"type": "string", "not": {"const": 0}}, {"type": "integer", "minimum": 0.5}),
+    *({"type": "integer", "maximum": True}, {"type": "integer", "not": 0}, {"type": "integer", "not": {"const": 1.0}}),
+    *({"type": "integer", "not": {"minimum": 1}}, {"type": "array"}, {"type": "array", "items": {"type": "number"}}),
+    *({"type": ["string", "number"]}, {"type": ["string", "string"]}, {"type": []}, True),
 ]
 
 
@@ -71,30 +60,9 @@ def test_whatever_fits_is_valid_and_plain_calls_do_fit():
 @pytest.mark.parametrize(
     "change",
     [
-        {"additionalProperties": True},
-        {"required": ["path", "path"]},
-        {"required": [1]},
-        {"type": "array"},
-        {"$ref": "#/a"},
-        {"allOf": []},
-        {"description": 3},
-        {"properties": {"a": {"type": "string", "pattern": "x"}}},
-        {"properties": {"a": {"type": "array"}}},
-        {"properties": {"a": {"type": ["string", "number"]}}},
-        {"properties": {"a": {"type": ["string", "string"]}}},
-        {"properties": {"a": {"type": []}}},
-        {"properties": {"a": {"type": "array", "items": {"type": "number"}}}},
-        {"properties": {"a": {"type": "string", "minLength": -1}}},
-        {"properties": {"a": {"type": "integer", "minimum": 0.5}}},
-        {"properties": {"a": {"type": "integer", "maximum": True}}},
-        {"properties": {"a": {"type": "string", "enum": [1]}}},
-        {"properties": {"a": {"type": "string", "format": "date"}}},
-        {"properties": {"a": {"type": "integer", "not": {"const": 1.0}}}},
-        {"properties": {"a": {"type": "integer", "not": {"minimum": 1}}}},
-        {"properties": {"a": {"type": "integer", "not": 0}}},
-        {"properties": {"a": {"type": "string", "not": {"const": 0}}}},
-        {"properties": {"a": True}},
-        {"properties": []},
+        *({"additionalProperties": True}, {"required": ["path", "path"]}, {"required": [1]}, {"type": "array"}),
+        *({"$ref": "#/a"}, {"allOf": []}, {"description": 3}, {"properties": []}),
+        *({"properties": {"a": one}} for one in OTHERS),
     ],
 )
 def test_a_schema_of_any_other_shape_is_the_librarys(change):

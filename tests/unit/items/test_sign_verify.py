@@ -12,7 +12,7 @@ import pytest
 import rye
 from rye import api
 from rye.authoring.lint import lint
-from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.errors import RyeError, TrustError, UsageError
 from rye.items import parse, sign_verify, spaces
 from rye.trust import keys
 from rye.trust.verify import VERDICTS
@@ -181,26 +181,6 @@ def test_a_key_counts_for_one_call_when_its_document_is_named(project):
             api.verify(["a.py"], trust=[path])
 
 
-def test_everything_is_all_spaces_or_one(project):
-    put(project, ".ai/tools/my/greet.py", tool(), MINE)
-    assert [row["item_id"] for row in rye.verify(everything=True, space="project")] == ["my/greet"]
-    every = {row["item_id"] for row in rye.verify(everything=True)}
-    assert {"my/greet", "rye/file-system/read"} < every
-    assert api.verify(everything=True, space="user") == []
-    for bad in ({"targets": []}, {"targets": ["a"], "everything": True}, {"everything": True, "space": "mine"}):
-        with pytest.raises(UsageError):
-            api.verify(**bad)
-
-
-def test_rows_come_one_by_one_and_a_bad_call_at_once(project):
-    put(project, "a.py", tool(), MINE)
-    rows = api.verify_iter(["a.py"])
-    (project / "a.py").write_bytes(tool())
-    assert next(rows)["verdict"] == "unsigned"
-    with pytest.raises(ItemError):
-        api.verify_iter(["nothing"])
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads and writes whatever the modes say")
 def test_what_the_modes_forbid_is_a_row(project):
     closed = put(project, ".ai/tools/my/closed.py", tool(item_id="my/closed"), MINE)
@@ -292,17 +272,6 @@ def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
     assert "executor_id: my/runtimes/qq" in outcome("my/a")["hint"]
     put(project, ".ai/tools/my/a.qq", head.format("# executor_id: my/runtimes/qq\n").encode())
     assert outcome("my/a")["status"] == "signed"
-
-
-def test_entries_and_directives_are_signed_by_their_form(project):
-    put(project, ".ai/knowledge/my/k.md", ENTRY)
-    put(
-        project,
-        ".ai/directives/d.md",
-        b"# D\n<directive name='d' version='1.0.0'><metadata><description>D</description></metadata>\n</directive>\n",
-    )
-    assert {row["status"] for row in api.sign(everything=True)} == {"signed"}
-    assert {row["verdict"] for row in api.verify(everything=True, space="project")} == {"valid"}
 
 
 def test_all_signs_the_projects_own_items_only_and_one_failing_does_not_stop_the_others(project):

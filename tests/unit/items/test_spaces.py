@@ -26,10 +26,6 @@ def code(project, item_id="my/tool", item_type="tool"):
     return caught.value.code
 
 
-def ids(project, item_type="tool"):
-    return [(item_id, space) for item_id, space, _ in spaces.served_items(item_type, spaces.spaces(project))]
-
-
 def test_the_project_comes_first_then_the_user_then_the_system_and_a_folder_counts_once(project, user_space, tmp_path):
     system = spaces.system_folder()
     assert [(space.name, space.folder) for space in spaces.spaces(project)] == [
@@ -47,9 +43,6 @@ def test_the_project_comes_first_then_the_user_then_the_system_and_a_folder_coun
     (project / ".ai").unlink()
     (project / ".ai").symlink_to(tmp_path / "other/.ai")
     assert rye.execute("my/tool", project_path=project)["item"]["space"] == "project"
-
-
-# --- ids ---
 
 
 def test_anything_else_is_no_id(project):
@@ -75,28 +68,6 @@ def test_anything_else_is_no_id(project):
         assert code(project, item_id) == "bad_item_id", item_id
     assert code(project, "x" * 256) == "bad_item_id"
     assert code(project, item_type="song") == "unknown_type"
-
-
-# --- finding ---
-
-
-def test_a_reserved_id_is_the_systems_alone(project, user_space):
-    for root in (project, user_space):
-        put(root, "tools/rye/file-system/read.py", b"evil")
-    one = found(project, "rye/file-system/read")
-    assert one.space == "system"
-    assert one.shadowed == (
-        str(project / ".ai/tools/rye/file-system/read.py"),
-        str(user_space / ".ai/tools/rye/file-system/read.py"),
-    )
-    put(project, "tools/rye/mine.py", b"evil")
-    assert code(project, "rye/mine") == "reserved_id"
-    assert ("rye/mine", "project") not in ids(project)
-    put(project, "tools/ryes/mine.py", b"fine")
-    assert found(project, "ryes/mine").space == "project"
-
-
-# --- hostile folders ---
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
@@ -140,61 +111,9 @@ def test_links_lead_to_items_inside_their_space_only(project, tmp_path):
 def test_hidden_names_are_found_by_no_listing(project):
     for path in ("my/_private.py", "my/.dot.py", "_dir/tool.py", ".dir/tool.py", "my/notes.txt", "my/a b.py", "my/tool.py"):
         put(project, f"tools/{path}", b"x")
-    assert [item_id for item_id, space in ids(project) if space == "project"] == ["my/tool"]
+    space = spaces.spaces(project)[0]
+    assert [item_id for item_id, _ in spaces.items_in(space, "tool")] == ["my/tool"]
     assert found(project, "my/_private").raw == b"x", "named, it is found: libraries of items are no secret"
-
-
-def test_a_listing_survives_hostile_trees(project):
-    deep = project / ".ai/tools"
-    deep.mkdir(parents=True)
-    (deep / "loop").symlink_to(".")
-    (deep / os.fsdecode(b"\xff.py")).write_bytes(b"x")
-    (deep / "line\nbreak.py").write_bytes(b"x")
-    os.mkfifo(deep / "pipe.py")
-    here = os.open(deep, os.O_RDONLY)
-    for _ in range(300):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
-    put(project, "tools/my/tool.py", b"x")
-    listed = [item_id for item_id, space in ids(project) if space == "project"]
-    assert "my/tool" in listed
-    assert all("\n" not in item_id for item_id in listed)
-    shutil.rmtree(deep)
-
-
-# --- locating ---
-
-
-def test_a_file_is_located_by_where_it_stands():
-    for path, located in {
-        "/p/.ai/tools/my/tool.py": ("tool", "my/tool"),
-        "/p/.ai/knowledge/a.b.md": ("knowledge", "a.b"),
-        "/p/.ai/directives/x/y.md": ("directive", "x/y"),
-        "/p/.ai/x/.ai/tools/t.yaml": ("tool", "t"),
-        "/p/.ai/tools/my/tool.lua": ("tool", "my/tool"),
-        "/p/.ai/tools/my/tool.md": None,
-        "/p/.ai/knowledge/my/tool.lua": None,
-        "/p/.ai/config/rye.yaml": None,
-        "/p/tools/my/tool.py": None,
-        "/p/.ai/tools": None,
-    }.items():
-        assert spaces.locate(Path(path)) == located, path
-
-
-# --- keys ---
-
-
-def test_key_documents_are_read_anew_at_every_call(project, user_space):
-    before = spaces.trust_store(spaces.spaces(project))
-    assert spaces.trust_store(spaces.spaces(project)) is before
-    trust_key()
-    after = spaces.trust_store(spaces.spaces(project))
-    assert {key.public for key in after.keys} - {key.public for key in before.keys} == {MINE.public}
-    shutil.rmtree(user_space / ".ai")
-    assert spaces.trust_store(spaces.spaces(project)).digest == before.digest
 
 
 def test_a_failing_system_is_no_absence(project):
