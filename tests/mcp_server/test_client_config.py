@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rye.mcp_server import client_config, settings_file
-from rye.mcp_server.client_config import CLIENTS
 from support.in_process import rye
 from support.mcp_peer import ARGUMENTS, environment
 from support.signed_tools import rye as process
 
 ROOT = Path(__file__).parents[2]
+CLIENTS = client_config.CLIENTS
 ALL = [
     *("claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini", "opencode"),
     *("copilot-cli", "goose", "zed", "windsurf", "cline", "lm-studio"),
@@ -100,8 +100,12 @@ def test_a_configuration_for_all_projects_is_tied_to_none_where_the_client_can_t
     assert words[words.index("mcp") :] == ["mcp", *folder, *options]
     assert (f"it serves {repo} only" in text) == (client in TIED)
     # Control: a project that the user names is named to the server, whatever the client.
-    named = words_of(client, printed(client, "--project", str(repo), cwd=repo))
+    text = printed(client, "--project", str(repo), cwd=repo)
+    named = words_of(client, text)
     assert named[named.index("mcp") :] == ["mcp", "--project", str(repo)]
+    # The command for a shell, where the client has one, says the same.
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("  ") and " mcp add " in line]
+    assert [words[words.index("--") + 1 :] for words in lines] == [named] * (client in ("claude-code", "codex"))
 
 
 @pytest.mark.parametrize("client", ["codex", "claude-code"])
@@ -111,36 +115,24 @@ def test_what_is_printed_serves_the_folder_in_which_it_is_started(home, repo, tm
     words = words_of(client, printed(client, cwd=repo))
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     write = {"name": "write", "arguments": {"file_path": "notes.txt", "content": "here\n"}}
-    messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
-        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": write},
-    ]
+    asked = {"initialize": hello, "notifications/initialized": None, "tools/list": {}, "tools/call": write}
     server = subprocess.Popen(words, cwd=other, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     answers = {}
     try:
         # One after another: a call may overtake a listing.
-        for message in messages:
+        for method, params in asked.items():
+            message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"id": method, "params": params})}
             server.stdin.write(json.dumps(message).encode() + b"\n")
             server.stdin.flush()
-            if "id" in message:
-                answers[message["id"]] = json.loads(server.stdout.readline())["result"]
+            if params is not None:
+                answers[method] = json.loads(server.stdout.readline())["result"]
     finally:
         server.stdin.close()
         server.wait(60)
         server.stdout.close()
-    assert {tool["name"] for tool in answers[2]["tools"]} == set(ARGUMENTS)
+    assert {tool["name"] for tool in answers["tools/list"]["tools"]} == set(ARGUMENTS)
     assert (other / "notes.txt").read_text() == "here\n"
     assert not (repo / "notes.txt").exists()
-
-
-@pytest.mark.parametrize("client", ["claude-code", "codex"])
-def test_the_command_for_a_shell_says_the_same(home, repo, client):
-    text = printed(client, "--project", str(repo), cwd=repo)
-    (line,) = [line for line in text.splitlines() if line.startswith("  ") and " mcp add " in line]
-    words = shlex.split(line)
-    assert words[words.index("--") + 1 :] == words_of(client, text)
 
 
 @pytest.mark.parametrize("client", REMOTE)
@@ -166,15 +158,10 @@ def test_a_misspelt_category_is_refused_with_the_nearest_names(home, project):
             assert done.returncode == 2
             assert f"There is no category {category!r}. {near}" in done.stderr.decode()
             assert not done.stdout
-
-
-def test_a_category_without_tools_is_told(home, project):
-    """It may get some later, or have some in another project of the same server."""
-    done = rye("mcp", "install", "--client", "codex", "--category", "rye/swe", "--category", "my/texts", cwd=project)
-    assert done.returncode == 0
-    assert done.stderr.decode().splitlines() == [
-        "rye mcp: warning: no tool of 'my/texts' can run here; `rye tools --category my/texts` says why."
-    ]
+    # One that has no tools is told: it may get some later, or have some in another project of the same server.
+    done = install("codex", "--category", "rye/swe", "--category", "my/texts", cwd=project)
+    said = "rye mcp: warning: no tool of 'my/texts' can run here; `rye tools --category my/texts` says why."
+    assert (done.returncode, done.stderr.decode().splitlines()) == (0, [said])
 
 
 def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
@@ -270,27 +257,21 @@ def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo,
 def test_settings_that_were_not_there_are_made(home, repo, client):
     path = settings_path(client, repo)
     assert install(client, "--write", cwd=repo).returncode == 0
-    words = words_of(client, path.read_text())
-    assert words == words_of(client, printed(client, cwd=repo))
+    words, shown = words_of(client, path.read_text()), printed(client, cwd=repo)
+    assert words == words_of(client, shown)
+    program = Path(sys.executable).with_name("rye")
+    program = program if program.exists() else sys.executable
+    assert shown.startswith(f"The server runs from the environment of {program}; keep it"), shown
     assert path.stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("claude-code", '{"mcpServers": {'),
-        ("claude-code", "[]"),
-        ("claude-code", '{"mcpServers": []}'),
-        ("claude-code", '{"mcpServers": {"rye": 1 2}}'),
-        ("claude-code", '{"a": "b}'),
-        ("claude-code", '{"a": tru e}'),
-        ("claude-code", "{" * 100_000),
-        ("codex", "model = \n"),
-        ("codex", "mcp_servers = 1\n"),
-        ("codex", 'mcp_servers = {other = {command = "x"}}\n'),
-        ("goose", "extensions: [1]\n"),
-        ("goose", "extensions: {other: {enabled: true}}\n"),
-        ("goose", "a: b: c\n"),
+        *(("claude-code", text) for text in ('{"mcpServers": {', "[]", '{"mcpServers": []}', '{"mcpServers": {"rye": 1 2}}')),
+        *(("claude-code", text) for text in ('{"a": "b}', '{"a": tru e}', "{" * 100_000)),
+        *(("codex", text) for text in ("model = \n", "mcp_servers = 1\n", 'mcp_servers = {other = {command = "x"}}\n')),
+        *(("goose", text) for text in ("extensions: [1]\n", "extensions: {other: {enabled: true}}\n", "a: b: c\n")),
         ("gemini", b"\xff\xfe{}"),
     ],
 )
@@ -308,16 +289,8 @@ def test_broken_settings_are_refused_and_stay(home, repo, client, text):
 
 def test_settings_of_one_line_or_with_other_newlines_are_written_too(home, repo):
     path = home / ".claude.json"
-    for before in (
-        "{}",
-        '{"a":1}',
-        '{"mcpServers":{}}',
-        '{"mcpServers":{"x":{}}}',
-        '{\r\n\t"a": 1\r\n}\r\n',
-        "\ufeff{}",
-        "",
-        "\n",
-    ):
+    plain = ("{}", '{"a":1}', '{"mcpServers":{}}', '{"mcpServers":{"x":{}}}', "\ufeff{}", "", "\n")
+    for before in (*plain, '{\r\n\t"a": 1\r\n}\r\n'):
         path.write_bytes(before.encode())
         assert install("claude-code", "--write", cwd=repo).returncode == 0, before
         text = path.read_bytes().decode()
@@ -397,17 +370,6 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
     # Another way to reach the server is another entry.
     assert install("codex", "--write", "--http", "8765", cwd=repo).returncode == 0
     assert set(entry("codex", path.read_text())) == {"url", "bearer_token_env_var"}
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_what_install_says_names_the_program_alone(home, repo, client):
-    done = rye("mcp", "install", "--client", client, cwd=repo).stdout.decode()
-    assert done.startswith(f"The server runs from the environment of {client_program()}; keep it"), done
-
-
-def client_program():
-    found = Path(sys.executable).with_name("rye")
-    return found if found.exists() else sys.executable
 
 
 @pytest.mark.parametrize("client", CLIENTS)

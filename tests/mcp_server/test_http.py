@@ -93,14 +93,9 @@ def test_several_clients_share_one_server(server):
     anyio.run(use)
 
 
-def test_a_stopped_server_ends_in_order(project):
-    with listening(project) as own:
-        assert own.close() in (0, -15)
-
-
 def test_a_server_that_is_stopped_while_it_starts_ends_in_order(project):
-    for _ in range(5):
+    for times in (0, 3, 3, 3):
         with listening(project) as own:
-            for _ in range(3):
+            for _ in range(times):
                 own.process.terminate()
             assert own.close() in (0, -15)

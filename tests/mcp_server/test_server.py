@@ -20,7 +20,7 @@ from rye.mcp_server.server import REVISIONS
 from support.in_process import rye as run_rye
 from support.mcp_peer import ARGUMENTS, environment, peer
 from support.shell_calls import set_sandbox, sleepers
-from support.signed_tools import OK, put, put_tool, signed, trust_key
+from support.signed_tools import OK, put_tool
 from support.waiting import until
 
 LIMIT = 40_000
@@ -135,6 +135,10 @@ def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server
     assert "[not offered by this server: Your user can start it with `rye mcp --category rye/web`.]" in text
     # What shares one common word alone is left out; a tool that can be called comes first, by its name here.
     assert "bash" not in text
+    # The help names categories that exist.
+    named = re.findall(r"--category (\S+/\S+)", run_rye("mcp", "--help", cwd="/").stdout.decode())
+    assert named
+    assert all(rye.tools(category=name) for name in named)
     first, *rest = server.call("rye_search", {"query": "read a file", "limit": 30})["content"][0]["text"].splitlines()
     assert first.startswith("1. tool read (system, ")
     offered = [("not offered" not in line) for line in rest if re.match(r"\d+\. ", line)]
@@ -149,13 +153,6 @@ def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server
     assert not server.call("rye/file-system/ls", {}).get("isError")
     found = server.call("rye_search", {"query": "read a text file", "scope": "tool.rye.file-system"})
     assert "not offered" not in found["content"][0]["text"]
-
-
-def test_the_help_names_categories_that_exist():
-    shown = run_rye("mcp", "--help", cwd="/").stdout.decode()
-    named = re.findall(r"--category (\S+/\S+)", shown)
-    assert named
-    assert all(rye.tools(category=name) for name in named)
 
 
 def test_signing_is_offered_on_request_only_and_then_the_user_still_decides(project):
@@ -298,29 +295,12 @@ def test_a_result_that_no_window_makes_small_is_kept_whole(project):
             offset = int(cut[1])
     assert "".join(text.split()).count("x") >= 100_000
     assert '"small": 7' in text
-
-
-def test_a_text_that_no_window_makes_small_is_read_on_with_job(project):
-    put_tool(project, "my/flood", 'return {"success": True, "output": "x" * 100_000, "rows": list(range(20_000))}')
+    # Where the fields are not sent, it is read on with `job`.
     with peer(project, "--category", "my") as server:
         result = server.call("my__flood")
         assert halves(result)[0] < 1_000
         call = re.search(r'job\(action="read", job_id="(\w+)"\)', result["content"][0]["text"])
         assert server.text("job", action="read", job_id=call[1]).startswith("x" * 1_000)
-
-
-def test_knowledge_is_listed_and_read_when_it_verifies(project):
-    trust_key()
-    entry = b'```yaml\nid: notes\ncategory: my\ntitle: Notes\nversion: "1.0.0"\n```\n\nRead me.\n'
-    put(project, "knowledge/my/notes.md", signed(entry, item_type="knowledge", suffix=".md"))
-    put(project, "knowledge/my/bad.md", entry)
-    with peer(project) as server:
-        listed = {row["name"]: row for row in server.ask("resources/list")["result"]["resources"]}
-        assert "my/bad" not in listed
-        assert listed["my/notes"]["title"] == "Notes"
-        got = server.ask("resources/read", {"uri": listed["my/notes"]["uri"]})["result"]["contents"][0]
-        assert got["text"] == "Read me.\n"
-        assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
 
 
 NOISY = """
@@ -381,43 +361,32 @@ def test_a_silent_command_still_shows_that_it_lives(shared, server):
     assert not any(one.get("message") for one in beats()[:3])
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("read", {"file_path": "e.txt", "encoding": "", "changes_since": "", "line_ids": "", "limit": "2", "offset": ""}),
-        ("ls", {"path": ""}),
-        ("grep", {"pattern": "two", "include": "", "mode": "", "path": ""}),
-        ("bash", {"command": "cat", "stdin": "", "sandbox": "", "working_dir": "", "timeout": "5", "background": "false"}),
-        ("write", {"file_path": "new.txt", "content": "", "expected_sha256": "", "encoding": ""}),
-        ("undo", {"list": True, "entry_id": "", "batchId": "", "file_path": ""}),
-    ],
-)
-def test_an_empty_text_is_absence_where_it_can_mean_nothing_else(shared, server, name, arguments):
+EMPTY = [
+    ("read", {"file_path": "e.txt", "encoding": "", "changes_since": "", "line_ids": "", "limit": "2", "offset": ""}),
+    ("ls", {"path": ""}),
+    ("grep", {"pattern": "two", "include": "", "mode": "", "path": ""}),
+    ("bash", {"command": "cat", "stdin": "", "sandbox": "", "working_dir": "", "timeout": "5", "background": "false"}),
+    ("write", {"file_path": "new.txt", "content": "", "expected_sha256": "", "encoding": ""}),
+    ("undo", {"list": True, "entry_id": "", "batchId": "", "file_path": ""}),
+]
+
+
+def test_an_empty_text_is_absence_where_it_can_mean_nothing_else(shared, server):
     project, _ = shared
     (project / "e.txt").write_bytes(b"one\ntwo\n")
-    (project / "new.txt").unlink(missing_ok=True)
-    result = server.call(name, arguments)
-    assert not result["isError"], result
-
-
-def test_a_change_that_is_an_object_may_come_as_its_json_text(shared, server):
-    project, _ = shared
-    (project / "f.txt").write_bytes(b"one\ntwo\n")
-    # As the listing wants it: clients that hold arguments to the listed schema send no object.
-    assert server.tools()["edit_lines"]["inputSchema"]["properties"]["changes"]["items"] == {"type": "string"}
-    change = json.dumps({"find": "two", "replace": "2"})
-    assert not server.call("edit_lines", {"file_path": "f.txt", "changes": [change]})["isError"]
-    assert (project / "f.txt").read_bytes() == b"one\n2\n"
-
-
-def test_an_empty_content_still_deletes_where_other_fields_are_empty(shared, server):
-    project, _ = shared
-    (project / "e.txt").write_bytes(b"one\ntwo\n")
-    shown = server.text("read", file_path="e.txt")
-    line_id = shown.partition("\t")[0]
+    for name, arguments in EMPTY:
+        result = server.call(name, arguments)
+        assert not result["isError"], result
+    # An empty content still deletes.
+    line_id = server.text("read", file_path="e.txt").partition("\t")[0]
     change = {"line_id": line_id, "start_line_id": "", "end_line_id": "", "after_line_id": "", "new_content": ""}
     assert not server.call("edit_lines", {"file_path": "e.txt", "changes": [change], "version": "", "on_stale": ""})["isError"]
     assert (project / "e.txt").read_bytes() == b"two\n"
+    # A change that is an object may come as its JSON text: clients that hold arguments to the listed schema send no object.
+    assert server.tools()["edit_lines"]["inputSchema"]["properties"]["changes"]["items"] == {"type": "string"}
+    change = json.dumps({"find": "two", "replace": "2"})
+    assert not server.call("edit_lines", {"file_path": "e.txt", "changes": [change]})["isError"]
+    assert (project / "e.txt").read_bytes() == b"2\n"
 
 
 def test_when_the_server_is_ended_so_is_what_runs(project):
@@ -439,19 +408,13 @@ def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(proj
         tools = server.tools()
 
         def named(word, field):
-            (found,) = [
-                name
-                for name, tool in tools.items()
-                if word in tool["description"].split("\n")[0] and field in tool["inputSchema"]["properties"]
-            ]
+            told = {name: tool["description"].split("\n")[0] for name, tool in tools.items()}
+            (found,) = [one for one in tools if word in told[one] and field in tools[one]["inputSchema"]["properties"]]
             return found
 
         search, edit = named("Search file contents", "pattern"), named("Edit a text file", "changes")
-        show, back, run = (
-            named("Read a text file", "file_path"),
-            named("Take back", "entry_id"),
-            named("shell command", "command"),
-        )
+        show, back = named("Read a text file", "file_path"), named("Take back", "entry_id")
+        run = named("shell command", "command")
         assert "[exit code 1]" in server.text(run, command="sh check.sh")
         (match,) = server.call(search, {"pattern": r"\+ 1"})["structuredContent"]["matches"]
         change = {"line_id": match["line_id"], "new_content": "    return sum(items)"}

@@ -135,6 +135,11 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         ]
         assert "- tag (string, required): the version's tag" in text
         assert "Tag {input:tag}, 3 times, push: false." in text
+        rows = {row["name"]: row for row in server.ask("resources/list")["result"]["resources"]}
+        assert ("my/bad" in rows, rows["my/notes"]["title"]) == (False, "Notes")
+        got = server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]
+        assert got["text"] == "Read me.\n"
+        assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
         for uri in (
             "skill://knowledge/my/bad/SKILL.md",
             "skill://knowledge/no/SKILL.md",

@@ -20,6 +20,13 @@ def test_each_clients_undo_takes_back_its_own_change(project, revision):
         assert (project / "other.txt").exists()
         assert "other.txt by you" in other.text("undo")
     assert not (project / "other.txt").exists()
+    # Toolsets are callers, too.
+    one, other = (rye.toolset(project, only=["write", "undo"]) for _ in range(2))
+    one.call("write", {"file_path": "one.txt", "content": "1\n"})
+    other.call("write", {"file_path": "other.txt", "content": "2\n"})
+    assert "one.txt by you" in one.call("undo")
+    assert "You have no change to undo" in one.call("undo")
+    assert (project / "other.txt").exists()
 
 
 def test_a_person_at_a_terminal_is_told_that_the_change_is_a_clients(project):
@@ -31,12 +38,3 @@ def test_a_person_at_a_terminal_is_told_that_the_change_is_a_clients(project):
     entry = answer["data"]["entry_id"]
     assert rye.execute("rye/file-system/undo", {"entry_id": entry}, project_path=str(project))["status"] == "success"
     assert not (project / "a.txt").exists()
-
-
-def test_toolsets_are_callers_too(project):
-    one, other = rye.toolset(project, only=["write", "undo"]), rye.toolset(project, only=["write", "undo"])
-    one.call("write", {"file_path": "one.txt", "content": "1\n"})
-    other.call("write", {"file_path": "other.txt", "content": "2\n"})
-    assert "one.txt by you" in one.call("undo")
-    assert "You have no change to undo" in one.call("undo")
-    assert (project / "other.txt").exists()
