@@ -2,7 +2,8 @@
 
 They lie in one SQLite database in the project's state folder, so that thousands of small files cost no thousands of names, and
 a process that is killed leaves the old state or the new one. What is damaged is found by its digest and counts as missing.
-A large file is stored, and read again, in parts: it is never in memory whole.
+A large file is stored, and read again, in parts: it is never in memory whole. Small ones that are added together are packed
+together (a batch, a row of its own), beside the reading of more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import functools
 import os
 import threading
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
@@ -36,8 +37,13 @@ CREATE TABLE IF NOT EXISTS part
 _AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
 _WAITING_BYTES: Final = 1 << 20
-# A compressor with a window of 8 kB is set up in a tenth of the time, and packs so small a content as well (bytes).
-_SMALL: Final = 6 << 10
+# Contents up to the first size are packed together, until they have the second (bytes).
+_SMALL: Final = 16 << 10
+_BATCH: Final = 64 << 10
+# What `packed` of a content says: as it is; by itself; in a batch, which `data` names, with its place there.
+_PLAIN, _PACKED, _IN_BATCH = 0, 1, 2
+_DIGEST_BYTES: Final = 32
+_MOST_JOBS: Final = 16
 
 
 # What the database says, as the system says it, so that the caller hears what to do about it.
@@ -80,8 +86,11 @@ class Contents:
         """Name the store of a folder, which is made (0700) if missing; one that is damaged is set aside when it is opened."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
+        self._batch: list[tuple[bytes, bytes]] = []
+        self._batch_bytes = 0
+        self._packer: _Packer | None = None
         # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
-        self._waiting: dict[str, list[tuple[bytes, int, bool, bytes]]] = {_MORE: [], _CONTENT: []}
+        self._waiting: dict[str, list[_Row]] = {_MORE: [], _CONTENT: []}
         self._waiting_bytes = self._unsaved = 0
         self._added: set[bytes] = set()
         self._connection: sqlite3.Connection | None = None
@@ -148,6 +157,8 @@ class Contents:
 
     @_alone
     def __exit__(self, *_: object) -> None:
+        if self._packer is not None:
+            self._packer.end()
         if self._connection is not None:
             self._connection.close()
 
@@ -206,19 +217,46 @@ class Contents:
         return digest.digest() == name
 
     def _store(self, statement: str, key: tuple[bytes, int], data: bytes) -> None:
-        packed = _packed(data)
-        smaller = len(packed) < len(data)
-        data = packed if smaller else data
-        self._waiting[statement].append((*key, smaller, data))
         self._added.add(key[0])
-        self._waiting_bytes += len(data)
+        if statement is _MORE or len(data) > _SMALL:
+            self._take(statement, [(*key, *_packed(data))])
+            return
+        self._batch.append((key[0], data))
+        self._batch_bytes += len(data)
+        if self._batch_bytes > _BATCH:
+            self._end_batch()
+
+    def _end_batch(self, *, wait: bool = False) -> None:
+        """Give what was batched to be packed, and take what was packed meanwhile; with `wait` all of it."""
+        batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if len(batch) == 1:
+            self._take(_CONTENT, [(batch[0][0], len(batch[0][1]), *_packed(batch[0][1]))])
+        elif batch:
+            try:
+                self._packer = self._packer or _Packer()
+            except RuntimeError:
+                # No thread can be started.
+                self._take(_CONTENT, _rows_of(batch))
+            else:
+                self._packer.give(batch)
+        if self._packer is not None:
+            self._take(_CONTENT, self._packer.taken(wait=wait))
+
+    def _take(self, statement: str, rows: Sequence[_Row]) -> None:
+        self._waiting[statement] += rows
+        self._waiting_bytes += sum(len(row[3]) for row in rows)
         if self._waiting_bytes > _WAITING_BYTES:
-            self._write()
+            self._insert()
             if self._unsaved > _AT_ONCE:
                 self.save()
 
-    @_alone
     def _write(self) -> None:
+        """Write what was added into the database."""
+        self._end_batch(wait=True)
+        self._insert()
+
+    @_alone
+    def _insert(self) -> None:
         """Write what waits into the database; the parts of a content come before it."""
         import sqlite3
 
@@ -273,7 +311,7 @@ class Contents:
         while rows and bytes_left != 0:
             packed, data, *size = rows[0]
             try:
-                block = zlib.decompress(data) if packed else bytes(data)
+                block = self._from_batch(data, int(size[0])) if int(packed) == _IN_BATCH else _unpacked(packed, data)
             except (zlib.error, TypeError):
                 raise ValueError(digest.hex()) from None
             bytes_left = (int(size[0]) if bytes_left is None else bytes_left) - len(block)
@@ -283,6 +321,11 @@ class Contents:
                 rows = self._rows("SELECT packed, data FROM part WHERE digest = ? AND number = ?", (digest, next(numbers)))
         if found.digest() != digest or bytes_left is None:
             raise ValueError(digest.hex())
+
+    def _from_batch(self, place: bytes, size: int) -> bytes:
+        rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (place[:_DIGEST_BYTES],))
+        at = int.from_bytes(place[_DIGEST_BYTES:])
+        return _unpacked(*rows[0])[at : at + size] if rows else b""
 
     @_alone
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
@@ -313,12 +356,23 @@ class Contents:
         return (numbers[0] - numbers[1]) * numbers[2]
 
     def sizes(self) -> dict[bytes, int]:
-        """Return how much room each content takes (bytes). Raises OSError."""
+        """Return how much room each content takes (bytes): in a batch, its share. Raises OSError."""
         self._write()
         out: dict[bytes, int] = {}
         for table in ("content", "part"):
             for digest, size in self._rows(f"SELECT digest, length(data) FROM {table}"):  # noqa: S608 - our own names
                 out[bytes(digest)] = out.get(bytes(digest), 0) + int(size)
+        for batch, inside in self._batches().items():
+            whole = sum(size for _, size, _ in inside)
+            out |= {digest: out.get(batch, 0) * size // max(whole, 1) for digest, size, _ in inside}
+        return out
+
+    def _batches(self) -> dict[bytes, list[tuple[bytes, int, int]]]:
+        """Return what lies in each batch: digest, size and place."""
+        out: dict[bytes, list[tuple[bytes, int, int]]] = {}
+        for digest, size, place in self._rows("SELECT digest, size, data FROM content WHERE packed = ?", (_IN_BATCH,)):
+            at = int.from_bytes(place[_DIGEST_BYTES:])
+            out.setdefault(bytes(place[:_DIGEST_BYTES]), []).append((bytes(digest), int(size), at))
         return out
 
     @_alone
@@ -330,10 +384,14 @@ class Contents:
             self.save()
             self._added.clear()
             self._is_filled = True
+            stored = {
+                table: {bytes(row[0]) for row in self._db.execute(f"SELECT digest FROM {table}")}  # noqa: S608 - our own names
+                for table in ("content", "part")
+            }
+            kept = {*needed} | self._kept_batches({*needed})
             self._db.execute("BEGIN IMMEDIATE")
-            for table in ("content", "part"):
-                stored = {bytes(row[0]) for row in self._db.execute(f"SELECT digest FROM {table}")}  # noqa: S608 - our own names
-                self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in stored - {*needed}))  # noqa: S608
+            for table, digests in stored.items():
+                self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in digests - kept))  # noqa: S608
             self._db.execute("COMMIT")
             if not self._db.execute("PRAGMA auto_vacuum").fetchone()[0]:
                 # A database that was made without it.
@@ -345,16 +403,88 @@ class Contents:
         except sqlite3.Error as err:
             raise self._failure(err) from None
 
+    def _kept_batches(self, needed: set[bytes]) -> set[bytes]:
+        """Return the batches of which all is needed; what is needed of others is packed anew."""
+        kept = set()
+        for batch, inside in self._batches().items():
+            if needed.issuperset(digest for digest, _, _ in inside):
+                kept.add(batch)
+                continue
+            rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (batch,))
+            with suppress(zlib.error):
+                data = _unpacked(*rows[0]) if rows else b""
+                for digest, size, at in inside:
+                    if digest in needed:
+                        self._store(_CONTENT, (digest, size), data[at : at + size])
+        self.save()
+        return kept
+
+
+_Row = tuple[bytes, int, int, bytes]
+
+
+class _Packer:
+    """Packs batches in a thread of its own, while more is read."""
+
+    def __init__(self) -> None:
+        # Imported here: most looks store nothing.
+        import queue
+
+        # Bounded, as reading is faster.
+        self._jobs: queue.Queue[list[tuple[bytes, bytes]] | None] = queue.Queue(_MOST_JOBS)
+        self._done: list[list[_Row] | BaseException] = []
+        threading.Thread(target=self._work, name="rye-packer", daemon=True).start()
+
+    def _work(self) -> None:
+        while (batch := self._jobs.get()) is not None:
+            try:
+                self._done.append(_rows_of(batch))
+            except BaseException as err:  # noqa: BLE001 - whoever gave it is to know
+                self._done.append(err)
+            self._jobs.task_done()
+
+    def give(self, batch: list[tuple[bytes, bytes]]) -> None:
+        self._jobs.put(batch)
+
+    def taken(self, *, wait: bool) -> list[_Row]:
+        """Return the rows of what was packed since the last time, with `wait` of all that was given."""
+        if wait:
+            self._jobs.join()
+        out: list[_Row] = []
+        while self._done:
+            found = self._done.pop(0)
+            if isinstance(found, BaseException):
+                raise found
+            out += found
+        return out
+
+    def end(self) -> None:
+        self._jobs.put(None)
+
+
+def _rows_of(batch: list[tuple[bytes, bytes]]) -> list[_Row]:
+    """Return a batch as it is stored: packed, then what lies in it."""
+    data = b"".join(one for _, one in batch)
+    # Its name is no digest, so that no content which a command makes can take its place.
+    name, at, rows = os.urandom(_DIGEST_BYTES), 0, list[_Row]()
+    rows.append((name, len(data), *_packed(data)))
+    for digest, one in batch:
+        rows.append((digest, len(one), _IN_BATCH, name + at.to_bytes(8)))
+        at += len(one)
+    return rows
+
 
 _CONTENT: Final = "INSERT OR REPLACE INTO content (digest, size, packed, data) VALUES (?, ?, ?, ?)"
 _MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data) VALUES (?, ?, ?, ?)"
 
 
-def _packed(data: bytes) -> bytes:
-    if len(data) > _SMALL:
-        return zlib.compress(data, 1)
-    made = zlib.compressobj(1, zlib.DEFLATED, 13, 6)
-    return made.compress(data) + made.flush()
+def _packed(data: bytes) -> tuple[int, bytes]:
+    packed = zlib.compress(data, 1)
+    return (_PACKED, packed) if len(packed) < len(data) else (_PLAIN, data)
+
+
+def _unpacked(packed: object, data: bytes) -> bytes:
+    return zlib.decompress(data) if packed else bytes(data)
 
 
 def _read(fd: int, most: int) -> bytes:
