@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-
 import pytest
 
-import rye
 from rye.errors import UsageError, WorkspaceError
-from rye.sandbox import sandbox
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
+from support.calling import call, done, ids, refused
+from support.machine import needs_bubblewrap
+from support.workspace_calls import sha
 
 TASKS = '{"tasks": [{"command": "evil", "runOptions": {"runOn": "folderOpen"}}]}\n'
 FILES = [
@@ -27,25 +25,8 @@ SPELLED = [
 ]  # fmt: skip
 
 
-def call(tool, project, /, **parameters):
-    """Return the tool's result, success or failure."""
-    item_id = tool if "/" in tool else f"rye/file-system/{tool}"
-    answer = rye.execute(item_id, parameters, project_path=project)
-    return answer["data"] or {"success": False, "code": answer["code"], "error": answer["error"]}
-
-
-def done(tool, project, /, **parameters):
-    data = call(tool, project, **parameters)
-    assert data["success"], data
-    return data
-
-
-def patch(project, **request):
-    return rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)
-
-
-def digest(text):
-    return hashlib.sha256(text.encode()).hexdigest()
+def patched(project, **request):
+    return str(call("rye/workspace/workspace_write_patch", project, **request))
 
 
 def allow(user_space, *names):
@@ -63,10 +44,8 @@ def fill(project):
 @pytest.mark.parametrize("path", [*FILES, *SPELLED])
 def test_none_is_made(project, path):
     (project / "src").mkdir()
-    refused = call("write", project, file_path=path, content=TASKS)
-    assert refused["code"] == "protected_path", refused
-    assert "protected: {allow: [" in refused["error"]
-    assert "protected_path" in str(patch(project, createFiles=[{"path": path, "content": TASKS}])["data"])
+    assert "protected: {allow: [" in refused("protected_path", "write", project, file_path=path, content=TASKS)
+    assert "protected_path" in patched(project, createFiles=[{"path": path, "content": TASKS}])
     assert [one.name for one in project.iterdir() if one.name not in ("src", ".ai")] == []
     # Control: the same content at another name.
     assert call("write", project, file_path="tasks.json", content=TASKS)["success"]
@@ -75,7 +54,7 @@ def test_none_is_made(project, path):
 @pytest.mark.parametrize("path", FILES)
 def test_none_is_changed_or_removed(project, path):
     fill(project)
-    first = re.search(r"LID:(\w+)", done("read", project, file_path=path)["output"])[1]
+    (first,) = ids(project, path)
     ways = {
         "write": call("write", project, file_path=path, content=TASKS),
         "edit_lines": call("edit_lines", project, file_path=path, changes=[{"line_id": first, "new_content": TASKS}]),
@@ -84,8 +63,8 @@ def test_none_is_changed_or_removed(project, path):
         "edit_file": call("rye/swe/edit_file", project, path=path, old="old", new="new"),
     }
     assert {way: result.get("code") for way, result in ways.items()} == dict.fromkeys(ways, "protected_path"), ways
-    deletion = [{"docPath": path.lower(), "originalSha256": digest("old\n")}]
-    assert "protected_path" in str(patch(project, deleteFiles=deletion)["data"])
+    deletion = [{"docPath": path.lower(), "originalSha256": sha(b"old\n")}]
+    assert "protected_path" in patched(project, deleteFiles=deletion)
     assert (project / path).read_text() == "old\n"
 
 
@@ -133,7 +112,7 @@ def test_nothing_but_names_of_the_list_can_be_allowed(project, user_space, name)
             ws.guard((b".git", b"config"))
 
 
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+@needs_bubblewrap
 def test_commands_and_file_tools_hold_the_same_names(project, user_space):
     fill(project)
     for name in protected_paths.NAMES:
@@ -156,7 +135,7 @@ def test_commands_and_file_tools_hold_the_same_names(project, user_space):
     assert by_commands() == by_file_tools() == [".vscode", ".envrc"]
 
 
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+@needs_bubblewrap
 @pytest.mark.parametrize(
     "command",
     [

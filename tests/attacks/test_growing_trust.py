@@ -90,16 +90,9 @@ def test_an_approval_of_before_grants_no_permission(clone, user_space):
 
 
 def asking(project, config, item_id="my/asks", **more):
-    facts = {
-        "version": "1.0.0",
-        "tool_type": "http",
-        "executor_id": "rye/core/runtimes/http_runtime",
-        "category": "my",
-        "description": "Made for a test",
-        "permissions": ["network"],
-        "config": {"url": "http://127.0.0.1:9/x", **config},
-        **more,
-    }
+    facts = {"version": "1.0.0", "tool_type": "http", "executor_id": "rye/core/runtimes/http_runtime", "category": "my"}
+    facts |= {"description": "Made for a test", "permissions": ["network"], "config": {"url": "http://127.0.0.1:9/x", **config}}
+    facts |= more
     put(project, f"tools/{item_id}.yaml", signed(json.dumps(facts).encode(), STRANGER, suffix=".yaml"))
 
 
@@ -145,6 +138,11 @@ def test_a_runtime_does_not_bring_a_secret_of_its_own(clone):
 CLAIM = '__effects__ = {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}\n'
 
 
+def effects(project):
+    (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
+    return row["effects"]
+
+
 @pytest.mark.parametrize(
     ("permissions", "read_only", "destructive", "idempotent", "open_world"),
     [
@@ -157,26 +155,21 @@ CLAIM = '__effects__ = {"read_only": True, "destructive": False, "idempotent": T
 )
 def test_effects_are_bounded_by_permissions(project, permissions, read_only, destructive, idempotent, open_world):
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = {permissions!r}")
-    (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
     wanted = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
-    assert row["effects"] == wanted
+    assert effects(project) == wanted
 
 
 @pytest.mark.parametrize("why", ["off", "no sandbox"])
 def test_where_nothing_confines_it_a_tool_may_do_the_worst(project, user_space, monkeypatch, why):
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = []")
-
-    def read_only():
-        (row,) = [row for row in rye.tools(project_path=project) if row["item_id"] == "my/tool"]
-        return row["effects"]["read_only"], row["effects"]["destructive"], row["effects"]["open_world"]
-
     # The control.
-    assert read_only() == (True, False, False)
+    assert effects(project) == {"read_only": True, "destructive": False, "idempotent": True, "open_world": False}
     if why == "off":
         set_sandbox(user_space, "off")
     else:
         monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "not here", "landlock": "nor this"})
-    assert read_only() == (False, True, True)
+    found = effects(project)
+    assert (found["read_only"], found["destructive"], found["open_world"]) == (False, True, True)
 
 
 def test_a_call_of_another_signers_tool_is_never_repeated(project):
@@ -228,96 +221,68 @@ def test_pieces_of_output_are_cleaned_on_their_way(project):
 
 # --- places and timestamps ---
 
-
 BARE = tool_text("my/tool").replace(b'__item_id__ = "my/tool"\n', b"")
+FACTS = {"version": "1.0.0", "tool_type": "runtime", "executor_id": None, "category": "my", "description": "}"}
+PLAIN = b"version: 1.0.0\ntool_type: runtime\nexecutor_id: null\ncategory: my\ndescription: d\n"
+# name: (file, what is signed)
+UNBOUND = {
+    "a Python tool": ("tool.py", BARE),
+    "a YAML tool": ("runtime.yaml", PLAIN),
+    "one in braces": ("runtime.yaml", b"# mine\n{" + PLAIN[:-1].replace(b"\n", b", ") + b",}\n# end\n"),
+    "JSON": ("runtime.yaml", json.dumps(FACTS).encode() + b"\n"),
+    "JSON on lines, with a brace in a text": ("runtime.yaml", json.dumps(FACTS, indent=2).encode()),
+}
 
 
-def test_signing_writes_the_id_so_that_a_moved_file_does_not_run(project):
+@pytest.mark.parametrize("name", UNBOUND)
+def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name):
+    def verdicts(*paths):
+        return [rye.verify([str(one)], project_path=project)[0]["verdict"] for one in paths]
+
+    trust_key()
+    file, raw = UNBOUND[name]
+    path = put(project, f"tools/my/{file}", raw)
+    moved = path.with_name(f"other{path.suffix}")
+    (row,) = sign(resolve([str(path)], []), MINE)
+    assert row["status"] == "signed", row
+    text = path.read_bytes()
+    assert text.count(b"my/") == 1
+    assert name != "a YAML tool" or text.endswith(raw + b'item_id: "my/runtime"\n')
+    moved.write_bytes(text)
+    assert verdicts(path, moved) == ["valid", "misplaced"]
+    (row,) = sign(resolve([str(path)], []), MINE)
+    assert (row["status"], path.read_bytes()) == ("unchanged", text)
+    # The control: signed without an id, it counts under another name of the folder, and in no other folder.
+    path.write_bytes(signed(raw, suffix=path.suffix))
+    moved.write_bytes(path.read_bytes())
+    elsewhere = put(project, f"tools/elsewhere/{file}", path.read_bytes())
+    assert verdicts(path, moved, elsewhere) == ["valid", "valid", "misplaced"]
+
+
+def test_a_moved_tool_does_not_run(project):
     trust_key()
     path = put(project, "tools/my/tool.py", BARE)
-    (row,) = sign(resolve([str(path)], []), MINE)
-    assert row["status"] == "signed", row
-    text = path.read_text()
-    assert text.count('__item_id__ = "my/tool"') == 1
+    assert [row["status"] for row in sign(resolve([str(path)], []), MINE)] == ["signed"]
+    path.with_name("other.py").write_bytes(path.read_bytes())
     assert run(project, "my/tool")["status"] == "success"
-    path.with_name("other.py").write_text(text)
     assert run(project, "my/other")["code"] == "misplaced"
-    (row,) = sign(resolve([str(path)], []), MINE)
-    assert (row["status"], path.read_text()) == ("unchanged", text)
 
 
-def test_a_file_signed_elsewhere_is_held_to_its_category(project):
-    """The control of the test before: without the id in its text another name in the same folder runs."""
-    trust_key()
-    put(project, "tools/my/tool.py", signed(BARE))
-    put(project, "tools/my/other.py", signed(BARE))
-    put(project, "tools/elsewhere/tool.py", signed(BARE))
-    assert run(project, "my/tool")["status"] == run(project, "my/other")["status"] == "success"
-    assert run(project, "elsewhere/tool")["code"] == "misplaced"
+IMPOSSIBLE = """2026-02-29T00:00:00Z 2026-13-01T00:00:00Z 2026-00-10T00:00:00Z 2026-01-32T00:00:00Z 2026-01-01T24:00:00Z
+2026-01-01T00:60:00Z 2026-01-01T00:00:60Z 0000-01-01T00:00:00Z 2100-02-29T00:00:00Z 9999-99-99T99:99:99Z"""
+POSSIBLE = "2024-02-29T23:59:59Z 2000-02-29T00:00:00Z 0001-01-01T00:00:00Z 9999-12-31T23:59:59Z"
 
 
-def test_a_yaml_tool_gets_its_id_too(project):
-    trust_key()
-    raw = b"version: 1.0.0\ntool_type: runtime\nexecutor_id: null\ncategory: my\ndescription: d\n"
-    path = put(project, "tools/my/runtime.yaml", raw)
-    (row,) = sign(resolve([str(path)], []), MINE)
-    assert row["status"] == "signed", row
-    assert path.read_bytes().endswith(raw + b'item_id: "my/runtime"\n')
-    moved = path.with_name("other.yaml")
-    moved.write_bytes(path.read_bytes())
-    (verdict,) = rye.verify([str(moved)], project_path=project)
-    assert verdict["verdict"] == "misplaced"
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b'{"version": "1.0.0", "tool_type": "runtime", "executor_id": null, "category": "my", "description": "d"}\n',
-        b'{\n  "version": "1.0.0",\n  "tool_type": "runtime",\n  "executor_id": null,\n  "category": "my",\n  "description": "}"\n}',
-        b"# mine\n{version: 1.0.0, tool_type: runtime, executor_id: null, category: my, description: d,}\n# end\n",
-    ],
-)
-def test_a_yaml_tool_in_braces_gets_its_id_too(project, raw):
-    trust_key()
-    path = put(project, "tools/my/runtime.yaml", raw)
-    (row,) = sign(resolve([str(path)], []), MINE)
-    assert row["status"] == "signed", row
-    moved = path.with_name("other.yaml")
-    moved.write_bytes(path.read_bytes())
-    verdicts = [rye.verify([str(one)], project_path=project)[0]["verdict"] for one in (path, moved)]
-    assert verdicts == ["valid", "misplaced"]
-    # The control: signed without an id, it runs under another name of the folder.
-    path.write_bytes(signed(raw, suffix=".yaml"))
-    moved.write_bytes(path.read_bytes())
-    assert rye.verify([str(moved)], project_path=project)[0]["verdict"] == "valid"
-
-
-IMPOSSIBLE = [
-    "2026-02-29T00:00:00Z", "2026-13-01T00:00:00Z", "2026-00-10T00:00:00Z", "2026-01-32T00:00:00Z", "2026-01-01T24:00:00Z",
-]  # fmt: skip
-IMPOSSIBLE += [
-    "2026-01-01T00:60:00Z",
-    "2026-01-01T00:00:60Z",
-    "0000-01-01T00:00:00Z",
-    "2100-02-29T00:00:00Z",
-    "9999-99-99T99:99:99Z",
-]
-
-
-@pytest.mark.parametrize("timestamp", IMPOSSIBLE)
-def test_impossible_timestamps_are_malformed(project, timestamp):
+@pytest.mark.parametrize("timestamp", [*IMPOSSIBLE.split(), *POSSIBLE.split()])
+def test_impossible_timestamps_are_malformed(timestamp):
     form = signature.form_of("tool", ".py")
     raw = signed(BARE).replace(NOW.encode(), timestamp.encode())
+    # The control.
+    if timestamp in POSSIBLE:
+        assert signature.split(raw, form).signature.timestamp == timestamp
+        return
     with pytest.raises(TrustError) as caught:
         signature.split(raw, form)
     assert caught.value.code == "malformed"
     with pytest.raises(UsageError):
         signature.sign(BARE, form, MINE, timestamp=timestamp)
-
-
-@pytest.mark.parametrize(
-    "timestamp", ["2024-02-29T23:59:59Z", "2000-02-29T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]
-)
-def test_control_possible_ones_verify(timestamp):
-    form = signature.form_of("tool", ".py")
-    assert signature.split(signed(BARE).replace(NOW.encode(), timestamp.encode()), form).signature.timestamp == timestamp

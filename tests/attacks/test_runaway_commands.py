@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from support.harness import environment, times
-from support.waiting import PATIENCE
+from support.shell_calls import bash, job, set_sandbox
+from support.waiting import PATIENCE, until
 
 # {0} is a word by which this run's processes are known, {1} the MB of a flood.
 KINDS = {
@@ -49,12 +49,6 @@ MOST_SECONDS = PATIENCE
 """A call that takes longer than this counts as hung (timeout and patience, on a machine with other work)."""
 
 
-def set_mode(mode):
-    path = Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"sandbox: {{mode: '{mode}'}}\n")
-
-
 def survivors(word, seconds=1.0):
     """Processes that carry the word in their arguments, after a moment's patience."""
     end = time.monotonic() + seconds
@@ -73,6 +67,14 @@ def carries(pid, word):
         return False
 
 
+def kill_survivors(word, seconds=1.0):
+    """Kill what lives on; return how many did."""
+    found = survivors(word, seconds)
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+    return len(found)
+
+
 def memory():
     """This process's resident memory at its highest (KiB)."""
     with open("/proc/self/status", encoding="ascii") as file:
@@ -83,16 +85,10 @@ def fresh_word():
     return str(random.SystemRandom().randrange(10**9, 10**10))
 
 
-def by_bash(project, command):
-    """Return the kind of sandbox and the result."""
-    data = rye.execute("rye/bash/bash", {"command": command, "timeout": TIMEOUT}, project_path=project)["data"]
-    return data["sandbox"]["kind"], data
-
-
 def attack(project, times, flood, mode):
     """Run `times` commands, all kinds in turn, four at a time; count what hung and what survived."""
-    set_mode(mode)
-    by_bash(project, "true")
+    set_sandbox(Path(os.environ["USER_SPACE"]), mode)
+    bash(project, "true")
     before = memory()
     hung, left, kinds = Counter(), Counter(), set()
 
@@ -100,14 +96,12 @@ def attack(project, times, flood, mode):
         name = list(KINDS)[number % len(KINDS)]
         word = fresh_word()
         began = time.monotonic()
-        kind, data = by_bash(project, KINDS[name].format(word, flood))
-        kinds.add(kind)
+        data = bash(project, KINDS[name].format(word, flood), timeout=TIMEOUT)
+        kinds.add(data["sandbox"]["kind"])
         if time.monotonic() - began > MOST_SECONDS:
             hung[name] += 1
         assert "exit_code" in data, data
-        for pid in survivors(word):
-            left[name] += 1
-            os.kill(pid, signal.SIGKILL)
+        left.update({name: killed} if (killed := kill_survivors(word)) else {})
 
     with ThreadPoolExecutor(WORKERS) as pool:
         list(pool.map(one, range(times)))
@@ -138,38 +132,27 @@ def kill_a_server(project, pause):
         server.stdout.readline()
         time.sleep(pause)
         server.kill()
-    left = survivors(word)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return len(left)
+    return kill_survivors(word)
 
 
 def kill_servers(project, times, mode, seed):
     """Kill servers at moments from before their commands run to well within; return how many processes lived on."""
-    set_mode(mode)
+    set_sandbox(Path(os.environ["USER_SPACE"]), mode)
     dice = random.Random(seed)
     return sum(kill_a_server(project, dice.uniform(0, 0.4)) for _ in range(times))
 
 
 def naive(command, word):
-    """The control: a process group of its own, `communicate`, killed by its group; return (seconds, survivors)."""
-    began = time.monotonic()
-    child = subprocess.Popen(
-        ["/bin/bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        child.communicate(timeout=TIMEOUT)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        with_pipe = survivors(word, 0.2)
-        for pid in with_pipe:
-            os.kill(pid, signal.SIGKILL)
+    """The control: a process group of its own, `communicate`, killed by its group; return how many survived."""
+    words = ["/bin/bash", "-c", command]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as child:
+        try:
+            child.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+        left = kill_survivors(word, 0.2)
         child.communicate()
-        return time.monotonic() - began, len(with_pipe)
-    left = survivors(word, 0.2)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    return time.monotonic() - began, len(left)
+    return left
 
 
 @pytest.mark.slow
@@ -194,8 +177,8 @@ def test_a_killed_server_leaves_no_command(project, mode):
 @pytest.mark.slow
 def test_control_the_naive_way_leaves_processes():
     word = fresh_word()
-    assert naive(KINDS["daemonizes and times out"].format(word, 1), word)[1] > 0
-    assert naive(KINDS["holds the pipe, from a session of its own"].format(word, 1), word)[1] > 0
+    assert naive(KINDS["daemonizes and times out"].format(word, 1), word) > 0
+    assert naive(KINDS["holds the pipe, from a session of its own"].format(word, 1), word) > 0
 
 
 def test_control_a_background_job_outlives_its_server(project):
@@ -207,10 +190,8 @@ def test_control_a_background_job_outlives_its_server(project):
         assert server.stdout.readline() == b"joined\n"
         server.kill()
     # Without mounts and namespaces the word stands nowhere before the command itself has started.
-    end = time.monotonic() + 30
-    while not survivors(word, 0) and time.monotonic() < end:
-        time.sleep(0.02)
+    until(lambda: survivors(word, 0))
     assert survivors(word, 0.3), "a job is meant to go on"
-    (job,) = rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]
-    assert rye.execute("rye/bash/job", {"action": "end", "job_id": job["job_id"]}, project_path=project)["status"] == "success"
+    (listed,) = job(project, "list")["jobs"]
+    assert job(project, "end", listed["job_id"])["success"]
     assert survivors(word) == []

@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 by_user = pytest.mark.parametrize("user", USERS)
 
 
-def share(user: int, ways: list[str]) -> list[str]:
-    """Return the ways that this user tries where all users together try each once."""
-    return ways[USERS.index(user) :: len(USERS)]
+def share(user: int, ways: list[str], turn: int = 0) -> list[str]:
+    """Return the ways that this user tries where all users together try each once; in another turn another user tries it."""
+    return ways[(USERS.index(user) + turn) % len(USERS) :: len(USERS)]
 
 
 # --- known ways ---
@@ -36,8 +36,9 @@ def share(user: int, ways: list[str]) -> list[str]:
 
 @by_user
 def test_no_program_of_the_command_runs(user):
-    found = run_as(user, ["git_actions.py"], "require")
-    assert len(found) == len(WAYS)
+    ways = share(user, [*WAYS], turn=1) if times(1) == 1 else [*WAYS]
+    found = run_as(user, ["git_actions.py"], "require", *ways)
+    assert len(found) == len(ways)
     assert [way["name"] for way in found if way["ran"]] == []
     for way in found:
         assert way["holds"] is None or "protected_names" in way["holds"], way
@@ -63,7 +64,7 @@ def test_control_without_the_sandbox_each_runs(user):
 
 @by_user
 def test_no_key_does_anything(user, rng):
-    found = run_as(user, ["git_keys.py"], "require", rng.randrange(1 << 30), 0.06)
+    found = run_as(user, ["git_keys.py"], "require", rng.randrange(1 << 30), 0.04)
     assert len(found) > 5
     # The address of a remote is where git's own fetch goes, also that of the user's partial clone: documented as open.
     addresses = [one for one in found if one.get("key") == "remote.origin.url"]
@@ -81,7 +82,7 @@ def test_control_without_a_look_many_keys_do():
 
 @by_user
 def test_no_program_runs_by_a_repository_that_many_built(user, rng):
-    *fired, figures = run_as(user, ["random_repositories.py"], "require", times(20), rng.randrange(1 << 30), 0)
+    *fired, figures = run_as(user, ["random_repositories.py"], "require", times(12), rng.randrange(1 << 30), 0)
     assert fired == []
     assert figures["with_something_set_aside"] > 0
 
@@ -93,7 +94,7 @@ def test_control_where_nothing_looks_repositories_run_programs():
 
 @by_user
 def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
-    (found,) = run_as(user, SCRIPTS, "require", times(24), rng.randrange(1 << 30))
+    (found,) = run_as(user, SCRIPTS, "require", times(16), rng.randrange(1 << 30))
     assert (found["ran"], found["read"]) == (0, 0), found["culprits"]
 
 

@@ -252,16 +252,22 @@ def main() -> None:
     os.environ["USER_SPACE"] = str(base / "user")
     arena = Arena(base)
     if mode == "off":
+        ways: dict[str, list[str]] = {}
         for one in CONTROLS.split():
-            key, _, how = one.partition("=")
+            ways.setdefault(one.partition("=")[2], []).append(one.partition("=")[0])
+        for how, controls in ways.items():
             kind, _, prelude = how.partition(":")
-            arena.fresh(prelude or "plain")
-            with open(arena.root / FILES["nested"], "a", encoding="utf-8") as file:
-                file.write(arena.lines([key], kind, prelude or "plain"))
-            found = arena.fired("nested")
-            # Asked is the address itself there: only a program or a file counts.
-            found = [one for one in found if prelude != "asking" or not one.startswith("host")]
-            print(json.dumps({"key": key, "kind": kind, "fired": found}), flush=True)
+            # Two that start a program are in one file, where no other one of their section is beside them.
+            files = 10 if how == "shell" else len(controls)
+            for group in (controls[at::files] for at in range(files)):
+                arena.fresh(prelude or "plain")
+                with open(arena.root / FILES["nested"], "a", encoding="utf-8") as file:
+                    file.write(arena.lines(group, kind, prelude or "plain"))
+                # Asked is the address itself there: only a program or a file counts.
+                found = [one for one in arena.fired("nested") if prelude != "asking" or not one.startswith("host")]
+                for key in group:
+                    mine = found if len(group) == 1 else [one for one in found if one == re.sub(r"\W", "_", key)]
+                    print(json.dumps({"key": key, "kind": kind, "fired": mine}), flush=True)
         return
     every = keys()
     controls = [one.partition("=")[0] for one in CONTROLS.split()]

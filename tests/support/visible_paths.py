@@ -1,7 +1,7 @@
 """Attacks on what a sandboxed command can see, run as a process of its own by the user whom it shall be.
 
-`python visible_paths.py FOLDER LAYER` prints a line of JSON for each attack: `name`, `control` (it succeeds without a sandbox),
-`succeeded` (under "require"), `held` (the report lists `home_hidden`), `said`.
+`python visible_paths.py FOLDER LAYER FIRST STEP` prints a line of JSON for each attack (every STEP-th, from FIRST on): `name`,
+`control` (it succeeds without a sandbox), `succeeded` (under "require"), `held` (the report lists `home_hidden`), `said`.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def main() -> int:
         bubblewrap._PLACES = ()
     arena = Base(base, os.readlink("/proc/self/exe"))
     print(json.dumps([name for name, why in sandbox.layers().items() if not why][:1]), flush=True)
-    for one in ATTACKS:
+    for one in ATTACKS[int(sys.argv[3]) :: int(sys.argv[4])]:
         control, _, said = arena.attack(one, "off")
         succeeded, report, said_inside = arena.attack(one, "require")
         told = {"name": one.name, "control": control, "succeeded": succeeded, "held": "home_hidden" in report["holds"]}
