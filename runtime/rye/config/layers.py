@@ -36,6 +36,7 @@ SHAPES: Final[dict[str, Any]] = {
 
 _MAX_BYTES = 256 * 1024
 _MAX_LOADED = 64
+_DEEPEST = 100
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 # Files by their paths, with the very bytes they were read from: YAML is slow to read.
@@ -149,9 +150,8 @@ def _parsed(data: bytes, path: str) -> dict[str, Any]:
     import yaml
 
     try:
-        # A few lines of aliases expand to gigabytes.
-        if b"*" in data and any(isinstance(token, yaml.AliasToken) for token in yaml.scan(data, yaml.SafeLoader)):
-            raise _bad(path, "holds an alias (*name); write the value out")
+        if b"*" in data or data.count(b"[") + data.count(b"{") > _DEEPEST:
+            _refuse_hazards(data, path)
         # Not the C loader, whose recursion ends the process on a bottomless file.
         content = yaml.load(data, yaml.SafeLoader)
         plain(content, path)
@@ -160,6 +160,20 @@ def _parsed(data: bytes, path: str) -> dict[str, Any]:
     if content is not None and not isinstance(content, dict):
         raise _bad(path, "is not a mapping")
     return content or {}
+
+
+def _refuse_hazards(data: bytes, path: str) -> None:
+    """Refuse what costs far more than it says: a few lines of aliases expand to gigabytes, open brackets cost their square."""
+    import yaml
+
+    depth = 0
+    for token in yaml.scan(data, yaml.SafeLoader):
+        if isinstance(token, yaml.AliasToken):
+            raise _bad(path, "holds an alias (*name); write the value out")
+        depth += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
+        depth -= isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken)
+        if depth > _DEEPEST:
+            raise _bad(path, f"is nested deeper than {_DEEPEST} levels")
 
 
 def plain(content: Any, where: object, at: str = "") -> None:

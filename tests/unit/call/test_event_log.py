@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.call import event_log
 from rye.config import user_dirs
+from rye.toolkit import log_event
 from support.signed_tools import OK, put, put_tool
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -37,38 +37,38 @@ def test_nothing_is_logged_unless_the_user_says_so(project, user_space):
     put_tool(project, "my/tool")
     put(project, "config/rye.yaml", b"log: {events: true}\n")  # the project's word does not count
     call(project)
-    assert not list((user_space / ".ai").rglob("*.jsonl"))
-    assert not list(project.rglob("*.jsonl"))
+    assert not [*(user_space / ".ai").rglob("*.jsonl"), *project.rglob("*.jsonl")]
+    put(user_space, "config/rye.yaml", b"log: {events: maybe}\n")
+    assert call(project)["code"] == "bad_config"
 
 
-def test_each_call_is_two_events_with_digest_code_and_duration(project, log):
+def test_each_call_is_two_events_with_digest_code_and_duration_and_no_parameter(project, log, caplog):
     put_tool(project, "my/tool", OK, {"type": "object", "properties": {"word": {"type": "string"}}})
-    digest = call(project, word=SECRET)["item"]["digest"]
-    call(project, word=1)
-    call(project, "my/none")
+    with caplog.at_level("DEBUG", "rye"):
+        digest = call(project, word=SECRET)["item"]["digest"]
+        call(project, word=[SECRET])
+        call(project, 'a\n{"event": "success"}\x1b[2J')
     start, success, *others = events(log)
     assert {name: start[name] for name in ("event", "item")} == {"event": "start", "item": "my/tool"}
     assert start["time"].endswith("+00:00")
     assert (success["event"], success["item"], success["digest"], success["code"]) == ("success", "my/tool", digest, None)
     assert success["duration_ms"] > 0
-    assert [event["code"] for event in others if event["event"] == "error"] == ["invalid_parameters", "item_not_found"]
+    assert [event["code"] for event in others if event["event"] == "error"] == ["invalid_parameters", "bad_item_id"]
+    # Hostile text stays on its line.
+    assert others[-1]["item"].startswith("a\n")
     assert SECRET not in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+    # Whoever listens to the logger hears the same.
+    assert [record.getMessage() for record in caplog.records] == [event["event"] for event in events(log)]
+    assert SECRET not in str([vars(record) for record in caplog.records])
 
 
-def test_hostile_text_stays_on_its_line(project, log):
-    call(project, 'a\n{"event": "success"}\x1b[2J')
-    for event in events(log):
-        assert event["item"].startswith("a\n")
-
-
-def test_a_full_log_is_set_aside_once(project, log, monkeypatch):
-    monkeypatch.setattr(event_log, "_MAX_BYTES", 1_000)
+def test_a_full_log_is_set_aside_once(project, log):
     for number in range(60):
-        event_log.log_event("rye.tick", str(project), "tick", number=number)
+        log_event("rye.tick", str(project), "tick", number=number, text="x" * 400_000)
     assert sorted(os.listdir(log.parent)) == ["events.1.jsonl", "events.jsonl"]
-    assert log.stat().st_size <= 1_200
+    assert log.stat().st_size <= 11_000_000
     kept = [event["number"] for name in ("events.1.jsonl", "events.jsonl") for event in events(log.parent / name)]
     assert kept == list(range(kept[0], 60))
 
@@ -83,10 +83,3 @@ def test_a_log_that_cannot_be_written_stops_nothing_and_reaches_nothing(project,
         (log.symlink_to(tmp_path / "elsewhere") if block == "link" else log.mkdir())
     assert call(project)["status"] == "success"
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_broken_configuration_is_an_answer(project, user_space):
-    put_tool(project, "my/tool")
-    put(user_space, "config/rye.yaml", b"log: {events: maybe}\n")
-    response = call(project)
-    assert (response["status"], response["code"]) == ("error", "bad_config")

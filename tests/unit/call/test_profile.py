@@ -1,19 +1,22 @@
-"""The profile: who may set it, and that every tool that writes keeps to it."""
+"""The profile: who may set it, and that every tool that writes keeps to it; and the switches of the SWE tools."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 
 import pytest
 
-import rye
-from rye.call import profile as config_profile
-from rye.errors import UsageError
-from rye.sandbox import sandbox
+from support.calling import call
+from support.in_process import rye
+from support.machine import needs_bubblewrap
 
 
 def profile(project):
-    return config_profile.profile(str(project))
+    """The profile in force as the command line says it, or its refusal."""
+    done = rye("prompt", "swe", cwd=project)
+    found = re.search(r"Profile in force: ([\w-]+)", done.stdout.decode())
+    return found[1] if found else done.stderr.decode()
 
 
 def configure(root, text):
@@ -38,103 +41,102 @@ def configure(root, text):
     ],
 )
 def test_the_strictest_profile_holds(project, user_space, monkeypatch, environment, user, of_project, holds):
+    (project / ".git").mkdir()
     if environment is not None:
         monkeypatch.setenv("RAGIX_PROFILE", environment)
-    if user is not None:
-        configure(user_space, f"swe: {{profile: {user}}}\n")
-    if of_project is not None:
-        configure(project, f"swe: {{profile: {of_project}}}\n")
+    for place, value in ((user_space, user), (project, of_project)):
+        if value is not None:
+            configure(place, f"swe: {{profile: {value}}}\n")
     assert profile(project) == holds
 
 
-@pytest.mark.parametrize("content", ["swe: {profile: lax}\n", "swe: {profile: [dev]}\n", "swe: {\n", "swe: 3\n", "- a\n"])
-def test_a_profile_that_is_none_is_refused_wherever_it_stands(project, user_space, content):
-    for root in (project, user_space):
-        configure(root, content)
-        with pytest.raises(UsageError) as refusal:
-            profile(project)
-        assert refusal.value.code in ("bad_profile", "bad_config")
-        (root / ".ai/config/rye.yaml").unlink()
-
-
-def test_what_lies_outside_the_project_is_not_its_word(project, tmp_path):
-    configure(tmp_path / "elsewhere", "swe: {profile: safe-read-only}\n")
-    (project / ".ai").symlink_to(tmp_path / "elsewhere/.ai")
-    assert profile(project) == "dev"
-
-
-def test_other_settings_of_a_project_say_nothing(project):
+def test_a_profile_that_is_none_is_refused_wherever_it_stands_and_other_settings_say_nothing(project, user_space, tmp_path):
+    (project / ".git").mkdir()
     for content in ("", "other: 1\n", "swe:\n", "swe: {other: 3}\n"):
         configure(project, content)
         assert profile(project) == "dev"
+    for root in (project, user_space):
+        for content in ("swe: {profile: lax}\n", "swe: {profile: [dev]}\n", "swe: {\n", "swe: 3\n", "- a\n"):
+            configure(root, content)
+            code = call("write", project, file_path="f.txt", content="x\n")["code"]
+            assert code in ("bad_profile", "bad_config"), content
+        (root / ".ai/config/rye.yaml").unlink()
+    # What lies outside the project is not its word.
+    configure(tmp_path / "elsewhere", "swe: {profile: safe-read-only}\n")
+    (project / ".ai/config").rmdir()
+    (project / ".ai/config").symlink_to(tmp_path / "elsewhere/.ai/config")
+    assert profile(project) == "dev"
 
 
-def call(tool, project, /, **parameters):
-    answer = rye.execute(tool, parameters, project_path=project)
-    return answer["data"] or {"success": False, "code": answer["code"], "error": answer["error"]}
+def test_a_switch_is_on_or_off_or_refused(project, monkeypatch):
+    (project / "f.txt").write_text("one\n")
+    for value, kept in (("0", False), ("off", False), ("1", True), ("", True), (" ON ", True)):
+        monkeypatch.setenv("RAGIX_VIEW_STATE", value)
+        assert call("rye/swe/open_file_chunk", project, path="f.txt")["success"]
+        assert (project / ".ragix").exists() is kept
+        for state in project.glob(".ragix/*"):
+            state.unlink()
+        for folder in project.glob(".ragix"):
+            folder.rmdir()
+    monkeypatch.setenv("RAGIX_ENABLE_SWE", "nope")
+    assert "neither on nor off" in call("rye/swe/open_file_chunk", project, path="f.txt")["error"]
 
 
 def every_way(project):
     """Each way to write, as (a name, its answer); what it would change stands in `f.txt` and `g.txt`."""
     digest = hashlib.sha256(b"one\n").hexdigest()
-    line = call("rye/file-system/read", project, file_path="f.txt")["output"].split("LID:")[1][:6]
     change = {"operation": "insert", "afterLine": 1, "newLines": ["x"]}
     patch = {"files": [{"docPath": "f.txt", "originalSha256": digest, "changes": [change]}]}
-    stored = call("rye/workspace/workspace_write_patch", project, **patch, apply=False)
-    yield "write", call("rye/file-system/write", project, file_path="new.txt", content="x\n")
-    yield "write below", call("rye/file-system/write", project, file_path="a/b/new.txt", content="x\n")
-    yield (
-        "edit_lines",
-        call("rye/file-system/edit_lines", project, file_path="f.txt", changes=[{"line_id": line, "new_content": "x"}]),
-    )
-    yield "create", call("rye/workspace/workspace_write_patch", project, createFiles=[{"path": "c.txt", "content": "x\n"}])
-    yield (
-        "delete",
-        call("rye/workspace/workspace_write_patch", project, deleteFiles=[{"docPath": "g.txt", "originalSha256": digest}]),
-    )
-    yield "apply", call("rye/workspace/workspace_apply_patch", project, batchId=stored["result"]["batchId"])
-    yield "undo", call("rye/file-system/undo", project)
+    write_patch, deleted = "rye/workspace/workspace_write_patch", {"docPath": "g.txt", "originalSha256": digest}
+    call("read", project, file_path="f.txt")
+    stored = call(write_patch, project, **patch, apply=False)["result"]["batchId"]
+    for tool, parameters in (
+        ("write", {"file_path": "new.txt", "content": "x\n"}),
+        ("write", {"file_path": "a/b/new.txt", "content": "x\n"}),
+        ("edit_lines", {"file_path": "f.txt", "changes": ["end+|x"]}),
+        (write_patch, {"createFiles": [{"path": "c.txt", "content": "x\n"}]}),
+        (write_patch, {"deleteFiles": [deleted]}),
+        ("rye/workspace/workspace_apply_patch", {"batchId": stored}),
+        ("undo", {}),
+    ):
+        yield f"{tool} {parameters}", str(call(tool, project, **parameters))
 
 
 def files(project):
-    return {
-        str(one.relative_to(project)): one.read_bytes()
-        for one in project.rglob("*")
-        if one.is_file() and ".ai" not in one.parts
-    }
+    found = (one for one in project.rglob("*") if one.is_file() and ".ai" not in one.parts)
+    return {str(one.relative_to(project)): one.read_bytes() for one in found}
 
 
-def test_no_tool_changes_a_file_in_the_read_only_profile(project, monkeypatch):
+@pytest.mark.parametrize("whose", ["environment", "project"])
+def test_no_tool_changes_a_file_in_the_read_only_profile(project, monkeypatch, whose):
+    def set_profile(name):
+        if whose == "project":
+            configure(project, f"swe: {{profile: {name}}}\n")
+        else:
+            monkeypatch.setenv("RAGIX_PROFILE", name)
+
     (project / "f.txt").write_text("one\n")
-    assert call("rye/file-system/write", project, file_path="g.txt", content="one\n")["success"]
+    assert call("write", project, file_path="g.txt", content="one\n")["success"]
     before = files(project)
-    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
-    told = {way: str(answer) for way, answer in every_way(project)}
-    assert [way for way, answer in told.items() if "read_only_profile" not in answer] == [], told
-    assert "RAGIX_PROFILE" in told["write"]
+    set_profile("safe-read-only")
+    told = dict(every_way(project))
+    assert [way for way, answer in told.items() if "read_only_profile" not in answer or "RAGIX_PROFILE" not in answer] == [], (
+        told
+    )
     assert files(project) == before
     assert not (project / "a").exists()
     # To look is allowed, and so is to see the patch.
-    assert call("rye/file-system/undo", project, dry_run=True)["success"]
+    assert call("undo", project, dry_run=True)["success"]
     # Control: the same ways write where the profile lets them.
-    monkeypatch.setenv("RAGIX_PROFILE", "dev")
-    told = dict(every_way(project))
-    assert [way for way, answer in told.items() if "read_only_profile" in str(answer)] == []
+    set_profile("dev")
+    assert [way for way, answer in every_way(project) if "read_only_profile" in answer] == []
     assert files(project) != before
 
 
-def test_a_project_can_bind_every_tool_too(project):
-    configure(project, "swe: {profile: safe-read-only}\n")
-    refused = call("rye/file-system/write", project, file_path="f.txt", content="x\n")
-    assert refused["code"] == "read_only_profile"
-    configure(project, "swe: {profile: dev}\n")
-    assert call("rye/file-system/write", project, file_path="f.txt", content="x\n")["success"]
-
-
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
+@needs_bubblewrap
 def test_commands_see_the_project_read_only(project, monkeypatch):
-    for name, code in (("safe-read-only", 1), ("dev", 0)):
+    for name, writes in (("safe-read-only", False), ("dev", True)):
         monkeypatch.setenv("RAGIX_PROFILE", name)
         data = call("rye/bash/bash", project, command="touch made && ls made")
-        assert (data["exit_code"] != 0) == bool(code), data
-        assert (project / "made").exists() is not bool(code)
+        assert (data["exit_code"] == 0) is writes, data
+        assert (project / "made").exists() is writes

@@ -1,88 +1,73 @@
-"""The user's settings over the defaults."""
+"""Settings files: whose word counts, and that every tool which reads one says what no settings file should hold."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import pwd
 import time
+from pathlib import Path
 
 import pytest
 import yaml
 
-from rye.config import layers, settings
-from rye.errors import UsageError
+import rye
+from rye.config import layers, user_dirs
+from rye.items import spaces
+from rye.lsp import servers
+from support.in_process import rye as run
+from support.signed_tools import module_of
 
 
-@pytest.fixture
-def file(user_space):
-    path = user_space / ".ai/config/rye.yaml"
-    path.parent.mkdir(parents=True)
+def write(folder, text, name="rye.yaml"):
+    path = folder / ".ai/config" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
 
 
-def refusal(key="journal.max_bytes"):
-    with pytest.raises(UsageError) as caught:
-        settings.Settings().get(key)
-    assert caught.value.code == "bad_config"
-    assert caught.value.hint
-    return str(caught.value)
+def refused(project, tool="rye/bash/bash", **parameters):
+    """The error of a call that reads the settings, which are not as they should be."""
+    answer = rye.execute(tool, parameters or {"command": "true"}, project_path=project)
+    assert answer["code"] == "bad_config", answer
+    assert len(answer["error"]) < 1_000
+    return answer["error"]
 
 
-def test_without_a_file_the_defaults_hold():
-    assert settings.Settings().get("journal.max_bytes") == 64 * 1024 * 1024
-    assert settings.Settings().number("jobs.max_age_days") == 7
-    assert settings.Settings().get("signing.agents") == "deny"
-    assert settings.Settings().get("log.events") is False
+def profile(project):
+    return run("prompt", "swe", cwd=project).stdout.decode().partition("Profile in force: ")[2].partition(".")[0]
 
 
-def test_the_users_file_wins_key_by_key(file):
-    file.write_text("journal: {max_bytes: 5}\nsigning:\n  agents: allow\nunknown: {x: 1}\n")
-    assert settings.Settings().number("journal.max_bytes") == 5
-    assert settings.Settings().number("jobs.max_age_days") == 7
-    assert settings.Settings().get("signing.agents") == "allow"
-
-
-def test_a_change_is_noticed_even_of_the_same_size_and_time(file):
-    file.write_text("journal: {max_bytes: 5}\n")
-    assert settings.Settings().number("journal.max_bytes") == 5
+def test_a_change_is_noticed_even_of_the_same_size_and_time(project, user_space):
+    (project / ".git").mkdir()
+    file = write(user_space, "swe: {profile: safe-read-only} # \nunknown: {x: 1}\n")
+    assert profile(project) == "safe-read-only"
     before = file.stat()
     other = file.with_name("other")
-    other.write_text("journal: {max_bytes: 6}\n")
+    other.write_text("swe: {profile: unsafe} #         \nunknown: {x: 1}\n")
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
     other.replace(file)
-    assert settings.Settings().number("journal.max_bytes") == 6
-    file.unlink()
-    assert settings.Settings().number("journal.max_bytes") == 64 * 1024 * 1024
-
-
-def test_a_project_has_no_say(project, monkeypatch, file):
-    (project / ".ai/config").mkdir(parents=True)
-    (project / ".ai/config/rye.yaml").write_text("signing: {agents: allow}\n")
-    monkeypatch.chdir(project)
-    assert settings.Settings().get("signing.agents") == "deny"
-    # Control: in the user's own place the same text counts.
-    file.write_text("signing: {agents: allow}\n")
-    assert settings.Settings().get("signing.agents") == "allow"
-
-
-@pytest.mark.parametrize("text", ["", "# all\n", "null\n", "other: 1\n", "journal:\n", "journal: {max_bytes: null}\n"])
-def test_what_says_nothing_leaves_the_default(file, text):
-    file.write_text(text)
-    assert settings.Settings().number("journal.max_bytes") == 64 * 1024 * 1024
+    assert file.stat().st_size == before.st_size
+    assert profile(project) == "unsafe"
+    for text in ("", "# all\n", "null\n", "swe:\n", "swe: {profile: null}\n", None):
+        file.unlink() if text is None else file.write_text(text)
+        assert profile(project) == "dev"
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("- a\n", "is not a mapping"),
-        ("text\n", "is not a mapping"),
         ("0\n", "is not a mapping"),
-        ("journal: 5\n", "journal must be a mapping"),
-        ("journal: [1]\n", "journal must be a mapping"),
+        ("sandbox: 5\n", "sandbox must be a mapping"),
+        ("sandbox: [1]\n", "sandbox must be a mapping"),
+        ("sandbox: {mode: [" + "x, " * 5_000 + "]}", "sandbox.mode"),
+        ("sandbox: {pass_env: A}\n", "sandbox.pass_env"),
         ("1: a\n", "the key 1, which is no text"),
         ("~: a\nb: c\n", "the key None"),
         ("2026-01-02: a\n", "the key datetime.date"),
         ("on: off\n", "the key True"),
-        ("journal: {max_bytes: 5, 1: 2}\n", "the key 1 in journal"),
+        ("sandbox: {mode: auto, 1: 2}\n", "the key 1 in sandbox"),
         ("other: [{a: {3: b}}]\n", "the key 3 in other.a"),
         ("other: 2026-01-02\n", "holds a date in other"),
         ("other: !!binary aGk=\n", "holds a bytes"),
@@ -92,80 +77,153 @@ def test_what_says_nothing_leaves_the_default(file, text):
         ("other: 0x" + "f" * 5_000, "63 bits"),
         ("? [a]\n: b\n", "is not valid YAML"),
         ("a: " + "9" * 5_000, "is not valid YAML"),
+        ("a: b: c", "is not valid YAML"),
+        (b"a: \xff", "rye.yaml"),
+        (b"a: 2021-99-99", "rye.yaml"),
+        (b"!!python/name:os.system x", "rye.yaml"),
+        (b"[" * 16_000, "nested deeper than 100 levels"),
+        (b"{a: " * 101, "nested deeper than 100 levels"),
+        (b"#" * 300_000, "larger than"),
+        ("folder", "rye.yaml"),
+        ("pipe", "not a regular file"),
     ],
 )
-def test_what_no_setting_can_be_is_named(file, project, text, said):
-    file.write_text(text)
-    assert said in refusal()
-    assert len(refusal()) < 500
-    file.unlink()
-    # In a project's file likewise.
-    (project / ".ai/config").mkdir(parents=True)
-    (project / ".ai/config/rye.yaml").write_text(text.replace("journal", "sandbox"))
-    with pytest.raises(UsageError) as caught:
-        settings.Settings().tightened("sandbox.mode", str(project))
-    assert caught.value.code == "bad_config"
+def test_what_no_setting_can_be_is_named_whoever_wrote_it(project, user_space, text, said):
+    for whose in (user_space, project):
+        file = write(whose, text)
+        if text in ("folder", "pipe"):
+            file.unlink()
+            (os.mkdir if text == "folder" else os.mkfifo)(file)
+        assert said in refused(project), whose
+        assert str(file) in refused(project)
+        file.rmdir() if text == "folder" else file.unlink()
 
 
 @pytest.mark.parametrize("value", ["'5'", "5.0", "true", "[5]", "{a: 1}"])
-def test_a_value_of_another_type_is_named(file, value):
-    file.write_text(f"journal: {{max_bytes: {value}}}\n")
-    assert "journal.max_bytes must be a whole number" in refusal()
-
-
-@pytest.mark.parametrize(
-    "data", [b"a: [1", b"a: \xff", b"a: 2021-99-99", b"!!python/name:os.system x", b"[" * 100_000, b"#" * 300_000, b"a: b: c"]
-)
-def test_a_file_that_cannot_be_read_as_yaml_is_named(file, data):
-    file.write_bytes(data)
-    assert str(file) in refusal()
-
-
-def test_what_is_no_regular_file_is_named_and_does_not_block(file):
-    os.mkfifo(file)
-    assert "not a regular file" in refusal()
-    file.unlink()
-    file.mkdir()
-    assert str(file) in refusal()
-
-
-def _bomb(levels, join):
-    lines = ["a0: &a0 {k: v}"]
-    lines += [f"a{n}: &a{n} {join.format(f'*a{n - 1}')}" for n in range(1, levels)]
-    return lines
+def test_a_value_of_another_type_is_named(project, user_space, value):
+    write(user_space, f"journal: {{max_bytes: {value}}}\n")
+    said = refused(project, "rye/file-system/write", file_path="a.txt", content="x")
+    assert "journal.max_bytes must be a whole number" in said
 
 
 @pytest.mark.parametrize("join", ["[{0}, {0}]", "{{<<: [{0}, {0}]}}"])
-def test_a_projects_file_of_aliases_is_refused_at_once(tmp_path, join):
-    file = tmp_path / ".ai/config/rye.yaml"
-    file.parent.mkdir(parents=True)
+def test_a_projects_file_of_aliases_is_refused_at_once(project, join):
+    def bomb(levels, join):
+        return ["a0: &a0 {k: v}", *(f"a{n}: &a{n} {join.format(f'*a{n - 1}')}" for n in range(1, levels))]
+
     # The control: what the same few lines mean grows with 2 to the power of the levels.
-    twelve = yaml.safe_load("\n".join([*_bomb(12, "[{0}, {0}]"), "sandbox: {mode: *a11}"]))
+    twelve = yaml.safe_load("\n".join([*bomb(12, "[{0}, {0}]"), "sandbox: {mode: *a11}"]))
     assert len(repr(twelve["sandbox"])) > 2**11
-    file.write_text("\n".join([*_bomb(40, join), "sandbox: {mode: *a39}"]))
+    text = "\n".join([*bomb(40, join), "sandbox: {mode: *a39}"])
     started = time.process_time()
-    with pytest.raises(UsageError) as caught:
-        settings.Settings().tightened("sandbox.mode", str(tmp_path))
-    assert caught.value.code == "bad_config"
-    assert "alias" in str(caught.value)
+    write(project, text)
+    assert "alias" in refused(project)
+    write(project, "{}\n")
+    write(project, text, "web/websearch.yaml")
+    assert "alias" in refused(project, "rye/web/websearch", query="x")
     assert time.process_time() - started < 5
-    with pytest.raises(UsageError, match="alias"):
-        layers.load(str(tmp_path), "rye.yaml")
 
 
-@pytest.mark.slow
-def test_a_value_of_the_wrong_kind_is_told_in_short(tmp_path):
-    file = tmp_path / ".ai/config/rye.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"sandbox: {{mode: [{'x, ' * 50_000}]}}")
-    with pytest.raises(UsageError) as caught:
-        settings.Settings().tightened("sandbox.mode", str(tmp_path))
-    assert len(str(caught.value)) < 1_000
+@pytest.mark.parametrize("home", ["", "relative", "./here", "{tmp}"])
+def test_a_home_that_a_project_could_hold_is_not_taken(home, monkeypatch, tmp_path):
+    monkeypatch.delenv("USER_SPACE", raising=False)
+    monkeypatch.setenv("HOME", home.format(tmp=tmp_path))
+    # An account that the password file does not name has none.
+    own = {one.pw_uid: one.pw_dir for one in pwd.getpwall()}.get(os.getuid(), "").rstrip("/") or "/"
+    assert user_dirs.user_space() == (str(tmp_path) if home == "{tmp}" else own)
 
 
-def test_a_folder_in_place_of_a_file_leaves_no_descriptor_open(file):
-    file.mkdir()
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(20):
-        refusal()
-    assert len(os.listdir("/proc/self/fd")) == before
+# --- files of the tools ---
+
+# Values of every kind that YAML has, as they may stand where another kind is wanted.
+ODD = (
+    "3",
+    "true",
+    "1.5",
+    "text",
+    "[]",
+    "[1]",
+    "[[a]]",
+    "{}",
+    "{a: 1}",
+    "{a: [b]}",
+    "2026-01-02",
+    ".inf",
+    "!!binary aGk=",
+    "''",
+)
+KEYS = {
+    "web/websearch.yaml": (
+        *("default_provider", "default_provider.type", "default_provider.api_key", "providers", "providers.exa"),
+        *("providers.exa.type", "providers.exa.api_key", "providers.searxng.base_url", "providers.own.type"),
+    ),
+    "lsp.yaml": (
+        *("limits", "limits.idle_seconds", "limits.max_memory_mb", "languages", "languages.python", "languages.own"),
+        *(f"languages.python.{name}" for name in ("suffixes", "suffixes..py", "servers", "server")),
+        *("servers", "servers.own", "servers.basedpyright"),
+        *(f"servers.basedpyright.{name}" for name in ("command", "install", "least_version", "settings", "markers")),
+    ),
+}
+NOTHING = ("", "# nothing\n", "---\n...\n", "providers:\nservers:\nlimits:\nlanguages:\ndefault_provider:\n")
+WEBSEARCH = module_of("rye/web/websearch")
+
+
+def _search(root):
+    found = layers.load(root, "web/websearch.yaml")
+    return WEBSEARCH._ignored(found.project), WEBSEARCH._provider_for(found, None)
+
+
+READERS = {"web/websearch.yaml": _search, "lsp.yaml": lambda root: servers.server_for(root, "a.py")}
+
+
+def read(name, project):
+    """The code and text of the refusal of what reads the file, or what it reads; any other exception ends the test."""
+    try:
+        return "", READERS[name](str(project))
+    except rye.RyeError as err:
+        return err.code, str(err)
+
+
+def nested(key, value):
+    # The suffix `.py` is a name of its own.
+    names = key.replace("..py", ".\0").split(".")
+    return "".join(f"{'  ' * depth}{name.replace(chr(0), '.py')}:\n" for depth, name in enumerate(names))[:-1] + f" {value}\n"
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_no_value_crashes_what_reads_it(project, user_space, name):
+    usual = read(name, project)
+    for whose in (user_space, project):
+        refused = 0
+        for key, value in itertools.product(KEYS[name], ODD):
+            write(whose, nested(key, value), name)
+            code, said = read(name, project)
+            refused += code == "bad_config"
+            assert code != "bad_config" or said.count(". ") >= 1, said
+        assert refused > len(KEYS[name]) * 3
+        for text in ("1: a\nb: c\n", "- a\n", "a: [" + "[" * 20_000, "\x00", "<<: 3\n", b"\xff\xfe\0"):
+            path = write(whose, text, name)
+            code, said = read(name, project)
+            assert (code, str(path) in said, len(said) < 1_000) == ("bad_config", True, True), text[:40]
+        # Control: a file that says nothing changes nothing.
+        for text in NOTHING:
+            write(whose, text, name)
+            assert read(name, project) == usual, text
+
+
+def test_what_is_no_settings_file_is_the_answer_of_the_tool_and_a_link_out_of_the_project_is_none(project, tmp_path):
+    path = write(project, "1: a\nb: c\n", "web/websearch.yaml")
+    refused(project, "rye/web/websearch", query="x")
+    # Control: what is kept away from the readers does break plain code.
+    with pytest.raises(TypeError):
+        sorted(yaml.safe_load(path.read_text()))
+    path.rename(tmp_path / "secret.yaml")
+    path.symlink_to(tmp_path / "secret.yaml")
+    assert "cannot be read" in refused(project, "rye/web/websearch", query="x")
+
+
+def test_the_example_in_the_documentation_has_the_shape(project, user_space):
+    text = (Path(spaces.system_folder()) / "knowledge/rye/web/web-and-lsp.md").read_text()
+    example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]
+    write(user_space, example, "lsp.yaml")
+    assert layers.load(str(project), "lsp.yaml").user["servers"]["zls"]["least_version"] == 0

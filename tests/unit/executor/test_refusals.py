@@ -201,7 +201,7 @@ KINDS = {
     "my tool": ("my/tool", {}),
     "load": ("rye/primary-tools/rye_load", {"item_type": "knowledge", "item_id": "my/page"}),
     "search": ("rye/primary-tools/rye_search", {"query": "read"}),
-    "window": ("rye/swe/open_file_chunk", {"file_path": "a.txt"}),
+    "window": ("rye/swe/open_file_chunk", {"path": "a.txt"}),
     "patch": (PATCH, {"createFiles": [{"path": "sub.txt", "content": "x"}]}),
     "jobs": ("rye/bash/job", {"action": "list"}),
     "lsp": ("rye/lsp/lsp", {"file_path": "a.txt", "action": "diagnostics"}),

@@ -31,8 +31,8 @@ def answer(request, project, user_space):
 
 
 @pytest.mark.parametrize("at", ["opening", "mounting"])
-@pytest.mark.parametrize("how_often", [1, 2])
-def test_the_names_are_listed_anew_and_the_command_runs_once(project, answer, monkeypatch, at, how_often):
+@pytest.mark.parametrize("how_often", [1, 2, 1_000])
+def test_the_names_are_listed_anew_and_the_command_runs_once_or_is_refused(project, answer, monkeypatch, at, how_often):
     opens, gone = bubblewrap._mount_options, []
 
     def opened(option, path, fds):
@@ -45,19 +45,9 @@ def test_the_names_are_listed_anew_and_the_command_runs_once(project, answer, mo
         return opens(option, path, fds) if words is None else words
 
     monkeypatch.setattr(bubblewrap, "_mount_options", opened)
-    assert answer() == "ran"
-    assert len(gone) == (how_often if at == "mounting" else 1)
-
-
-def test_control_one_that_is_always_gone_is_a_refusal_that_says_so(project, answer, monkeypatch):
-    opens = bubblewrap._mount_options
-
-    def opened(option, path, fds):
-        words = opens(option, path, fds)
-        if path.endswith("/.vscode"):
-            os.rmdir(path)
-            os.mkdir(path)
-        return words
-
-    monkeypatch.setattr(bubblewrap, "_mount_options", opened)
-    assert answer() in ("sandbox_failed", "isolation_failed")
+    if at == "mounting" and how_often == 1_000:
+        # Control: one that is always gone is a refusal that says so.
+        assert answer() in ("sandbox_failed", "isolation_failed")
+    else:
+        assert answer() == "ran"
+        assert len(gone) == (how_often if at == "mounting" else 1)
