@@ -400,17 +400,11 @@ def test_none_leaves_names_in_the_project(project):
 def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconfined, monkeypatch):
     put_tool(user_space, "my/tool", PID, more=READ)
     places = [str(tmp_path / str(number)) for number in range(6)]
-    seen = set()
-
-    def all_waiting():
-        found = [pid for place in places for pid in processes(WAITS, place)]
-        seen.update(found)
-        return found
-
     for place in places:
         os.mkdir(place)
-        call(place)
-    wait(lambda: len(seen) >= 12 and len(all_waiting()) == 4)
+        waiting(place, [call(place)["data"]["pid"]])
+    # Those that waited longest are ended.
+    wait(lambda: [place for place in places if processes(WAITS, place)] == places[2:])
     monkeypatch.setattr(worker_pool, "_IDLE", 0.5)
     (tmp_path / "last").mkdir()
     own = call(tmp_path / "last")["data"]["pid"]
