@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 import threading
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -142,6 +143,19 @@ def held(pid):
 
 @needs_bubblewrap
 def test_the_guard_of_a_sandboxed_command_serves_the_next_one_with_nothing_of_it(project, user_space):
+    # In a process of its own, which has no guards yet.
+    pid = os.fork()
+    if not pid:
+        try:
+            use_guards(project, user_space)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def use_guards(project, user_space):
     set_sandbox(user_space, "auto")
     (project / "sub").mkdir()
     bash(project, "true")
