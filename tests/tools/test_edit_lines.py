@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import time
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -663,3 +665,70 @@ def test_marks_that_cannot_be_changed(project, content, more, code):
     done("read", project, file_path="f.txt", line_ids="short")
     refused(code, "edit_lines", project, **{"file_path": "f.txt", "changes": [], **more})
     assert (project / "f.txt").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "more", "after", "diff"),
+    [
+        (b"a\r\nb\r\n", {"line_id": 0, "new_content": "a"}, {"newline": "lf"}, b"a\nb\r\n", "-a [CRLF]\n+a [LF]\n b"),
+        (
+            b"a\nb",
+            {"line_id": 1, "new_content": "c"},
+            {"final_newline": "add"},
+            b"a\nc\n",
+            "-b\n\\ No newline at end of file\n+c",
+        ),
+        (b"a\nb\n", {"line_id": 1, "new_content": []}, {"final_newline": "remove"}, b"a", "+a\n\\ No newline at end of file"),
+        (
+            b"a",
+            {"after_line_id": 0, "new_content": "b"},
+            {},
+            b"a\nb",
+            "-a\n\\ No newline at end of file\n+a\n+b\n\\ No newline at end of file",
+        ),
+        (b"a\r\nb", {"line_id": 1, "new_content": "x\ny"}, {}, b"a\r\nx\r\ny", "+x"),
+    ],
+)
+def test_terminators_follow_the_neighbours_and_are_seen_in_the_diff(project, file, before, change, more, after, diff):
+    file.write_bytes(before)
+    names = ids(project)
+    output = edit(project, {key: names[at] if isinstance(at, int) else at for key, at in change.items()}, diff=True, **more)[
+        "output"
+    ]
+    assert (file.read_bytes(), diff in output) == (after, True)
+
+
+def test_the_printed_diff_is_one_that_git_applies(project, file):
+    chance = Random(5)
+    for _ in range(40):
+        lines = [
+            "".join(chance.choices("ab} \t\x0b\x0c\x85\xe9\u2028", k=chance.randint(0, 4)))
+            for _ in range(chance.randint(2, 25))
+        ]
+        file.write_text("\n".join([*lines, chance.choice(["", "end"])]), newline="")
+        old, names = file.read_bytes(), ids(project)
+        at = sorted(chance.choices(range(len(names)), k=4))
+        spans = [at[:2], at[2:]] if at[1] < at[2] else [at[:2]]
+        changes = [
+            {
+                "start_line_id": names[start],
+                "end_line_id": names[stop],
+                "new_content": chance.choices(["a", "}", ""], k=chance.randint(0, 3)),
+            }
+            for start, stop in spans
+        ]
+        answer = call("edit_lines", project, file_path="f.txt", changes=changes, line_ids="none")
+        new = file.read_bytes()
+        if answer["success"] and new:
+            file.write_bytes(old)
+            diff = answer["output"].split("\n\n")[0] + "\n"
+            subprocess.run(["git", "apply", "--unidiff-zero", "-"], cwd=project, input=diff.encode(), check=True)
+            assert file.read_bytes() == new
+
+
+def test_nothing_is_put_behind_half_a_character(project, file):
+    file.write_bytes(b"\xff\xfea\0\n\0b")
+    names = ids(project)
+    refused("odd_end", "edit_lines", project, file_path="f.txt", changes=[{"after_line_id": names[1], "new_content": "x"}])
+    edit(project, {"line_id": names[0], "new_content": "x"})
+    assert file.read_bytes() == b"\xff\xfex\0\n\0b"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
+import subprocess
 import sys
 
 import pytest
@@ -115,3 +117,29 @@ def test_a_command_that_goes_on_at_once_with_what_an_edit_wrote_has_its_own_chan
     assert (project / "a.txt").read_text() == "one\ntwo\n"
     done("undo", project, entry_id=edit)
     assert (project / "a.txt").read_text() == "one\n"
+
+
+EDITOR = """
+import sys
+import rye
+for _ in range(8):
+    for name in sys.argv[2:]:
+        rye.execute("rye/file-system/read", {"file_path": name}, project_path=sys.argv[1])
+    order = {"file_path": sys.argv[2], "changes": [f"{name}:end+|x" for name in sys.argv[2:]], "on_stale": "rebase"}
+    answer = rye.execute("rye/file-system/edit_lines", order, project_path=sys.argv[1])
+    assert answer["status"] == "success", answer
+"""
+
+
+def test_edits_of_the_same_files_by_processes_neither_wait_in_a_circle_nor_lose_one(project):
+    """In threads of one process sets of names have one order; in processes they have many."""
+    names = [f"f{number}.txt" for number in range(6)]
+    for name in names:
+        (project / name).write_text("0\n")
+    orders = (names[:4], names[:1:-1], names[1:5:2] + names[:1])
+    words = [sys.executable, "-c", EDITOR, project]
+    editors = [subprocess.Popen([*words, *order], env={**os.environ, **ENVIRONMENT}) for order in orders]
+    assert [one.wait(100) for one in editors] == [0, 0, 0]
+    assert [(project / name).read_text().count("x") for name in names] == [
+        8 * sum(name in one for one in orders) for name in names
+    ]

@@ -269,3 +269,13 @@ def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
 @pytest.mark.parametrize("name", ["", "k", "both", "../x", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])
 def test_unknown_ids(project, result, name):
     assert get(project, name)["code"] == "unknown_patch_id"
+
+
+def test_batches_are_private_and_a_damaged_one_is_passed_over(project, result):
+    other = done(project, patch(project, "b.txt", insert(0, "z")))["batchId"]
+    folder = Path(user_dirs.state_dir(str(project))) / "patches"
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    for data in (b"", b"{}", b"garbage", b'{"ids": 1, "request": {}, "files": []}', b"[]"):
+        (folder / f"{other}.json").write_bytes(data)
+        assert get(project, other)["code"] == "unknown_patch_id"
+        assert get(project, result["batchId"])["success"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -196,6 +198,50 @@ def test_section_3_the_project_folders_name_may_be_a_folder_in_it_too(project):
     assert (project / "myrepo/tests.cs").read_bytes() == b"y\ninner\n"
 
 
+@pytest.mark.parametrize("name", ["Größe.TXT", "ÄÖ\u0130.c", "a\u2028B", "x\\X", "tab\tX", "\udcffCaf\udce9"])
+def test_section_3_any_name_has_a_doc_path(project, name):
+    (project / name).write_bytes(b"one\n")
+    shown = call("ls", project)["output"].split("\n")
+    (path,) = (
+        {line.strip() for line in shown} - {"src/", "tests.cs"} - {line for line in shown if ".cs" in line or "src" in line}
+    )
+    assert read(project, path.lower())["result"]["path"] == path
+
+
+def test_section_3_what_a_doc_path_that_leads_to_no_file_tells(project, tmp_path):
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret/file").write_bytes(b"")
+    (project / "way").symlink_to("../secret")
+    (project / "SRC").symlink_to("src")
+    # Two links to one file are one file.
+    assert read(project, "src/app.cs")["success"]
+    for path, said in (("src/ap.cs", "Did you mean src/"), ("src", "is no file"), ("way/file", ""), ("way/fiel", "")):
+        answer = read(project, path)
+        assert (answer["code"], said in answer["error"], "secret" in answer["error"]) == ("file_not_found", True, False), path
+
+
+def test_section_3_links_beside_folders_of_their_name_cost_no_more_than_deep_folders(project, monkeypatch):
+    levels, folder = 18, project
+    for _ in range(levels):
+        (folder / "deep").mkdir()
+        (folder / "DEEP").symlink_to("deep")
+        folder = folder / "deep"
+    (folder / "f").write_bytes(b"")
+    listed, listing = [], os.listdir
+    monkeypatch.setattr(os, "listdir", lambda *where: listed.append(where) or listing(*where))
+    assert read(project, "deep/" * levels + "f")["success"]
+    assert read(project, "deep/" * levels + "g")["code"] == "file_not_found"
+    # Way by way there would be more than 2**18.
+    assert levels < len(listed) < 6 * levels
+
+
+def test_section_3_a_tree_deeper_than_the_recursion_limit(project):
+    deep = "d/" * 1_200
+    subprocess.run(["bash", "-c", "for i in {1..1200}; do mkdir d; cd d; done; echo x > f"], cwd=project, check=True)
+    assert read(project, f"{deep}f")["result"]["path"] == f"{deep}f"
+    subprocess.run(["rm", "-rf", project / "d"], check=True)
+
+
 def test_section_3_an_active_file_wins_over_the_disk(project):
     active = "one\nEDITED\nthree\n"
     asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
@@ -367,6 +413,31 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
 
 
+@pytest.mark.parametrize(
+    ("found", "expected", "said"),
+    [("\tx ", ["    x"], ["-1:     x\n+1: →\tx·"]), ("x\n" * 49 + "x", ["y"] * 50, ["-1: y\n+1: x\n", "…"])],
+)
+def test_section_9_lines_that_differ_are_shown_with_their_white_space_and_many_are_cut(project, found, expected, said):
+    (project / "f.txt").write_text(f"{found}\n")
+    message = write(project, files=[patch(project, "f.txt", delete(1, *expected))])["errors"][0]["message"]
+    assert all(text in message for text in said)
+    assert len(message) < 500
+
+
+def test_whatever_is_asked_for_is_done_or_told(project):
+    chance = Random(3)
+    fields = {
+        "operation": lambda: chance.choice(["insert", "replace", "delete", "move", ""]),
+        **dict.fromkeys(("afterLine", "startLine", "endLine"), lambda: chance.randint(-2, 6)),
+        "expectedOriginalLines": lambda: chance.choices(["a", "b", "x"], k=chance.randint(0, 3)),
+        "newLines": lambda: chance.choices(["n", "n\n", "n\r", "\ud800", "\0"], k=chance.randint(0, 3)),
+        "changeKey": lambda: chance.choice("kl"),
+    }
+    for _ in range(200):
+        changes = [{key: of() for key, of in fields.items() if chance.random() < 0.6} for _ in range(chance.randint(0, 4))]
+        write(project, files=[patch(project, "tests.cs", *changes)], dryRun=True)
+
+
 @pytest.mark.parametrize("recorded", [True, False])
 def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog, recorded):
     if recorded:
@@ -471,6 +542,11 @@ def test_section_11_files_are_created_and_deleted_with_the_rest(project):
     assert app(project) == old
     assert (project / APP).stat().st_mode & 0o777 == 0o640
     assert not (project / "New/Folder/File.txt").exists()
+
+
+def test_section_11_as_many_files_as_a_batch_may_have(project):
+    files = [{"path": f"d{number % 7}/f{number}", "content": f"{number}\n"} for number in range(200)]
+    assert write(project, createFiles=files)["result"]["fileCount"] == len([*project.glob("d*/f*")]) == 200
 
 
 def test_section_11_creation_and_deletion_are_verified_like_the_rest(project):

@@ -244,3 +244,47 @@ def test_another_program_between_write_and_edit(project):
     refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["2|x"], on_stale="rebase")
     done("edit_lines", project, file_path="f.txt", changes=["1|A"], on_stale="rebase")
     assert (project / "f.txt").read_bytes() == b"new\nA\nB\n"
+
+
+# The file's name, its content before (None: there was no file) and after, and what the result warns of.
+SYNTAX = [
+    *[
+        ("a.py", None, data, None)
+        for data in (
+            b"",
+            b"\xef\xbb\xbfx = 1\r\n",
+            b"x = '\\d'\n",
+            b"raise SystemExit(1)\n",
+            b"# -*- coding: latin-1 -*-\nx = '\xc3\xa9'\n",
+        )
+    ],
+    ("a.py", None, b"x = 1\ndef f(:\n", "invalid syntax, in a.py at line 2"),
+    ("a.py", None, b"def f(a, a): pass\n", "in a.py at line 1"),
+    ("a.py", None, b"x = 1\n\nnonlocal x\n", "in a.py at line 3"),
+    ("a.py", None, b"(" * 300, "in a.py at line 1"),
+    ("a.py", b"def f(:\n", b"x = 1\ndef f(:\n", None),
+    ("a.py", b"x = 1\n", b"x = 1\ndef f(:\n", "in a.py at line 2"),
+    *[
+        ("a.py", None, data, "nested too deeply")
+        for data in (b"-" * 50_000 + b"1", b"+".join([b"1"] * 50_000), b"a" + b".b" * 50_000)
+    ],
+    ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
+    ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
+    ("a.rs", None, b"fn f( {}\n", "Brackets of a.rs pair no more: 1 ( and 0 )."),
+    # What stands in a string does not count.
+    ("a.c", None, b'int f() { return s[0] == \'(\' || !strcmp(s, "[{\\"("); }\n', None),
+    ("a.ts", b"f(`x`)\n", b"f('(')\n", None),
+    ("a.js", b"x = '('\n", b"x = '(' + ')' + '('\n", None),
+    ("a.rs", b"", b"fn f<'a>(x: &'a str, c: char) { c == '(' }\n", None),
+    ("a.go", b"func f() {}\n", b"func f() { if x {} }\n", None),
+    ("a.txt", b"()\n", b"(\n", None),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "after", "said"), SYNTAX, ids=lambda value: repr(value)[:30])
+def test_a_new_syntax_error_is_told_and_nothing_of_the_file_runs(project, name, before, after, said):
+    if before is not None:
+        (project / name).write_bytes(before)
+    done("read", project, file_path=name) if before is not None else None
+    warnings = done("write", project, file_path=name, content=after.decode())["warnings"]
+    assert [said in one for one in warnings] == [True] if said else warnings == []
