@@ -393,10 +393,6 @@ class Contents:
             for table, digests in stored.items():
                 self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in digests - kept))  # noqa: S608
             self._db.execute("COMMIT")
-            if not self._db.execute("PRAGMA auto_vacuum").fetchone()[0]:
-                # A database that was made without it.
-                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                self._db.execute("VACUUM")
             # As a script, because `execute` ends after the first page.
             self._db.executescript("PRAGMA incremental_vacuum")
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

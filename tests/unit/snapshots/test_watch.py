@@ -8,9 +8,6 @@ import random
 import shutil
 from pathlib import Path
 
-import pytest
-
-from rye.snapshots import watch as watches
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import SKIPPED, Scope, Walk, state_of
 from rye.snapshots.watch import Watch
@@ -160,42 +157,3 @@ def test_changed_folders_tell_what_the_whole_tree_tells(tmp_path):
         short += history(tmp_path / str(number), number)
     # Control: most looks were short ones.
     assert short > 60
-
-
-def test_a_look_at_an_unchanged_tree_visits_nothing(tmp_path):
-    (tmp_path / "root/a").mkdir(parents=True)
-    (tmp_path / "root/a/file").write_text("x")
-    fd = os.open(tmp_path / "root", os.O_RDONLY)
-    watch, scope = Watch(fd, SKIPPED), Scope(1 << 20, 1 << 30)
-    with Contents(tmp_path / "known") as contents:
-        walk = Walk({}, contents, scope, watch)
-        walk.run(fd)
-        watch.settle(walk.folders)
-        assert watch.changed(walk.folders) == set()
-        (tmp_path / "root/a/file").write_text("y")
-        assert watch.changed(walk.folders) == {"a"}
-        # Another tree than the one that was stored: it was another process's look.
-        assert watch.changed(dict(walk.folders)) is None
-    watch.close()
-    os.close(fd)
-
-
-def test_where_too_much_happened_everything_counts_as_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(watches, "_BLOCK", 1 << 16)
-    (tmp_path / "root").mkdir()
-    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    if most > 100_000:
-        pytest.skip("the queue is long here")
-    fd = os.open(tmp_path / "root", os.O_RDONLY)
-    watch, scope = Watch(fd, SKIPPED), Scope(1 << 20, 1 << 30)
-    with Contents(tmp_path / "known") as contents:
-        walk = Walk({}, contents, scope, watch)
-        walk.run(fd)
-        watch.settle(walk.folders)
-        for number in range(most // 2 + 100):
-            # Two names in turn, so that the kernel does not merge the events.
-            os.close(os.open(tmp_path / f"root/{number % 2}", os.O_CREAT | os.O_WRONLY))
-            os.unlink(tmp_path / f"root/{number % 2}")
-        assert watch.changed(walk.folders) is None
-    watch.close()
-    os.close(fd)
