@@ -5,12 +5,15 @@ A listener on loopback counts connections. Control: a plain client with the same
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import itertools
-import random
 import re
 import socket
 from collections import Counter
+from collections.abc import Iterator
 
+import httpx
 import pytest
 
 import rye
@@ -46,7 +49,7 @@ SPELLINGS = (
     "http://240.0.0.1:{port}/",
 )  # fmt: skip
 
-PUBLIC = "93.184.215.14"
+PUBLIC, LOOPBACK, NAME = "93.184.215.14", "127.0.0.1", "rebound.example"
 
 
 def attempt(url: str, project: str) -> dict:
@@ -68,14 +71,10 @@ def test_no_spelling_reaches_loopback_or_a_private_network(project, site, spelli
 
 
 def test_control_a_plain_client_reaches_it_under_many_spellings(site):
-    import httpx
-
     before = site.connections
     for spelling in SPELLINGS[:14]:
-        try:
+        with contextlib.suppress(httpx.HTTPError, httpx.InvalidURL):
             httpx.get(spelling.format(port=site.port), trust_env=False, timeout=2)
-        except (httpx.HTTPError, httpx.InvalidURL):
-            continue
     assert site.connections - before >= 6
 
 
@@ -85,7 +84,7 @@ def test_no_redirect_reaches_them_either(project, user_space, site):
     usable = [one for one in targets if one.isascii() and "\x00" not in one]
     pages = {f"/{at}": (302, {"Location": target}, b"") for at, target in enumerate(usable)}
     with web_site.served(pages) as door:
-        allow(user_space, door.port)
+        allow(user_space, f"127.0.0.1:{door.port}")
         before = site.connections
         codes = Counter(attempt(f"{door.url}/{at}", str(project))["code"] for at in range(len(usable)))
     assert site.connections == before
@@ -95,32 +94,29 @@ def test_no_redirect_reaches_them_either(project, user_space, site):
     assert codes["http_error"] + codes["connection_failed"] <= 4, codes
 
 
-def allow(user_space, port: int) -> None:
+def allow(user_space, host: str) -> None:
     path = user_space / ".ai" / "config" / "rye.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"web: {{allow_hosts: ['127.0.0.1:{port}']}}\n")
+    path.write_text(f"web: {{allow_hosts: ['{host}']}}\n")
 
 
-class Rebinder:
-    """A resolver that gives a name its addresses in turn, and a network that notes which addresses are connected to."""
+class Network:
+    """Gives a name the addresses that `answers` has in turn, and counts which addresses are connected to; strangers are sent nothing."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, seed: int) -> None:
-        chance = random.Random(seed)
-        self.turn = itertools.cycle(["public", "loopback"] if chance.random() < 0.5 else ["loopback", "public"])
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.answers: Iterator[list[str]] = iter(())
         self.connected: Counter[str] = Counter()
         real, connect = socket.getaddrinfo, socket.create_connection
 
         def resolve(host, port, *args, **kinds):
-            if host != "rebound.example":
+            if host != NAME:
                 return real(host, port, *args, **kinds)
-            address = PUBLIC if next(self.turn) == "public" else "127.0.0.1"
-            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))]
+            return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in next(self.answers)]
 
         def note(address, *args, **kinds):
-            # A literal public address is as far as a test goes; nothing is sent to strangers.
             resolved = socket.getaddrinfo(address[0], address[1])[0][4][0]
             self.connected[resolved] += 1
-            if resolved == PUBLIC:
+            if resolved != LOOPBACK:
                 raise ConnectionRefusedError(111, "the test's network ends here")
             return connect((resolved, address[1]), *args, **kinds)
 
@@ -128,42 +124,35 @@ class Rebinder:
         patch.setattr(socket, "create_connection", note)
 
 
-def alternate(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Counter[str]]:
-    """Fetch a rebinding name many times; return what became of the fetches, and what was connected to."""
-    network = Rebinder(patch, seed)
-    codes: Counter[str] = Counter()
-    for _ in range(times):
-        try:
-            client.fetch(client.FetchRequest(f"http://rebound.example:{port}/", 5, Allowed()))
-            codes["read"] += 1
-        except RyeError as err:
-            codes[err.code] += 1
-    return codes, network.connected
-
-
-def naive(times: int, port: int, seed: int, patch: pytest.MonkeyPatch) -> int:
-    """Judge a name, then hand the name to a plain client; return how often that reached loopback."""
-    import ipaddress
-
-    import httpx
-
-    network = Rebinder(patch, seed)
-    for _ in range(times):
-        address = socket.getaddrinfo("rebound.example", port)[0][4][0]
-        if not_public(ipaddress.ip_address(address)) is None:
-            try:
-                httpx.get(f"http://rebound.example:{port}/", trust_env=False, timeout=5)
-            except httpx.HTTPError:
-                continue
-    return network.connected["127.0.0.1"]
+def fetched(port: int) -> str:
+    """Return what became of a fetch of the name."""
+    try:
+        client.fetch(client.FetchRequest(f"http://{NAME}:{port}/", 5, Allowed()))
+    except RyeError as err:
+        return err.code
+    return "read"
 
 
 def test_a_name_that_changes_its_address_changes_nothing(site, monkeypatch):
-    before = site.connections
-    codes, connected = alternate(40, site.port, 1, monkeypatch)
-    assert set(connected) == {PUBLIC}
+    before, network = site.connections, Network(monkeypatch)
+    network.answers = itertools.cycle([[LOOPBACK], [PUBLIC]])
+    codes = Counter(fetched(site.port) for _ in range(40))
+    assert set(network.connected) == {PUBLIC}
     assert site.connections == before
-    assert codes["address_not_public"] == codes["connection_failed"] == 20
+    assert codes == {"address_not_public": 20, "connection_failed": 20}
+
+
+def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site, monkeypatch):
+    """Whichever address comes first, a name that alternates is judged by one and connected to by the other."""
+    before, network = site.connections, Network(monkeypatch)
+    network.answers = itertools.cycle([[PUBLIC], [LOOPBACK]])
+    for _ in range(10):
+        address = socket.getaddrinfo(NAME, site.port)[0][4][0]
+        if not_public(ipaddress.ip_address(address)) is None:
+            with contextlib.suppress(httpx.HTTPError):
+                httpx.get(f"http://{NAME}:{site.port}/", trust_env=False, timeout=5)
+    assert network.connected[LOOPBACK] > 0
+    assert site.connections > before
 
 
 def behind(spelling: str, port: int) -> str | None:
@@ -175,46 +164,18 @@ def behind(spelling: str, port: int) -> str | None:
         return None
 
 
-def rebind_each(port: int, patch: pytest.MonkeyPatch) -> tuple[Counter[str], Counter[str]]:
-    """Fetch a name that has a public address and one of the spellings' too, in both orders, in one answer and in turn."""
-    targets = sorted({address for spelling in SPELLINGS if (address := behind(spelling, port))})
-    codes: Counter[str] = Counter()
-    connected: Counter[str] = Counter()
-    turn: list[list[str]] = []
-
-    def resolve(host, port, *args, **kinds):
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in (turn.pop(0) if len(turn) > 1 else turn[0])]
-
-    def note(address, *args, **kinds):
-        connected[address[0]] += 1
-        raise ConnectionRefusedError(111, "the test's network ends here")
-
-    patch.setattr(socket, "getaddrinfo", resolve)
-    patch.setattr(socket, "create_connection", note)
-    for target in targets:
-        for turn[:] in ([[PUBLIC, target]], [[target, PUBLIC]], [[PUBLIC], [target]], [[target], [PUBLIC]]):
-            try:
-                client.fetch(client.FetchRequest(f"http://rebound.example:{port}/", 5, Allowed()))
-            except RyeError as err:
-                codes[err.code] += 1
-    return codes, connected
-
-
 @pytest.mark.slow
 def test_no_name_is_rebound_to_what_a_spelling_means(site, monkeypatch):
-    codes, connected = rebind_each(site.port, monkeypatch)
-    assert set(connected) == {PUBLIC}
+    """The name has a public address and one of the spellings' too, in both orders, in one answer and in turn."""
+    targets = sorted({address for spelling in SPELLINGS if (address := behind(spelling, site.port))})
+    network, codes = Network(monkeypatch), Counter()
+    for one in targets:
+        for first, last in (([], [PUBLIC, one]), ([], [one, PUBLIC]), ([[PUBLIC]], [one]), ([[one]], [PUBLIC])):
+            network.answers = itertools.chain(first, itertools.repeat(last))
+            codes[fetched(site.port)] += 1
+    assert set(network.connected) == {PUBLIC}
     assert set(codes) == {"address_not_public", "connection_failed"}
-    assert sum(codes.values()) >= 4 * 25, codes
-
-
-def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site):
-    before = site.connections
-    # Whichever address comes first, a name that alternates is judged by one and connected to by the other.
-    with pytest.MonkeyPatch.context() as patch:
-        reached = naive(10, site.port, 2, patch)
-    assert reached > 0
-    assert site.connections > before
+    assert codes.total() >= 4 * 25, codes
 
 
 def test_the_very_address_is_connected_to_and_the_name_is_still_the_host(project, user_space, site, monkeypatch):
@@ -224,9 +185,7 @@ def test_the_very_address_is_connected_to_and_the_name_is_still_the_host(project
         return real("127.0.0.1" if host == "site.example" else host, port, *args, **kinds)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    allow(user_space, site.port)
-    path = user_space / ".ai" / "config" / "rye.yaml"
-    path.write_text(f"web: {{allow_hosts: ['site.example:{site.port}']}}\n")
+    allow(user_space, f"site.example:{site.port}")
     data = attempt(f"http://site.example:{site.port}/plain", str(project))
     assert data["success"], data
     assert site.requests[-1][1]["host"] == f"site.example:{site.port}"
