@@ -46,27 +46,9 @@ def test_the_project_comes_first_then_the_user_then_the_system_and_a_folder_coun
 
 
 def test_anything_else_is_no_id(project):
-    for item_id in (
-        "",
-        "/",
-        "/a",
-        "a/",
-        "a//b",
-        ".",
-        "..",
-        "a/../b",
-        "./a",
-        "a/.b",
-        "-rf",
-        "a b",
-        "a\n",
-        "a\0",
-        "ä",
-        "a\\b",
-        "a:b",
-    ):
+    slips = ("", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "./a", "a/.b")
+    for item_id in (*slips, "-rf", "a b", "a\n", "a\0", "ä", "a\\b", "a:b", "x" * 256):
         assert code(project, item_id) == "bad_item_id", item_id
-    assert code(project, "x" * 256) == "bad_item_id"
     assert code(project, item_type="song") == "unknown_type"
 
 

@@ -93,42 +93,26 @@ def test_a_link_to_a_file_that_is_not_there_means_that_nothing_is_trusted(projec
     assert Path(decisions.path()).is_symlink()
 
 
+BROKEN = [
+    *({name: empty} for name in ("approvals", "shadows", "revoked", "interpreters") for empty in ({}, "")),
+    *({"format": other} for other in (2, True)),
+    *({"approvals": wrong} for wrong in (None, [1])),
+    *({"approvals": [approval(key=key)]} for key in ("a", ["a"] * 64, KEY.upper())),
+    *({"approvals": [approval(ids=ids)]} for ids in ("abc", None)),
+    *({"approvals": [approval(inode=inode)]} for inode in ("x", float("inf"))),
+    {"approvals": [approval(device=None)]},
+    {"shadows": [{"id": "rye/x"}]},
+    *({"revoked": [wrong]} for wrong in (KEY, {"key": KEY}, {"key": "x", "time": "t"})),
+]
+
+
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"{",
-        b"\xff",
-        b"[]",
-        b"null",
-        b"1",
-        b"[" * 100_000,
-        b"{}",
-        None,
+        *(b"", b"{", b"\xff", b"[]", b"null", b"1", b"[" * 100_000, b"{}", None),
         json.dumps(GOOD).encode()[:-1] + b', "revoked": []}',
-        *(
-            json.dumps(record).encode()
-            for record in (
-                GOOD | {"format": 2},
-                GOOD | {"format": True},
-                *(GOOD | {name: empty} for name in ("approvals", "shadows", "revoked", "interpreters") for empty in ({}, "")),
-                GOOD | {"approvals": [approval(ids="abc")]},
-                GOOD | {"approvals": None},
-                GOOD | {"approvals": [1]},
-                GOOD | {"approvals": [approval(key="a")]},
-                GOOD | {"approvals": [approval(key=["a"] * 64)]},
-                GOOD | {"approvals": [approval(key=KEY.upper())]},
-                GOOD | {"approvals": [approval(device=None)]},
-                GOOD | {"approvals": [approval(inode="x")]},
-                GOOD | {"approvals": [approval(inode=float("inf"))]},
-                GOOD | {"approvals": [approval(ids=None)]},
-                GOOD | {"shadows": [{"id": "rye/x"}]},
-                GOOD | {"revoked": [KEY]},
-                GOOD | {"revoked": [{"key": KEY}]},
-                GOOD | {"revoked": [{"key": "x", "time": "t"}]},
-                {name: value for name, value in GOOD.items() if name != "revoked"},
-            )
-        ),
+        json.dumps({name: value for name, value in GOOD.items() if name != "revoked"}).encode(),
+        *(json.dumps(GOOD | wrong).encode() for wrong in BROKEN),
     ],
     ids=range(35),
 )

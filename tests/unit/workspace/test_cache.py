@@ -46,6 +46,25 @@ def test_too_large_an_entry_counts_as_missing(ws):
         assert cache.read(fd, "entry", limit=7) is None
 
 
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+@pytest.mark.parametrize("what", ["locks", "tools/read/line_index"])
+def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind, what):
+    outside = project.parent / "outside"
+    outside.write_text("secret")
+    (project / "a.txt").write_text("one\ntwo\n")
+    folder = project / ".ai/cache" / what
+    folder.mkdir(parents=True)
+    make = {"link": lambda at: at.symlink_to(outside), "folder": Path.mkdir, "pipe": os.mkfifo}[kind]
+    for name in [f"{number:02x}.lock" for number in range(256)] if what == "locks" else [f"{cache.name_of(b'a.txt')}.json"]:
+        make(folder / name)
+    for tool, more in (("read", {}), ("write", {"content": "new\n"})):
+        answer = rye.execute(f"rye/file-system/{tool}", {"file_path": "a.txt", **more}, project_path=project)
+        assert answer.get("code") in (None, "cache_unwritable"), answer
+        assert answer["status"] == "success" or (what == "locks" and ".ai/cache/locks" in answer["error"])
+    assert outside.read_text() == "secret"
+    assert (project / "a.txt").read_text() == ("new\n" if answer["status"] == "success" else "one\ntwo\n")
+
+
 # --- locks ---
 
 
@@ -62,16 +81,16 @@ def count_up(root, space, times, all_inside):
 
 @pytest.mark.parametrize("threads", [False, True])
 def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space, threads):
-    make = threading if threads else multiprocessing.get_context("spawn")
+    make = threading if threads else multiprocessing.get_context("fork")
     start = make.Thread if threads else make.Process
-    for times, all_inside in ((150, None), (1, make.Barrier(4))):
+    for times, all_inside in ((50, None), (1, make.Barrier(4))):
         (project / "counter").write_text("0")
         workers = [start(target=count_up, args=(str(project), str(user_space), times, all_inside)) for _ in range(4)]
         for worker in workers:
             worker.start()
         for worker in workers:
             worker.join()
-        assert (project / "counter").read_text() == ("600" if all_inside is None else "1")
+        assert (project / "counter").read_text() == ("200" if all_inside is None else "1")
 
 
 def test_a_lock_waits_no_longer_than_the_call_may(ws):
