@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from rye.folders import oms, signing
-from rye.trust.verify import TrustStore
+from rye.trust import verify
 from support.harness import times
 
 KINDS = (
@@ -46,7 +46,7 @@ def make(rng, folder):
 
 
 def verdict(folder, public):
-    return signing.verify(str(folder), TrustStore(), key=str(public))[0]["verdict"]
+    return signing.verify(str(folder), verify.TrustStore(), key=str(public))[0]["verdict"]
 
 
 def places(value, path=()):

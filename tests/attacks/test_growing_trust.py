@@ -10,14 +10,11 @@ import rye
 from rye.call.context import CallOptions
 from rye.errors import TrustError, UsageError
 from rye.executor import isolated
-from rye.items.sign_verify import sign
-from rye.items.targets import resolve
-from rye.mcp_server.listing import Selection
-from rye.mcp_server.service import Service
+from rye.items import sign_verify, targets
+from rye.mcp_server import listing
+from rye.mcp_server import service as services
 from rye.sandbox import sandbox
-from rye.trust import decisions, signature
-from rye.trust.decisions import Root
-from rye.trust.verify import render_key_document
+from rye.trust import decisions, signature, verify
 from support.shell_calls import set_sandbox
 from support.signed_tools import MINE, NOW, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.terminal import typed
@@ -33,7 +30,7 @@ def foreign(project, item_id, permissions, body=OK):
 @pytest.fixture
 def clone(project):
     (project / ".git").mkdir()
-    put(project, "trusted_keys/k.toml", render_key_document(STRANGER.public, "stranger"))
+    put(project, "trusted_keys/k.toml", verify.render_key_document(STRANGER.public, "stranger"))
     foreign(project, "my/report", ["read"])
     return project
 
@@ -80,7 +77,7 @@ def test_control_fewer_permissions_need_none(clone):
 
 def test_an_approval_of_before_grants_no_permission(clone, user_space):
     """One that was stored without permissions."""
-    root = Root.of(clone)
+    root = decisions.Root.of(clone)
     decisions.approve(STRANGER.public.digest, root, frozenset({"my/report"}))
     path = user_space / ".ai/trust/decisions.json"
     record = json.loads(path.read_bytes())
@@ -174,7 +171,7 @@ def test_where_nothing_confines_it_a_tool_may_do_the_worst(project, user_space, 
 
 def test_a_call_of_another_signers_tool_is_never_repeated(project):
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = ['read']")
-    service = Service(str(project), Selection(categories=("my",)))
+    service = services.Service(str(project), listing.Selection(categories=("my",)))
     service.listing.tools()
     offered = {one.item_id: one for one in service.listing._known.values()}
     assert offered["rye/file-system/read"].repeatable
@@ -243,14 +240,14 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
     file, raw = UNBOUND[name]
     path = put(project, f"tools/my/{file}", raw)
     moved = path.with_name(f"other{path.suffix}")
-    (row,) = sign(resolve([str(path)], []), MINE)
+    (row,) = sign_verify.sign(targets.resolve([str(path)], []), MINE)
     assert row["status"] == "signed", row
     text = path.read_bytes()
     assert text.count(b"my/") == 1
     assert name != "a YAML tool" or text.endswith(raw + b'item_id: "my/runtime"\n')
     moved.write_bytes(text)
     assert verdicts(path, moved) == ["valid", "misplaced"]
-    (row,) = sign(resolve([str(path)], []), MINE)
+    (row,) = sign_verify.sign(targets.resolve([str(path)], []), MINE)
     assert (row["status"], path.read_bytes()) == ("unchanged", text)
     # The control: signed without an id, it counts under another name of the folder, and in no other folder.
     path.write_bytes(signed(raw, suffix=path.suffix))
@@ -262,7 +259,7 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
 def test_a_moved_tool_does_not_run(project):
     trust_key()
     path = put(project, "tools/my/tool.py", BARE)
-    assert [row["status"] for row in sign(resolve([str(path)], []), MINE)] == ["signed"]
+    assert [row["status"] for row in sign_verify.sign(targets.resolve([str(path)], []), MINE)] == ["signed"]
     path.with_name("other.py").write_bytes(path.read_bytes())
     assert run(project, "my/tool")["status"] == "success"
     assert run(project, "my/other")["code"] == "misplaced"

@@ -12,13 +12,11 @@ import shutil
 import pytest
 
 import rye
-from rye.authoring.lint import lint
+from rye.authoring import lint
 from rye.executor import executor
 from rye.items import lockfiles, sign_verify, spaces, targets
 from rye.sandbox import sandbox
-from rye.trust import decisions
-from rye.trust.decisions import Root
-from rye.trust.verify import render_key_document
+from rye.trust import decisions, verify
 from support.signed_tools import FUNCTION_RUNTIME, MINE, STRANGER, put, signed, tool_text, trust_key
 
 SUBPROCESS = "rye/core/primitives/subprocess"
@@ -128,9 +126,11 @@ def revoked(_project):
 
 # What else is done for some of them, in the project.
 THEN = {
-    "a reserved primitive that the user lets it serve": lambda project: decisions.approve_shadow(EVIL_ID, Root.of(project)),
+    "a reserved primitive that the user lets it serve": lambda project: decisions.approve_shadow(
+        EVIL_ID, decisions.Root.of(project)
+    ),
     "a stranger's link whose key the project brings": lambda project: put(
-        project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", render_key_document(STRANGER.public, "me")
+        project, f"trusted_keys/{STRANGER.public.fingerprint}.toml", verify.render_key_document(STRANGER.public, "me")
     ),
     "a link of a revoked key": revoked,
     "a link changed after it was signed": lambda project: (path := project / ".ai/tools/my/a.yaml").write_bytes(
@@ -161,7 +161,7 @@ def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
     put(project, "tools/my/tool.zz", signed(text, suffix=".zz"))
     refused(project, "malformed_item")
     # Lint and sign say so before anything runs, and whatever is built in is what it was.
-    assert "bad_claim" in {found.code for found in lint(runtime.read_bytes(), ".yaml", "my/a")}
+    assert "bad_claim" in {found.code for found in lint.lint(runtime.read_bytes(), ".yaml", "my/a")}
     assert [row["code"] for row in sign_verify.sign(targets.resolve(["my/a"], spaces.spaces(project)), MINE)] == [
         "malformed_item"
     ]
@@ -235,7 +235,7 @@ def test_a_project_brings_no_link_for_the_users_tools(project, user_space):
 
 def test_a_runtime_that_the_user_lets_a_project_serve_does_not_replace_the_bundles(project):
     item(project, FUNCTION_RUNTIME, SUBPROCESS, config=EVIL)
-    decisions.approve_shadow(FUNCTION_RUNTIME, Root.of(project))
+    decisions.approve_shadow(FUNCTION_RUNTIME, decisions.Root.of(project))
     tool(project)
     answer = call(project)
     assert (answer["data"]["output"], answer["chain"][1]["space"]) == ("own", "system")

@@ -20,38 +20,36 @@ import pytest
 
 from rye.errors import RyeError
 from rye.registry import pull as registry_pull
-from rye.registry.oci import http
+from rye.registry.oci import http, store
 from rye.registry.oci import manifest as oci_manifest
-from rye.registry.oci.manifest import INDEX_TYPE, KEY_TYPE, Pushed, digest_of
-from rye.registry.oci.reference import tag_of
-from rye.registry.oci.store import RegistryTarget
-from rye.registry.pull import PullOptions
-from rye.trust import pins
-from rye.trust.pins import SeenVersion
-from rye.trust.signature import form_of, split
-from rye.trust.verify import render_key_document
+from rye.registry.oci import reference as references
+from rye.trust import pins, signature, verify
 from support import oci_server
 from support.oci_server import free_address, version_of
 from support.signed_tools import MINE, STRANGER, signed, tool_text, trust_key
 from support.waiting import PATIENCE
 
 ID = "my/a/tool"
-TAG = tag_of("tool", ID, "2.0.0")
+TAG = references.tag_of("tool", ID, "2.0.0")
 HONEST = version_of(ID, "2.0.0")
 
 
 def artifact(raw=HONEST, title="tool.py", tag=TAG, key=MINE, more=()):
     """Return what a registry would hold for an item: tag, manifest, blobs."""
-    files = {title: ("text/x-python", raw), **dict(more), "k.toml": (KEY_TYPE, render_key_document(key.public, "mallory"))}
+    files = {
+        title: ("text/x-python", raw),
+        **dict(more),
+        "k.toml": (oci_manifest.KEY_TYPE, verify.render_key_document(key.public, "mallory")),
+    }
     manifest, blobs = oci_manifest.compose(files, {})
-    return Pushed(tag, manifest, blobs)
+    return oci_manifest.Pushed(tag, manifest, blobs)
 
 
 @dataclass
 class Lies:
     """What a server answers: what it holds, and by the beginning of a path another (status, headers, body, announced length)."""
 
-    held: list[Pushed] = field(default_factory=lambda: [artifact()])
+    held: list[oci_manifest.Pushed] = field(default_factory=lambda: [artifact()])
     answers: dict[str, tuple] = field(default_factory=dict)
 
     def __call__(self, method, path, headers, body):
@@ -62,8 +60,8 @@ class Lies:
         if "/tags/list" in path:
             return 200, {}, json.dumps({"name": "my", "tags": [one.tag for one in self.held]}).encode()
         for one in self.held:
-            if "/manifests/" in path and name in (one.tag, digest_of(one.manifest)):
-                return 200, {"Docker-Content-Digest": digest_of(one.manifest)}, one.manifest
+            if "/manifests/" in path and name in (one.tag, oci_manifest.digest_of(one.manifest)):
+                return 200, {"Docker-Content-Digest": oci_manifest.digest_of(one.manifest)}, one.manifest
             if "/blobs/" in path and name in one.blobs:
                 return 200, {}, one.blobs[name]
         return 404, {}, b'{"errors":[{"code":"UNKNOWN","message":"unknown"}]}'
@@ -82,8 +80,8 @@ def rewritten(change):
 
 
 def swapped_signature():
-    form = form_of("tool", ".py")
-    own, other = split(HONEST, form).signature, split(version_of("my/a/other", "2.0.0"), form).signature
+    form = signature.form_of("tool", ".py")
+    own, other = signature.split(HONEST, form).signature, signature.split(version_of("my/a/other", "2.0.0"), form).signature
     import base64
 
     one, two = (base64.urlsafe_b64encode(each.signature) for each in (own, other))
@@ -93,7 +91,7 @@ def swapped_signature():
 def seen(version, digest="0" * 64):
     def remember():
         with pins.changing() as known:
-            known.seen[f"tool {ID}"] = SeenVersion(version, digest)
+            known.seen[f"tool {ID}"] = pins.SeenVersion(version, digest)
 
     return remember
 
@@ -127,7 +125,11 @@ def bundle(listed, files):
     """Return the lies of a bundle whose signed manifest lists some items, and which brings some files."""
     record = {"bundle": {"id": "my", "version": "2.0.0"}, "items": {"tool": listed}}
     head = signed(json.dumps(record).encode(), suffix=".yaml")
-    return Lies([artifact(head, "bundles/my/manifest.yaml", tag_of("bundle", "my", "2.0.0"), more=files)]), "my", None
+    return (
+        Lies([artifact(head, "bundles/my/manifest.yaml", references.tag_of("bundle", "my", "2.0.0"), more=files)]),
+        "my",
+        None,
+    )
 
 
 # name: (code, () -> (lies, reference, what stands before))
@@ -145,7 +147,7 @@ CASES = {
         "manifest_digest_mismatch",
         lambda: (
             Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}),
-            f"{ID}@{digest_of(artifact().manifest)}",
+            f"{ID}@{oci_manifest.digest_of(artifact().manifest)}",
             None,
         ),
     ),
@@ -173,12 +175,12 @@ CASES = {
     "missing manifest": ("not_in_registry", answering(MANIFESTS, 404, {}, b"{}")),
     "missing blob": ("blob_missing", lambda: (Lies(answers={blob_of(artifact()): (404, {}, b"{}")}), ID, None)),
     "no digest at all": ("not_a_manifest", lambda: (rewritten(lambda record: record["layers"][0].update(digest="sha256:../../../../etc/passwd")), ID, None)),
-    "image index": ("foreign_artifact", lambda: (rewritten(lambda record: record.update(mediaType=INDEX_TYPE)), ID, None)),
+    "image index": ("foreign_artifact", lambda: (rewritten(lambda record: record.update(mediaType=oci_manifest.INDEX_TYPE)), ID, None)),
     "two files": ("no_layer", plain(HONEST, more=[("evil.py", ("text/x-python", b"x"))])),
     "another version": ("other_version", plain(version_of(ID, "1.0.0"))),
     "downgraded": ("downgrade", lambda: (Lies(), ID, seen("3.0.0"))),
     "same version, other content": ("version_changed", lambda: (Lies(), ID, seen("2.0.0"))),
-    "yanked": ("yanked", lambda: (Lies([artifact(), artifact(tag=tag_of("tool", ID, "2.0.0", yanked=True))]), ID, None)),
+    "yanked": ("yanked", lambda: (Lies([artifact(), artifact(tag=references.tag_of("tool", ID, "2.0.0", yanked=True))]), ID, None)),
     "revoked": ("revoked_key", lambda: (Lies(), ID, revoke)),
     "unknown key": ("untrusted_key", plain(version_of(ID, "2.0.0", STRANGER), key=STRANGER)),
     "unknown key, with a trusted one's document": ("untrusted_key", plain(version_of(ID, "2.0.0", STRANGER), key=MINE)),
@@ -247,7 +249,7 @@ def pull(where, reference, project):
     """Pull; return the refusal's code and message, or None for a success."""
     kind = "bundle" if "/" not in reference else "tool"
     try:
-        row = registry_pull.pull(RegistryTarget(str(project), where), kind, [reference], PullOptions())[0]
+        row = registry_pull.pull(store.RegistryTarget(str(project), where), kind, [reference], registry_pull.PullOptions())[0]
     except RyeError as err:
         return err.code, err.message
     if row["status"] == "installed":
@@ -334,7 +336,7 @@ def test_control_the_honest_one_is_installed(project):
 def believe(where, reference, folder):
     """Pull as a client does that believes the registry; return how many files it wrote."""
     origin = where.replace("oci://", "http://")
-    tag = reference.partition("@")[2] or tag_of("bundle" if "/" not in reference else "tool", reference, "2.0.0")
+    tag = reference.partition("@")[2] or references.tag_of("bundle" if "/" not in reference else "tool", reference, "2.0.0")
     count = 0
     with httpx.Client(follow_redirects=True, trust_env=False, verify=False, timeout=2) as client:
         for layer in client.get(f"{origin}/v2/my/manifests/{tag}").json()["layers"]:

@@ -23,7 +23,7 @@ import rye
 from rye.cli.rt import main as rt_main
 from rye.line_ids import document, store
 from rye.workspace import cache, seals
-from rye.workspace.text import Checkpoints
+from rye.workspace import text as texts
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
 from support.index_files import entry, folder, settle
@@ -187,7 +187,9 @@ def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
     record = json.loads(path.read_bytes())
     del record["seal"]
     points = store._unpacked(record["points"])
-    record["points"] = store._packed(Checkpoints(array("Q", [0, *(line + 1 for line in points.lines[1:])]), points.offsets))
+    record["points"] = store._packed(
+        texts.Checkpoints(array("Q", [0, *(line + 1 for line in points.lines[1:])]), points.offsets)
+    )
     record["count"] += 1
     body = json.dumps(record, separators=(",", ":")).encode()[1:]
     path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))

@@ -20,7 +20,7 @@ from rye.cli.table import VERBS
 from rye.journal import journal
 from rye.journal.history import History
 from rye.registry import push as registry_push
-from rye.registry.oci.store import RegistryTarget
+from rye.registry.oci import store
 from rye.workspace.workspace import Workspace
 from support.in_process import rye as shell
 from support.oci_server import put_items
@@ -126,7 +126,7 @@ def filled(project, user_space, tmp_path):
     (beside / "pdf/run.sh").write_text("echo\n")
     trust_key()
     put_items(beside / "source", 4)
-    registry_push.push(RegistryTarget(str(beside / "source"), str(beside / "registry")), "tool", ["my/many/*"])
+    registry_push.push(store.RegistryTarget(str(beside / "source"), str(beside / "registry")), "tool", ["my/many/*"])
     settings = {"registry": {"default": str(beside / "registry")}, "signing": {"agents": "allow"}}
     put(user_space, "config/rye.yaml", json.dumps(settings).encode())
     put(user_space, "keys/private_key.pem", MINE.pem).chmod(0o600)

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from rye.cli.rt import printing
 from rye.cli.rt.main import main
-from rye.cli.rt.printing import in_commands, in_words
 from support.in_process import run
 
 CALL = re.compile(r"\b[a-z_]+\(\w+=")
@@ -34,13 +34,13 @@ CALL = re.compile(r"\b[a-z_]+\(\w+=")
     ],
 )
 def test_a_call_becomes_a_command(said, typed):
-    assert in_words(said) == typed
+    assert printing.in_words(said) == typed
 
 
 def test_a_person_who_types_rye_reads_commands_of_rye():
-    assert in_commands("Call undo(list=true) to see them.") == "Run `rye undo list=true` to see them."
-    assert in_commands('Use ls(path="a b") to list it.') == "Use `rye ls 'path=a b'` to list it."
-    assert in_commands("hidden=true lifts this") == "hidden=true lifts this"
+    assert printing.in_commands("Call undo(list=true) to see them.") == "Run `rye undo list=true` to see them."
+    assert printing.in_commands('Use ls(path="a b") to list it.') == "Use `rye ls 'path=a b'` to list it."
+    assert printing.in_commands("hidden=true lifts this") == "hidden=true lifts this"
 
 
 def test_the_terminal_reads_them(project):

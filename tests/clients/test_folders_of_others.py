@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from rye.folders import oms, signing, skills
-from rye.trust.verify import TrustStore
+from rye.trust import verify
 from support import client_programs
 from support.harness import times
 from support.scripted_api import scripted_api
@@ -101,7 +101,7 @@ def test_model_signing_and_rye_agree(theirs, tmp_path):
         algorithm = rng.choice(["sha256", "sha256", "blake2"])
         they_refuse = theirs(do="sign", key=private, ignore=ignore, algorithm=algorithm, **how)
         if not they_refuse:
-            row = signing.verify(str(folder), TrustStore(), key=public, signature=signature)[0]
+            row = signing.verify(str(folder), verify.TrustStore(), key=public, signature=signature)[0]
             no = theirs(do="verify", key=public, algorithm=algorithm, **how)
             # The specification refuses a folder without files; they sign it.
             empty = "it lists no files" in str(row["hint"])
@@ -116,7 +116,7 @@ def test_model_signing_and_rye_agree(theirs, tmp_path):
             # The control: both see a change.
             Path(folder, "one more").write_text("")
             assert theirs(do="verify", key=public, algorithm="sha256", **how)
-            assert signing.verify(str(folder), TrustStore(), key=public, signature=signature)[0]["verdict"] == "tampered"
+            assert signing.verify(str(folder), verify.TrustStore(), key=public, signature=signature)[0]["verdict"] == "tampered"
         elif not they_refuse:
             wrong += [("not signed", number, row)] * ("holds no file" not in row["error"])
         shutil.rmtree(folder)

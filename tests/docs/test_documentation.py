@@ -13,8 +13,7 @@ import rye
 from rye.cli.options import COMMON
 from rye.cli.table import VERBS
 from rye.items import directives, parse, spaces
-from rye.trust import verify
-from rye.trust.signature import form_of
+from rye.trust import signature, verify
 
 FOLDER = Path(spaces.system_folder()) / "knowledge"
 ENTRIES = sorted(FOLDER.rglob("*.md"))
@@ -53,7 +52,7 @@ def test_an_entry_is_verified_complete_and_short(path, project):
     loaded = rye.load("knowledge", item_id, project_path=project, source="system")
     assert loaded["item"]["owner"] == "rye"
     store = verify.TrustStore.build([], [(Path(spaces.system_folder()) / "trusted_keys/b63173adc9f5699f.toml").read_bytes()])
-    entry = parse.read_knowledge(verify.verify(path.read_bytes(), form_of("knowledge", ".md"), store), item_id, ".md")
+    entry = parse.read_knowledge(verify.verify(path.read_bytes(), signature.form_of("knowledge", ".md"), store), item_id, ".md")
     assert set(entry.header) >= HEADER
     assert 40 <= len(path.read_bytes().split(b"\n")) <= 220
     answer = rye.execute(item_id, item_type="knowledge", project_path=project)

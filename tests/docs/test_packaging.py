@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.trust.signature import PrivateKey
-from rye.trust.verify import SYSTEM_KEY_DIGEST, render_key_document
+from rye.trust import signature
+from rye.trust import verify as trust_verify
 
 RUNTIME = Path(rye.__file__).parent
 ROOT = RUNTIME.parents[1]
@@ -203,11 +203,13 @@ def test_a_release_lists_every_file_and_verify_names_the_one_that_differs(projec
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, source / name)
     # A key of the test's own takes the place of RYE's: it signs the items, the manifest and the list.
-    key, pem = PrivateKey(os.urandom(32)), tmp_path / "key.pem"
+    key, pem = signature.PrivateKey(os.urandom(32)), tmp_path / "key.pem"
     pem.write_bytes(key.pem)
-    (source / ".ai/trusted_keys" / f"{key.public.fingerprint}.toml").write_bytes(render_key_document(key.public, "rye"))
+    (source / ".ai/trusted_keys" / f"{key.public.fingerprint}.toml").write_bytes(
+        trust_verify.render_key_document(key.public, "rye")
+    )
     pinned = source / "runtime/rye/trust/verify.py"
-    pinned.write_text(pinned.read_text().replace(SYSTEM_KEY_DIGEST, key.public.digest))
+    pinned.write_text(pinned.read_text().replace(trust_verify.SYSTEM_KEY_DIGEST, key.public.digest))
     at_source = {"PYTHONPATH": str(source / "runtime"), "USER_SPACE": str(project / "user")}
     unlisted = run(sys.executable, "-m", "rye", "verify", "--all", cwd=project, env=at_source, check=False)
     assert "is not checked: this is no release" in unlisted.stderr

@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 import rye
-from rye.mcp_server.listing import DIRECT
-from rye.mcp_server.server import REVISIONS
+from rye.mcp_server import listing
+from rye.mcp_server import server as mcp_server
 from support.in_process import rye as run_rye
 from support.mcp_peer import ARGUMENTS, environment, peer
 from support.shell_calls import set_sandbox, sleepers
@@ -48,7 +48,7 @@ def server(shared):
     return shared[1]
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("revision", mcp_server.REVISIONS)
 def test_every_revision_lists_and_calls(project, revision):
     (project / "a.txt").write_bytes(b"one\ntwo\n")
     with peer(project, revision=revision) as server:
@@ -59,7 +59,7 @@ def test_every_revision_lists_and_calls(project, revision):
         assert "tools" in server.hello["capabilities"]
         listed = server.ask("tools/list")["result"]
         assert ("ttlMs" in listed) == (revision >= "2026")
-        assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(DIRECT)
+        assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(listing.DIRECT)
         result = server.call("read", {"file_path": "a.txt"})
         assert re.match(r"1\tone\n2\ttwo\n\[version ", result["content"][0]["text"])
         assert server.ask("resources/templates/list")["result"]["resourceTemplates"]
@@ -90,7 +90,7 @@ def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(p
         assert "my__tools__count" not in server.tools()
         assert "Unknown tool" in server.ask("tools/call", {"name": "my__tools__count", "arguments": {}})["error"]["message"]
     with peer(project, "--category", "my/tools", "--category", "rye/primary-tools") as server:
-        assert list(server.tools())[len(DIRECT) :] == ["my__tools__count"]
+        assert list(server.tools())[len(listing.DIRECT) :] == ["my__tools__count"]
         assert server.text("my__tools__count") == "done"
     with peer(project, "--meta", "--structured", "--category", "my/tools") as server:
         assert {"rye_execute", "rye_load", "rye_search"} <= set(server.tools())

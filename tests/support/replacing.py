@@ -11,7 +11,6 @@ import pytest
 from rye.errors import WorkspaceError
 from rye.fs import beneath
 from rye.workspace import atomic_replace
-from rye.workspace.atomic_replace import digest_of, temporary_name
 from rye.workspace.workspace import Workspace
 
 ROOT = os.geteuid() == 0
@@ -28,7 +27,9 @@ def put(project, data=NEW, expected=OLD, path="file", meanwhile=None):
     with placed(project, path) as place:
         if meanwhile:
             meanwhile()
-        atomic_replace.replace(place, data, None if expected is None else digest_of(expected), temporary_name())
+        atomic_replace.replace(
+            place, data, None if expected is None else atomic_replace.digest_of(expected), atomic_replace.temporary_name()
+        )
 
 
 def refused(code, call, *args, **options):
@@ -59,7 +60,7 @@ def take(project, expected=OLD, meanwhile=None):
     with placed(project) as place:
         if meanwhile:
             meanwhile()
-        atomic_replace.remove(place, digest_of(expected), temporary_name())
+        atomic_replace.remove(place, atomic_replace.digest_of(expected), atomic_replace.temporary_name())
 
 
 def by_rename(file):

@@ -8,7 +8,7 @@ import pytest
 
 import rye
 from rye.registry import push as registry_push
-from rye.registry.oci.store import RegistryTarget
+from rye.registry.oci import store as stores
 from support.oci_server import put_items
 from support.signed_tools import put, put_tool
 
@@ -23,7 +23,7 @@ def filled(project, tmp_path, user_space):
     source = tmp_path / "source"
     source.mkdir()
     ids = put_items(source, 3)
-    registry_push.push(RegistryTarget(str(source), str(tmp_path / "registry")), "tool", ids)
+    registry_push.push(stores.RegistryTarget(str(source), str(tmp_path / "registry")), "tool", ids)
     put(user_space, "config/rye.yaml", json.dumps({"registry": {"default": str(tmp_path / "registry")}}).encode())
     return project
 

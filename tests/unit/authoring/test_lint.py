@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.authoring.lint import lint
-from rye.items.spaces import system_folder
+from rye.authoring import lint
+from rye.items import spaces
 from support.signed_tools import put, signed, trust_key
 
 GOOD = '''"""Count the words of a file.
@@ -49,7 +49,7 @@ def execute(params: dict, project_path: str) -> dict:
 
 
 def found(text, item_id="my/text/count", mode=0o100644, suffix=".py"):
-    return [(one.line, one.code) for one in lint(text.encode() if isinstance(text, str) else text, suffix, item_id, mode)]
+    return [(one.line, one.code) for one in lint.lint(text.encode() if isinstance(text, str) else text, suffix, item_id, mode)]
 
 
 def test_a_good_tool_has_no_findings():
@@ -58,12 +58,12 @@ def test_a_good_tool_has_no_findings():
 
 
 def test_every_tool_that_ships_is_a_good_one():
-    folder = Path(system_folder()) / "tools"
+    folder = Path(spaces.system_folder()) / "tools"
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
     assert len(files) >= 8
     for path in files:
         item_id = path.relative_to(folder).with_suffix("").as_posix()
-        assert lint(path.read_bytes(), path.suffix, item_id) == [], path
+        assert lint.lint(path.read_bytes(), path.suffix, item_id) == [], path
 
 
 PROPERTY = '{"type": "string", "format": "workspace-path", "description": "The file"}'
@@ -186,7 +186,7 @@ def test_scripts_are_checked_by_their_header(suffix, marker):
 
 def test_a_message_cannot_steer_a_terminal_and_what_lint_finds_good_runs(project):
     text = GOOD.replace('"file_path":', '"\\x1b[2Jfile":').replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
-    for one in lint(text.encode(), ".py", "my/text/count"):
+    for one in lint.lint(text.encode(), ".py", "my/text/count"):
         assert one.message.isprintable()
     trust_key()
     put(project, "tools/my/text/count.py", signed(GOOD.encode()))
@@ -230,7 +230,7 @@ config: {{url: 'https://example.org/x'}}
 def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, permissions, said):
     found = [
         one
-        for one in lint(text.format(permissions=permissions).encode(), suffix, "my/tool")
+        for one in lint.lint(text.format(permissions=permissions).encode(), suffix, "my/tool")
         if one.code == "missing_permission"
     ]
     assert [one.message for one in found] == said

@@ -12,9 +12,7 @@ import pytest
 import rye
 from rye.errors import RyeError
 from rye.items import bundles, parse, spaces
-from rye.items.spaces import Candidate, Space
 from rye.trust import decisions, verify
-from rye.trust.verify import TrustStore, render_key_document
 from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, approve, bring_key, put, signed, tool_text, trust_key
 from support.signed_tools import rye as new_process
@@ -22,14 +20,14 @@ from support.signed_tools import rye as new_process
 pytestmark = pytest.mark.usefixtures("here")
 
 FACTS = {"id": "extra", "version": "1.0.0", "type": "bundle", "description": "Made for a test", "created_at": "2026-01-02"}
-STORE = TrustStore.build([render_key_document(MINE.public, "me")], [])
+STORE = verify.TrustStore.build([verify.render_key_document(MINE.public, "me")], [])
 
 
 def bundle_at(root, key=MINE, ids=("extra/one", "extra/two"), **facts):
     """Write a bundle of tools with its manifest; return its space."""
     for item_id in ids:
         put(root, f"tools/{item_id}.py", signed(tool_text(item_id), key))
-    space = Space("bundle:extra", str(root / ".ai"))
+    space = spaces.Space("bundle:extra", str(root / ".ai"))
     put(root, "bundles/extra/manifest.yaml", signed(bundles.compose(space, FACTS | facts), key, suffix=".yaml"))
     return space
 
@@ -40,7 +38,7 @@ def manifest_of(space):
 
 def candidate(space, item_id, raw=None):
     path = Path(space.folder) / f"tools/{item_id}.py"
-    return Candidate("tool", item_id, ".py", space.name, path, path.read_bytes() if raw is None else raw)
+    return spaces.Candidate("tool", item_id, ".py", space.name, path, path.read_bytes() if raw is None else raw)
 
 
 def verdict_of(call, *given):
@@ -76,13 +74,13 @@ def test_a_manifest_holds_every_item_to_the_digest_of_its_raw_file_and_every_bit
     new = put(tmp_path, "tools/extra/new.py", signed(tool_text("extra/new")))
     assert verdict("extra/new", new.read_bytes()) == "misplaced"
     # A digest counts for its own type only.
-    other_type = Candidate("knowledge", "extra/one", ".md", space.name, space.folder, one)
+    other_type = spaces.Candidate("knowledge", "extra/one", ".md", space.name, space.folder, one)
     assert verdict_of(bundles.check, manifest, other_type) == "misplaced"
 
 
 def test_a_manifest_is_refused_like_any_item(tmp_path, monkeypatch):
     space = bundle_at(tmp_path)
-    good, document = manifest_of(space), [render_key_document(MINE.public, "me")]
+    good, document = manifest_of(space), [verify.render_key_document(MINE.public, "me")]
     digest = frozenset({MINE.public.digest})
 
     def read(raw, store=STORE, bundle_id="extra"):
@@ -92,15 +90,19 @@ def test_a_manifest_is_refused_like_any_item(tmp_path, monkeypatch):
     assert read(None) == read(b"") == read(bundles.compose(space, FACTS)) == "unsigned"
     assert read(good + b"#") == "tampered"
     assert read(good, bundle_id="other") == "misplaced"
-    assert read(good, TrustStore.build(document, [], revoked=digest)) == "revoked_key"
+    assert read(good, verify.TrustStore.build(document, [], revoked=digest)) == "revoked_key"
     # A key approved for one project is not one for what is installed; one that is named is.
-    assert read(good, TrustStore.build([], [], document, approved=digest)) == read(good, TrustStore()) == "untrusted_key"
-    assert read(good, TrustStore.build([], [], explicit_documents=document)) == "valid"
+    assert (
+        read(good, verify.TrustStore.build([], [], document, approved=digest))
+        == read(good, verify.TrustStore())
+        == "untrusted_key"
+    )
+    assert read(good, verify.TrustStore.build([], [], explicit_documents=document)) == "valid"
     # The system bundle's needs the system's key.
     raw = signed(bundles.compose(space, FACTS | {"id": "rye"}), suffix=".yaml")
     assert read(raw, bundle_id="rye") == "untrusted_key"
     monkeypatch.setattr(verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
-    assert bundles.read(raw, "rye", TrustStore.build([], document)).verified.key.role == "system"
+    assert bundles.read(raw, "rye", verify.TrustStore.build([], document)).verified.key.role == "system"
 
 
 @pytest.mark.parametrize(
@@ -258,14 +260,14 @@ def test_a_package_that_calls_its_bundle_rye_is_not_the_system(site, project):
     trust_key(STRANGER)
     installed(site, "rye", "extra_tools")
     package = site / "extra_tools"
-    space = Space("bundle:rye", str(package / ".ai"))
+    space = spaces.Space("bundle:rye", str(package / ".ai"))
     put(package, "bundles/rye/manifest.yaml", signed(bundles.compose(space, FACTS | {"id": "rye"}), STRANGER, suffix=".yaml"))
     assert call(project)["code"] == "untrusted_key"
     (project / "a.txt").write_text("x\n")
     assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["status"] == "success"
 
 
-SYSTEM = Space("system", spaces.system_folder())
+SYSTEM = spaces.Space("system", spaces.system_folder())
 
 
 def system_manifest():
@@ -287,7 +289,7 @@ def test_what_the_manifest_says_of_each_tool_is_what_parsing_it_says():
 
 
 def test_metadata_of_other_bytes_or_another_file_is_not_believed(tmp_path):
-    copy = Space("system", str(tmp_path / ".ai"))
+    copy = spaces.Space("system", str(tmp_path / ".ai"))
     shutil.copytree(f"{SYSTEM.folder}/bundles", f"{copy.folder}/bundles")
     manifest, _ = system_manifest()
     item_id = "rye/file-system/read"
@@ -295,7 +297,7 @@ def test_metadata_of_other_bytes_or_another_file_is_not_believed(tmp_path):
     assert bundles.metadata_from_manifest(candidate, manifest, copy) is not None
     assert bundles.changed_metadata(manifest, copy) == []
     # Another tool's bytes under this id.
-    other = Candidate("tool", item_id, ".py", "system", candidate.path, candidate.raw + b"\n")
+    other = spaces.Candidate("tool", item_id, ".py", "system", candidate.path, candidate.raw + b"\n")
     assert bundles.metadata_from_manifest(other, manifest, copy) is None
     # Another file: an option of the tool would be another one.
     path = tmp_path / f".ai/bundles/rye/metadata/{item_id}.json"

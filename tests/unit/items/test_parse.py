@@ -9,15 +9,14 @@ import pytest
 
 from rye.errors import ItemError, RyeError, TrustError
 from rye.items import parse
-from rye.trust import verify
-from rye.trust.signature import form_of
+from rye.trust import signature, verify
 from support.signed_tools import MINE, signed, tool_text
 
 STORE = verify.TrustStore.build([verify.render_key_document(MINE.public, "me")], [])
 
 
 def verified(raw, item_type="tool", suffix=".py"):
-    return verify.verify(signed(raw, item_type=item_type, suffix=suffix), form_of(item_type, suffix), STORE)
+    return verify.verify(signed(raw, item_type=item_type, suffix=suffix), signature.form_of(item_type, suffix), STORE)
 
 
 def tool(raw, item_id="my/tool", suffix=".py"):

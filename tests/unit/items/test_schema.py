@@ -7,13 +7,13 @@ import contextlib
 import pytest
 
 from rye.errors import ItemError, UsageError
-from rye.items.schema import SchemaChecker, from_words, with_defaults, workspace_paths
+from rye.items import schema as schemas
 from support.oci_server import answering
 
 
 def problems(schema, parameters):
     with pytest.raises(UsageError) as caught:
-        SchemaChecker(schema).check(parameters)
+        schemas.SchemaChecker(schema).check(parameters)
     assert caught.value.code == "invalid_parameters"
     return caught.value.details["problems"]
 
@@ -35,14 +35,14 @@ def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
         for reference in (url, f"file://{secret}", f"file:{secret}", str(secret), "secret.json"):
             for keyword in ("$ref", "$dynamicRef"):
                 with pytest.raises(ItemError) as caught:
-                    SchemaChecker({"properties": {"a": {keyword: reference}}})
+                    schemas.SchemaChecker({"properties": {"a": {keyword: reference}}})
                 assert caught.value.code == "bad_schema"
                 assert "s3cret" not in str(caught.value)
         with pytest.raises(ItemError):
-            SchemaChecker({"$id": url, "properties": {"a": {"$ref": "other.json"}}})
+            schemas.SchemaChecker({"$id": url, "properties": {"a": {"$ref": "other.json"}}})
         for named in (url, "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"):
             with contextlib.suppress(ItemError):
-                SchemaChecker({"$schema": named, "properties": {}})
+                schemas.SchemaChecker({"$schema": named, "properties": {}})
         assert asked == []
         # Control: the library by itself fetches it, and reads the file.
         assert jsonschema_rs.Draft202012Validator({"$ref": url}).is_valid(3)
@@ -66,7 +66,7 @@ def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
 )
 def test_what_is_no_schema_is_refused(schema):
     with pytest.raises(ItemError) as caught:
-        SchemaChecker(schema)
+        schemas.SchemaChecker(schema)
     assert caught.value.code == "bad_schema"
     assert "\n" not in str(caught.value)
 
@@ -82,7 +82,7 @@ def test_values_are_judged_by_the_draft_and_an_integral_float_is_an_integer_wher
         },
         "$defs": {"short": {"type": "string", "maxLength": 2}},
     }
-    filled = SchemaChecker(schema).check({"n": 2.0, "x": 2.0, "s": "😀😀", "yes": [1]})
+    filled = schemas.SchemaChecker(schema).check({"n": 2.0, "x": 2.0, "s": "😀😀", "yes": [1]})
     assert (type(filled["n"]), type(filled["x"])) == (int, float)
     for wrong in ({"n": 3.5}, {"n": True}, {"s": "abc"}, {"no": 1}):
         assert problems(schema, wrong)
@@ -108,7 +108,7 @@ def test_a_schema_that_opens_itself_is_obeyed():
         {"$ref": "#/$defs/more", "$defs": {"more": {"properties": {"x_1": {}}}}},
         {"anyOf": [{"properties": {"x_1": {"type": "integer"}}, "required": ["x_1"]}, {"required": ["y"]}]},
     ):
-        assert SchemaChecker(schema).check({"x_1": 1}) == {"x_1": 1}, schema
+        assert schemas.SchemaChecker(schema).check({"x_1": 1}) == {"x_1": 1}, schema
     assert problems({"additionalProperties": {"type": "integer"}}, {"x": "a"})
     assert problems({"patternProperties": {"^x_": {}}}, {"y": 1}) == ["unknown parameter 'y'"]
 
@@ -154,7 +154,7 @@ def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_al
         "$defs": {"five": {"default": 5}, "o": {"properties": {"y": {"default": 2}}}},
     }
     given = {"d": [{}, {}], "e": {"any": {}}}
-    assert with_defaults([schema], given, schema) == {
+    assert schemas.with_defaults([schema], given, schema) == {
         "a": 5,
         "b": [1],
         "d": [{"x": 1}, {"y": 2}],
@@ -195,7 +195,7 @@ def test_paths_are_found_behind_everything_that_can_apply():
         "h": "no",
         "i": {"z": "10"},
     }
-    found = dict(workspace_paths(schema, value))
+    found = dict(schemas.workspace_paths(schema, value))
     assert sorted(found.values(), key=int) == ["1", "2", "4", "5", "6", "7", "8", "9", "10"]
     assert found["b[2]"] == "4"
     assert found["d.y"] == "6"
@@ -203,8 +203,8 @@ def test_paths_are_found_behind_everything_that_can_apply():
 
 def test_references_in_a_circle_end():
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}
-    assert list(workspace_paths(schema, {"x": ["y"]})) == []
-    assert with_defaults([schema], {"x": 1}, schema) == {"x": 1}
+    assert list(schemas.workspace_paths(schema, {"x": ["y"]})) == []
+    assert schemas.with_defaults([schema], {"x": 1}, schema) == {"x": 1}
 
 
 # --- words of a command line ---
@@ -256,7 +256,7 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_a_word_is_typed_as_the_schema_says(name):
     for word, value in WORDS[name].items():
-        found = from_words(TYPES, {name: word})[name]
+        found = schemas.from_words(TYPES, {name: word})[name]
         assert (found, type(found)) == (value, type(value)), word
 
 
@@ -274,7 +274,7 @@ def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
 
     def hint(**parameters):
         with pytest.raises(UsageError) as caught:
-            SchemaChecker(schema).check(parameters)
+            schemas.SchemaChecker(schema).check(parameters)
         return caught.value.hint
 
     assert hint(file_path="a", limit=501) == "Wanted: limit (integer, 1 to 500, default 200)."

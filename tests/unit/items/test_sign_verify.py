@@ -11,11 +11,10 @@ import pytest
 
 import rye
 from rye import api
-from rye.authoring.lint import lint
+from rye.authoring import lint
 from rye.errors import RyeError, TrustError, UsageError
 from rye.items import parse, sign_verify, spaces
-from rye.trust import keys
-from rye.trust.verify import VERDICTS
+from rye.trust import keys, verify
 from support.signed_tools import MINE, STRANGER, bring_key, key_document, signed, tool_text
 
 
@@ -82,7 +81,7 @@ def test_every_verdict_is_told_apart_and_says_what_next(project):
     row = verdict(".ai/tools/my/greet.py")
     assert (row["verdict"], row["signer"], row["owner"], row["hint"]) == ("valid", MINE.public.fingerprint, "me", None)
     assert row["expected"] == row["actual"] == hashlib.sha256(tool()).hexdigest()
-    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(VERDICTS)
+    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(verify.VERDICTS)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
         path = put(project, ".ai/tools/my/a.qq", head.format(runtime).encode())
         row = outcome("my/a")
         assert (row["status"], row["code"]) == ("failed", "runtime_missing")
-        finding = lint(path.read_bytes(), ".qq", "my/a", search_path=spaces.spaces(project))[-1]
+        finding = lint.lint(path.read_bytes(), ".qq", "my/a", search_path=spaces.spaces(project))[-1]
         put(project, ".ai/tools/my/a.qq", signed(path.read_bytes(), suffix=".qq"))
         answer = rye.execute("my/a", {}, project_path=project)
         assert answer["code"] == finding.code == "runtime_missing"

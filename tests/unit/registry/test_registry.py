@@ -15,9 +15,9 @@ from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageErro
 from rye.registry import browse
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
-from rye.registry.oci.manifest import Pushed
-from rye.registry.oci.reference import tag_of
-from rye.registry.oci.store import RegistryTarget, open_store
+from rye.registry.oci import manifest
+from rye.registry.oci import reference as references
+from rye.registry.oci import store as stores
 from rye.trust import pins
 from support.in_process import rye as run
 from support.machine import needs_programs
@@ -54,7 +54,7 @@ def other(tmp_path, monkeypatch):
 
 
 def at(project, where):
-    return RegistryTarget(str(project), str(where))
+    return stores.RegistryTarget(str(project), str(where))
 
 
 def pull(target, reference, *, item_type="tool", **options):
@@ -153,8 +153,8 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
     put_with_file(project, b"hello")
     registry_push.push(here, "tool", ["my/teller"])
     # Whoever keeps the registry answers other bytes, or none, with a manifest of their own.
-    store = open_store(where)
-    tag = tag_of("tool", "my/teller", "1.0.0")
+    store = stores.open_store(where)
+    tag = references.tag_of("tool", "my/teller", "1.0.0")
     raw = store.manifest("my", tag)
     there = other()
     for change in (b"evil!", None):
@@ -169,7 +169,7 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
         else:
             layer["digest"] = f"sha256:{hashlib.sha256(change).hexdigest()}"
             blobs[layer["digest"]] = change
-        store.push("my", [Pushed(tag, json.dumps(record).encode(), blobs)])
+        store.push("my", [manifest.Pushed(tag, json.dumps(record).encode(), blobs)])
         row = refused("tampered", pull(at(there, where), "my/teller"))
         assert "_lib/words.txt" in row["error"]
         assert files(there) == []

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 
 from rye.errors import ItemError, RyeError, TrustError
 from rye.trust import signature
-from rye.trust.signature import PrivateKey, PublicKey, check, form_of, split
 from support.signed_tools import NOW
 
-KEY = PrivateKey(bytes(range(32)))
-TOOL = form_of("tool", ".py")
-SCRIPT = form_of("tool", ".sh")
-YAML = form_of("tool", ".yaml")
-KNOWLEDGE = form_of("knowledge", ".md")
-DIRECTIVE = form_of("directive", ".md")
+KEY = signature.PrivateKey(bytes(range(32)))
+TOOL = signature.form_of("tool", ".py")
+SCRIPT = signature.form_of("tool", ".sh")
+YAML = signature.form_of("tool", ".yaml")
+KNOWLEDGE = signature.form_of("knowledge", ".md")
+DIRECTIVE = signature.form_of("directive", ".md")
 
 # A key, digest and signature of another RYE installation, published in its knowledge base.
 FOREIGN_PEM = (
@@ -77,7 +76,7 @@ SPAN = b"<directive name='x'>\n</directive> a </directive>"
         *((TOOL, b"", line, line) for line in HARMLESS),
         *((KNOWLEDGE, b"", text, text) for text in ODD),
         (KNOWLEDGE, b"", b"---\nname: x\n---\ntext\n", b"---\nname: x\n---\ntext\n"),
-        (form_of("knowledge", ".yml"), b"", b"a: 1\n", b"a: 1\n"),
+        (signature.form_of("knowledge", ".yml"), b"", b"a: 1\n", b"a: 1\n"),
         # Where no shebang may stand, a line like one is covered.
         *((form, b"", b"#!/bin/sh\ntext\n", b"#!/bin/sh\ntext\n") for form in (KNOWLEDGE, YAML)),
         # A directive is its element.
@@ -87,10 +86,10 @@ SPAN = b"<directive name='x'>\n</directive> a </directive>"
 def test_the_line_stands_first_and_covers_the_rest(form, before, raw, covered):
     made = signed(before + raw, form)
     assert made.startswith(before + form.opening + b"rye:signed:" + NOW.encode())
-    taken = split(made, form)
-    check(KEY.public, taken)
+    taken = signature.split(made, form)
+    signature.check(KEY.public, taken)
     assert (taken.body, taken.digest) == (covered, hashlib.sha256(covered).hexdigest())
-    assert split(signed(made, form), form).body == covered, "signed again"
+    assert signature.split(signed(made, form), form).body == covered, "signed again"
 
 
 @pytest.mark.parametrize("mark", [b"#", b"//", b"--", b";"])
@@ -98,14 +97,14 @@ def test_the_line_stands_first_and_covers_the_rest(form, before, raw, covered):
 def test_a_script_has_the_comment_of_its_header(mark, first):
     raw = signed(first + mark + b" ---\n" + mark + b" a: 1\n", SCRIPT)
     assert raw.startswith(first + mark + b" rye:signed:" + NOW.encode())
-    assert split(raw, SCRIPT).body == mark + b" ---\n" + mark + b" a: 1\n"
+    assert signature.split(raw, SCRIPT).body == mark + b" ---\n" + mark + b" a: 1\n"
     assert signed(raw, SCRIPT) == raw
     line = raw[len(first) :].split(b"\n")[0]
     for other in (b"#", b"//", b"--", b";", b"<!--"):
-        assert code_of(split, raw + line.replace(mark, other, 1) + b"\n", SCRIPT) == "malformed", other
+        assert code_of(signature.split, raw + line.replace(mark, other, 1) + b"\n", SCRIPT) == "malformed", other
     for above in (b"#!/bin/sh -c 'rm *'\n", b"#!/home/x/bin/sh\n", b"<?php system('x');\n", b"#!/bin/sh\r\n"):
-        assert code_of(split, above + raw[len(first) :], SCRIPT) == "malformed"
-    assert code_of(split, b"%%" + raw[len(first) :], SCRIPT) in ("malformed", "unsigned")
+        assert code_of(signature.split, above + raw[len(first) :], SCRIPT) == "malformed"
+    assert code_of(signature.split, b"%%" + raw[len(first) :], SCRIPT) in ("malformed", "unsigned")
     with pytest.raises(ItemError, match="no comment"):
         signed(first + b"print()\n", SCRIPT)
 
@@ -113,8 +112,8 @@ def test_a_script_has_the_comment_of_its_header(mark, first):
 @given(st.binary(min_size=1))
 def test_knowledge_round_trip(body):
     raw = signed(body)
-    taken = split(raw, KNOWLEDGE)
-    check(KEY.public, taken)
+    taken = signature.split(raw, KNOWLEDGE)
+    signature.check(KEY.public, taken)
     assert (taken.body, taken.digest) == (body, hashlib.sha256(body).hexdigest())
     assert raw.endswith(b"\n" + body)
 
@@ -126,8 +125,8 @@ def test_signing_again_covers_the_same_bytes(lines):
             once = signed(b"".join(lines), form)
         except RyeError:
             continue
-        twice = signature.sign(once, form, PrivateKey(b"2" * 32), timestamp="2027-01-01T00:00:00Z")
-        assert split(twice, form).body == split(once, form).body
+        twice = signature.sign(once, form, signature.PrivateKey(b"2" * 32), timestamp="2027-01-01T00:00:00Z")
+        assert signature.split(twice, form).body == signature.split(once, form).body
         assert (twice.count(b"rye:signed:2027"), twice.count(b"rye:signed:2026")) == (1, 0)
 
 
@@ -156,37 +155,37 @@ def test_what_would_not_verify_is_not_signed(form, raw, fields, code):
 def test_what_moves_or_is_put_beside_what_was_signed_is_refused():
     raw = signed(ENV + b"x = 1\n", TOOL)
     shebang, line, rest = raw.split(b"\n", 2)
-    assert code_of(split, line + b"\n" + shebang + b"\n" + rest, TOOL) == "tampered"
-    assert code_of(split, ENV, TOOL) == "unsigned"
+    assert code_of(signature.split, line + b"\n" + shebang + b"\n" + rest, TOOL) == "tampered"
+    assert code_of(signature.split, ENV, TOOL) == "unsigned"
     for form in (KNOWLEDGE, YAML):
-        assert code_of(split, b"#!/bin/sh\n" + signed(b"text\n", form), form) in ("unsigned", "malformed")
+        assert code_of(signature.split, b"#!/bin/sh\n" + signed(b"text\n", form), form) in ("unsigned", "malformed")
     for end in (b"", b"\n"):
-        assert code_of(split, signed(b"x").split(b"\n")[0] + end, KNOWLEDGE) == "malformed"
-    assert code_of(split, signed(b"---\nname: x\n").replace(b"name: x", b"name: y"), KNOWLEDGE) == "tampered"
+        assert code_of(signature.split, signed(b"x").split(b"\n")[0] + end, KNOWLEDGE) == "malformed"
+    assert code_of(signature.split, signed(b"---\nname: x\n").replace(b"name: x", b"name: y"), KNOWLEDGE) == "tampered"
     raw = signed(b"# <directives>\nbefore\n" + SPAN + b"\nafter", DIRECTIVE)
-    assert split(raw.replace(b"before", b"BEFORE").replace(b"after", b""), DIRECTIVE).body == SPAN
-    assert code_of(split, raw + b"</directive>", DIRECTIVE) == "tampered"
-    assert code_of(split, raw.replace(b"# <dir", b"<directive>\n# <dir"), DIRECTIVE) == "tampered"
+    assert signature.split(raw.replace(b"before", b"BEFORE").replace(b"after", b""), DIRECTIVE).body == SPAN
+    assert code_of(signature.split, raw + b"</directive>", DIRECTIVE) == "tampered"
+    assert code_of(signature.split, raw.replace(b"# <dir", b"<directive>\n# <dir"), DIRECTIVE) == "tampered"
 
 
 def test_an_earlier_line_above_a_directive_is_not_read_and_one_within_it_is_refused():
     """As other installations leave them: the first line decides, what is covered is the same for every reader."""
     raw = signed(b"<directive name='x'>\ntext\n</directive>\n", DIRECTIVE)
     line, _, rest = raw.partition(b"\n")
-    assert split(line + b"\n" + FOREIGN_LINE + rest, DIRECTIVE).body == split(raw, DIRECTIVE).body
+    assert signature.split(line + b"\n" + FOREIGN_LINE + rest, DIRECTIVE).body == signature.split(raw, DIRECTIVE).body
     # The other way round the first line is of another text.
-    assert code_of(split, FOREIGN_LINE + raw, DIRECTIVE) == "tampered"
-    assert code_of(split, raw.replace(b"text\n", FOREIGN_LINE), DIRECTIVE) == "malformed"
+    assert code_of(signature.split, FOREIGN_LINE + raw, DIRECTIVE) == "tampered"
+    assert code_of(signature.split, raw.replace(b"text\n", FOREIGN_LINE), DIRECTIVE) == "malformed"
     # Of every other form the whole file is covered, and a second line in it is refused.
     line, _, rest = signed(b"text\n").partition(b"\n")
-    assert code_of(split, line + b"\n" + FOREIGN_LINE + rest, KNOWLEDGE) == "malformed"
+    assert code_of(signature.split, line + b"\n" + FOREIGN_LINE + rest, KNOWLEDGE) == "malformed"
 
 
 def test_the_suffix_is_read_and_not_covered():
     raw = signed(b"text", suffix="rye-registry@leo_1")
-    assert split(raw, KNOWLEDGE).signature.suffix == "rye-registry@leo_1"
-    assert split(signed(b"text"), KNOWLEDGE).signature.suffix is None
-    check(KEY.public, split(raw.replace(b"leo_1", b"eve"), KNOWLEDGE))
+    assert signature.split(raw, KNOWLEDGE).signature.suffix == "rye-registry@leo_1"
+    assert signature.split(signed(b"text"), KNOWLEDGE).signature.suffix is None
+    signature.check(KEY.public, signature.split(raw.replace(b"leo_1", b"eve"), KNOWLEDGE))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +194,7 @@ def test_the_suffix_is_read_and_not_covered():
 )
 def test_what_cannot_carry_a_line_is_unsignable(item_type, suffix):
     with pytest.raises(ItemError) as caught:
-        form_of(item_type, suffix)
+        signature.form_of(item_type, suffix)
     assert caught.value.code == "unsignable"
     # What there is instead: suffixes for a type, types for none.
     assert caught.value.hint.startswith("Item types are tool, " if item_type == "x" else f"A {item_type} is one of .")
@@ -205,19 +204,22 @@ def test_what_cannot_carry_a_line_is_unsignable(item_type, suffix):
 
 
 def test_a_foreign_signature_verifies():
-    key = PublicKey.from_pem(FOREIGN_PEM)
+    key = signature.PublicKey.from_pem(FOREIGN_PEM)
     assert (key.fingerprint, key.digest) == ("9fbfabe975fa5a7f", hashlib.sha256(key.raw).hexdigest())
     with pytest.raises(TrustError, match="changed") as caught:
-        split(FOREIGN_LINE + b"not the text that was signed\n", KNOWLEDGE)
+        signature.split(FOREIGN_LINE + b"not the text that was signed\n", KNOWLEDGE)
     assert (caught.value.code, caught.value.details["expected"]) == ("tampered", FOREIGN_DIGEST)
     # The line as such is right: put the digest it was made for under it.
     made = base64.urlsafe_b64decode(FOREIGN_LINE.split(b":")[-2])
     line = signature.Signature("", FOREIGN_DIGEST, made, key.fingerprint)
-    check(key, signature.Signed(line, b"", FOREIGN_DIGEST))
-    own = split(signed(b"text"), KNOWLEDGE)
-    for other, digest in ((key, own.digest), *((PublicKey(raw), FOREIGN_DIGEST) for raw in (bytes(32), b"\xff" * 32))):
+    signature.check(key, signature.Signed(line, b"", FOREIGN_DIGEST))
+    own = signature.split(signed(b"text"), KNOWLEDGE)
+    for other, digest in (
+        (key, own.digest),
+        *((signature.PublicKey(raw), FOREIGN_DIGEST) for raw in (bytes(32), b"\xff" * 32)),
+    ):
         with pytest.raises(TrustError, match="was not made by the key"):
-            check(other, signature.Signed(line, own.body, digest))
+            signature.check(other, signature.Signed(line, own.body, digest))
 
 
 def test_pem_is_that_of_the_library_and_of_no_other_kind_of_key():
@@ -229,11 +231,11 @@ def test_pem_is_that_of_the_library_and_of_no_other_kind_of_key():
 
     key = ed25519.Ed25519PrivateKey.generate()
     private, public = key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()), public_pem(key)
-    assert PrivateKey.from_pem(private).pem == private
-    assert PrivateKey.from_pem(private).public.pem == public
-    assert PublicKey.from_pem(b"\n " + public.strip() + b"\n\n") == PublicKey.from_pem(public)
-    assert key.sign(b"m") == PrivateKey.from_pem(private).sign(b"m")
-    assert repr(PrivateKey.from_pem(private)) == "PrivateKey()"
+    assert signature.PrivateKey.from_pem(private).pem == private
+    assert signature.PrivateKey.from_pem(private).public.pem == public
+    assert signature.PublicKey.from_pem(b"\n " + public.strip() + b"\n\n") == signature.PublicKey.from_pem(public)
+    assert key.sign(b"m") == signature.PrivateKey.from_pem(private).sign(b"m")
+    assert repr(signature.PrivateKey.from_pem(private)) == "PrivateKey()"
     others = (ec.generate_private_key(ec.SECP256R1()), ed448.Ed448PrivateKey.generate(), x25519.X25519PrivateKey.generate())
     for pem in (
         *map(public_pem, others),
@@ -245,10 +247,10 @@ def test_pem_is_that_of_the_library_and_of_no_other_kind_of_key():
         public + public,
         public.replace(b"-----\nMCow", b"-----\nComment: x\n\nMCow"),
     ):
-        assert code_of(PublicKey.from_pem, pem) == code_of(PrivateKey.from_pem, pem) == "bad_key", pem
-    assert code_of(PublicKey.from_pem, private) == code_of(PrivateKey.from_pem, public) == "bad_key"
+        assert code_of(signature.PublicKey.from_pem, pem) == code_of(signature.PrivateKey.from_pem, pem) == "bad_key", pem
+    assert code_of(signature.PublicKey.from_pem, private) == code_of(signature.PrivateKey.from_pem, public) == "bad_key"
     with pytest.raises(TrustError, match="32"):
-        PublicKey(b"x" * 31)
+        signature.PublicKey(b"x" * 31)
 
 
 def test_key_files_are_made_with_their_modes_and_read_with_any(tmp_path, monkeypatch):
@@ -268,7 +270,7 @@ def test_key_files_are_made_with_their_modes_and_read_with_any(tmp_path, monkeyp
     assert (bool(opened[0][0] & os.O_EXCL), opened[0][1]) == (True, 0o600)
     (folder / "private_key.pem").chmod(0o444)
     assert signature.load_private_key(folder / "private_key.pem").public == public
-    assert PublicKey.from_pem((folder / "public_key.pem").read_bytes()) == public
+    assert signature.PublicKey.from_pem((folder / "public_key.pem").read_bytes()) == public
 
 
 @pytest.mark.parametrize("name", ["private_key.pem", "public_key.pem"])

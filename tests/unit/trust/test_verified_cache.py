@@ -10,7 +10,6 @@ import pytest
 import rye
 from rye.executor import admission
 from rye.trust import verified_cache
-from rye.trust.verified_cache import Verdicts
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -114,13 +113,13 @@ def test_only_a_whole_plain_file_of_the_users_own_is_believed(project, user_spac
 
 def test_it_does_not_grow_without_end(user_space, monkeypatch):
     monkeypatch.setattr(verified_cache, "_KEPT", 5)
-    known = Verdicts(STATE)
+    known = verified_cache.Verdicts(STATE)
     for number in range(12):
         known.add(digest(number))
         assert (user_space / ".ai/trust/verdicts.txt").stat().st_size <= 5 * 65
     assert all(digest(number) in known for number in range(12))
-    assert digest(11) in Verdicts(STATE)
-    assert digest(11) not in Verdicts("6" * 64)
+    assert digest(11) in verified_cache.Verdicts(STATE)
+    assert digest(11) not in verified_cache.Verdicts("6" * 64)
 
 
 def test_a_known_file_is_still_refused_when_its_key_does_not_count_or_it_stands_elsewhere(project, user_space, fresh):

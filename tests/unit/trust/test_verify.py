@@ -16,25 +16,23 @@ from rye.errors import TrustError, UsageError
 from rye.plain_class import as_dict, changed
 from rye.trust import signature
 from rye.trust import verify as trust_verify
-from rye.trust.signature import PrivateKey, PublicKey, form_of, sign
-from rye.trust.verify import VERDICTS, TrustStore, Verified, parse_key_document, render_key_document, verify
 
-MINE = PrivateKey(b"m" * 32)
-OTHER = PrivateKey(b"o" * 32)
-TOOL = form_of("tool", ".py")
+MINE = signature.PrivateKey(b"m" * 32)
+OTHER = signature.PrivateKey(b"o" * 32)
+TOOL = signature.form_of("tool", ".py")
 CODE = b"x = 1\n"
-RAW = sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
-OTHERS = sign(CODE, TOOL, OTHER, timestamp="2026-01-02T03:04:05Z")
+RAW = signature.sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
+OTHERS = signature.sign(CODE, TOOL, OTHER, timestamp="2026-01-02T03:04:05Z")
 
 
-def document(key: PrivateKey, owner: str = "someone") -> bytes:
-    return render_key_document(key.public, owner)
+def document(key: signature.PrivateKey, owner: str = "someone") -> bytes:
+    return trust_verify.render_key_document(key.public, owner)
 
 
-def refused(raw: bytes, store: TrustStore) -> TrustError:
+def refused(raw: bytes, store: trust_verify.TrustStore) -> TrustError:
     with pytest.raises(TrustError) as caught:
-        verify(raw, TOOL, store)
-    assert caught.value.code in VERDICTS
+        trust_verify.verify(raw, TOOL, store)
+    assert caught.value.code in trust_verify.VERDICTS
     assert caught.value.hint
     return caught.value
 
@@ -45,12 +43,12 @@ def refused(raw: bytes, store: TrustStore) -> TrustError:
 @given(st.text(), st.text())
 def test_documents_round_trip_or_are_not_written(owner, attestation):
     try:
-        data = render_key_document(MINE.public, owner, attestation)
+        data = trust_verify.render_key_document(MINE.public, owner, attestation)
     except UsageError:
         assert not owner.isprintable()
         return
     assert tomllib.loads(data.decode())["owner"] == owner
-    assert parse_key_document(data) == trust_verify.TrustedKey(MINE.public, owner, attestation, "project")
+    assert trust_verify.parse_key_document(data) == trust_verify.TrustedKey(MINE.public, owner, attestation, "project")
 
 
 PLAIN = document(MINE).decode()
@@ -79,18 +77,21 @@ def test_a_document_reads_as_the_toml_library_reads_it(changes):
 
 def test_a_document_of_ours_needs_no_toml_library(monkeypatch):
     commented = b"# rye:signed:whatever\n" + document(MINE)
-    assert parse_key_document(commented).public == MINE.public, "a signature line in one means nothing"
+    assert trust_verify.parse_key_document(commented).public == MINE.public, "a signature line in one means nothing"
     monkeypatch.setitem(sys.modules, "tomllib", None)
-    assert parse_key_document(document(MINE)).owner == "someone"
+    assert trust_verify.parse_key_document(document(MINE)).owner == "someone"
     with pytest.raises(ImportError):
-        parse_key_document(document(MINE).replace(b"owner =", b"owner  ="))
+        trust_verify.parse_key_document(document(MINE).replace(b"owner =", b"owner  ="))
 
 
 def test_texts_that_toml_cannot_hold_are_refused():
     for owner, attestation in (("\x1b[2J", ""), ("a\nb", ""), ("\ud800", ""), ("a", "\ud800"), ("a", "x" * 20_000)):
         with pytest.raises(UsageError):
-            render_key_document(MINE.public, owner, attestation)
-    assert parse_key_document(render_key_document(MINE.public, 'a"\\', "\x7f\0\r\n")).attestation == "\x7f\0\r\n"
+            trust_verify.render_key_document(MINE.public, owner, attestation)
+    assert (
+        trust_verify.parse_key_document(trust_verify.render_key_document(MINE.public, 'a"\\', "\x7f\0\r\n")).attestation
+        == "\x7f\0\r\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,13 +116,13 @@ def test_texts_that_toml_cannot_hold_are_refused():
 )
 def test_malformed_documents_are_ignored_and_what_is_wrong_is_said_once(data, told):
     with pytest.raises(TrustError) as caught:
-        parse_key_document(data)
+        trust_verify.parse_key_document(data)
     assert (caught.value.code, caught.value.message.count("key document")) == ("bad_key_document", 1)
     assert f"key document: {told}" in caught.value.message or told in ("another fingerprint", "cannot be printed")
     assert told in caught.value.message
-    store = TrustStore.build([data, document(MINE)], [data])
+    store = trust_verify.TrustStore.build([data, document(MINE)], [data])
     assert len(store.problems) == 2
-    assert verify(RAW, TOOL, store).key.public == MINE.public
+    assert trust_verify.verify(RAW, TOOL, store).key.public == MINE.public
 
 
 # --- which keys count ---
@@ -157,10 +158,10 @@ DIGEST = MINE.public.digest
 )
 def test_where_its_document_lies_decides_whether_a_key_counts(where, outcome):
     sets = {name: frozenset(where[name]) for name in ("approved", "revoked") if name in where}
-    store = TrustStore.build(**{"user_documents": [], "system_documents": [], **where, **sets})
+    store = trust_verify.TrustStore.build(**{"user_documents": [], "system_documents": [], **where, **sets})
     code, _, proposer = outcome.partition(" by ")
-    if code not in VERDICTS:
-        assert verify(RAW, TOOL, store).key.role == outcome
+    if code not in trust_verify.VERDICTS:
+        assert trust_verify.verify(RAW, TOOL, store).key.role == outcome
         assert all(key.public != MINE.public for key in store.proposed)
         return
     error = refused(RAW, store)
@@ -176,13 +177,13 @@ def test_where_its_document_lies_decides_whether_a_key_counts(where, outcome):
 
 def test_of_installed_bundles_only_the_system_key_counts(monkeypatch):
     monkeypatch.setattr(trust_verify, "SYSTEM_KEY_DIGEST", DIGEST)
-    assert verify(RAW, TOOL, TrustStore.build([ME], [ME, OF_OTHER], [ME], [ME])).key.role == "system"
-    assert refused(OTHERS, TrustStore.build([], [ME, OF_OTHER])).details["proposed_by"] == "bundle"
-    assert refused(RAW, TrustStore.build([], [ME], revoked=frozenset({DIGEST}))).code == "revoked_key"
+    assert trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([ME], [ME, OF_OTHER], [ME], [ME])).key.role == "system"
+    assert refused(OTHERS, trust_verify.TrustStore.build([], [ME, OF_OTHER])).details["proposed_by"] == "bundle"
+    assert refused(RAW, trust_verify.TrustStore.build([], [ME], revoked=frozenset({DIGEST}))).code == "revoked_key"
 
 
 def test_the_system_key_is_pinned():
-    pinned = PublicKey.from_pem(
+    pinned = signature.PublicKey.from_pem(
         b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAwZ7O7mUupEP0wFvks7VRo18JjAkdncJE6c20ZRwJuMA=\n-----END PUBLIC KEY-----\n"
     )
     assert pinned.digest == trust_verify.SYSTEM_KEY_DIGEST
@@ -190,79 +191,85 @@ def test_the_system_key_is_pinned():
 
 def test_a_revocation_that_names_no_key_is_reported_and_one_that_does_is_not():
     for entry in ("", "a" * 63, "g" * 64, "A" * 64, MINE.public.fingerprint):
-        (problem,) = TrustStore.build([], [], revoked=frozenset({entry})).problems
+        (problem,) = trust_verify.TrustStore.build([], [], revoked=frozenset({entry})).problems
         assert repr(entry) in problem
-    assert TrustStore.build([], [], revoked=frozenset({DIGEST})).problems == ()
+    assert trust_verify.TrustStore.build([], [], revoked=frozenset({DIGEST})).problems == ()
 
 
 def test_of_a_known_file_only_the_signature_is_not_checked_again():
-    store = TrustStore.build([document(MINE)], [])
+    store = trust_verify.TrustStore.build([document(MINE)], [])
     raw, _ = damaged("bad_signature")
     known = {hashlib.sha256(raw).hexdigest()}
-    assert verify(raw, TOOL, store, known).key.public == MINE.public
+    assert trust_verify.verify(raw, TOOL, store, known).key.public == MINE.public
     assert refused(raw, store).code == "bad_signature"
     for fault in ("untrusted_key", "revoked_key", "tampered", "malformed", "unsigned"):
         mutant, other = damaged("bad_signature", fault)
         with pytest.raises(TrustError) as caught:
-            verify(mutant, TOOL, other, {hashlib.sha256(mutant).hexdigest()})
+            trust_verify.verify(mutant, TOOL, other, {hashlib.sha256(mutant).hexdigest()})
         assert caught.value.code == fault
 
 
 def test_of_a_known_file_it_is_still_found_out_which_of_two_keys_signed_it(monkeypatch):
     monkeypatch.setattr(signature.PublicKey, "fingerprint", property(lambda _: "0" * 16))
-    raw = sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
-    store = TrustStore.build([document(OTHER), document(MINE)], [])
+    raw = signature.sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
+    store = trust_verify.TrustStore.build([document(OTHER), document(MINE)], [])
     known = {hashlib.sha256(raw).hexdigest()}
-    assert verify(raw, TOOL, store, known).key.public == MINE.public
-    assert verify(raw, TOOL, TrustStore.build([document(MINE), document(OTHER)], []), known).key.public == MINE.public
+    assert trust_verify.verify(raw, TOOL, store, known).key.public == MINE.public
+    assert (
+        trust_verify.verify(raw, TOOL, trust_verify.TrustStore.build([document(MINE), document(OTHER)], []), known).key.public
+        == MINE.public
+    )
 
 
 def test_a_shared_fingerprint_is_no_trust(monkeypatch):
     """Forge what an attacker would need 2^64 keys for: two keys of one fingerprint."""
     monkeypatch.setattr(signature.PublicKey, "fingerprint", property(lambda _: "0" * 16))
-    mine = sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
-    others = sign(CODE, TOOL, OTHER, timestamp="2026-01-02T03:04:05Z")
-    only_mine = TrustStore.build([document(MINE)], [], [document(OTHER)])
-    assert verify(mine, TOOL, only_mine).key.public == MINE.public
+    mine = signature.sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
+    others = signature.sign(CODE, TOOL, OTHER, timestamp="2026-01-02T03:04:05Z")
+    only_mine = trust_verify.TrustStore.build([document(MINE)], [], [document(OTHER)])
+    assert trust_verify.verify(mine, TOOL, only_mine).key.public == MINE.public
     assert refused(others, only_mine).code == "bad_signature"
-    third = PrivateKey(b"3" * 32)
+    third = signature.PrivateKey(b"3" * 32)
     for order in ((MINE, OTHER), (OTHER, MINE), (third, MINE, OTHER), (third, OTHER, MINE)):
-        both = TrustStore.build([document(key) for key in order], [])
-        assert verify(mine, TOOL, both).key.public == MINE.public
-        assert verify(others, TOOL, both).key.public == OTHER.public
-    revoked = TrustStore.build([document(MINE), document(OTHER)], [], revoked=frozenset({OTHER.public.digest}))
-    assert verify(mine, TOOL, revoked).key.public == MINE.public
+        both = trust_verify.TrustStore.build([document(key) for key in order], [])
+        assert trust_verify.verify(mine, TOOL, both).key.public == MINE.public
+        assert trust_verify.verify(others, TOOL, both).key.public == OTHER.public
+    revoked = trust_verify.TrustStore.build([document(MINE), document(OTHER)], [], revoked=frozenset({OTHER.public.digest}))
+    assert trust_verify.verify(mine, TOOL, revoked).key.public == MINE.public
     assert refused(others, revoked).code == "bad_signature"
 
 
 def test_the_digest_is_that_of_what_verdicts_depend_on():
     mine, other = document(MINE), document(OTHER)
     stores = [
-        TrustStore(),
-        TrustStore.build([mine], []),
-        TrustStore.build([document(MINE, "renamed")], []),
-        TrustStore.build([], [], explicit_documents=[mine]),
-        TrustStore.build([mine, other], []),
-        TrustStore.build([mine], [], revoked=frozenset({OTHER.public.digest})),
+        trust_verify.TrustStore(),
+        trust_verify.TrustStore.build([mine], []),
+        trust_verify.TrustStore.build([document(MINE, "renamed")], []),
+        trust_verify.TrustStore.build([], [], explicit_documents=[mine]),
+        trust_verify.TrustStore.build([mine, other], []),
+        trust_verify.TrustStore.build([mine], [], revoked=frozenset({OTHER.public.digest})),
     ]
     assert len({store.digest for store in stores}) == len(stores)
-    assert TrustStore.build([other, mine], [], [other]).digest == TrustStore.build([mine, other, mine], []).digest
+    assert (
+        trust_verify.TrustStore.build([other, mine], [], [other]).digest
+        == trust_verify.TrustStore.build([mine, other, mine], []).digest
+    )
 
 
 # --- the order of the checks ---
 
 
-def damaged(*faults: str) -> tuple[bytes, TrustStore]:
+def damaged(*faults: str) -> tuple[bytes, trust_verify.TrustStore]:
     """Return an item with several faults at once."""
-    raw, store = RAW, TrustStore.build([document(MINE)], [])
+    raw, store = RAW, trust_verify.TrustStore.build([document(MINE)], [])
     if "bad_signature" in faults:
         fields = raw.split(b":")
         fields[-2] = OTHERS.split(b":")[-2]
         raw = b":".join(fields)
     if "untrusted_key" in faults:
-        store = TrustStore()
+        store = trust_verify.TrustStore()
     if "revoked_key" in faults:
-        store = TrustStore.build([document(MINE)], [], revoked=frozenset({MINE.public.digest}))
+        store = trust_verify.TrustStore.build([document(MINE)], [], revoked=frozenset({MINE.public.digest}))
     if "tampered" in faults:
         raw += b"y = 2\n"
     if "malformed" in faults:
@@ -281,14 +288,14 @@ def test_the_first_fault_in_order_is_the_verdict(first, key_fault):
     order = [key_fault if fault == "untrusted_key" else fault for fault in ORDER]
     alone = refused(*damaged(order[first]))
     assert alone.code == refused(*damaged(*order[first:])).code == order[first]
-    assert set(ORDER) | {"valid", "misplaced", "revoked_key", "reserved_id"} == set(VERDICTS)
+    assert set(ORDER) | {"valid", "misplaced", "revoked_key", "reserved_id"} == set(trust_verify.VERDICTS)
 
 
 # --- Verified ---
 
 
 def test_verified_holds_the_bytes_and_their_digests():
-    verified = verify(RAW, TOOL, TrustStore.build([document(MINE)], []))
+    verified = trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([document(MINE)], []))
     assert (verified.raw, verified.body) == (RAW, CODE)
     assert verified.digest == hashlib.sha256(CODE).hexdigest()
     assert verified.file_digest == hashlib.sha256(RAW).hexdigest()
@@ -297,14 +304,14 @@ def test_verified_holds_the_bytes_and_their_digests():
 
 
 def test_only_verify_makes_a_verified():
-    verified = verify(RAW, TOOL, TrustStore.build([document(MINE)], []))
+    verified = trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([document(MINE)], []))
     fields = list(as_dict(verified).values())
     with pytest.raises(TypeError):
-        Verified(*fields)
+        trust_verify.Verified(*fields)
     with pytest.raises(TypeError):
-        Verified(*fields, object())
+        trust_verify.Verified(*fields, object())
     with pytest.raises(TypeError):
-        Verified(*fields, mint=object())
+        trust_verify.Verified(*fields, mint=object())
     with pytest.raises(TypeError):
         changed(verified, body=b"evil")
     with pytest.raises(TypeError):

@@ -12,7 +12,6 @@ import pytest
 
 from rye.fs import beneath
 from rye.workspace import atomic_replace
-from rye.workspace.atomic_replace import temporary_name
 from support.replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
 
 
@@ -94,7 +93,7 @@ def test_a_new_file_obeys_the_umask_or_the_mode_given(project):
         put(project, expected=None)
         assert stat.S_IMODE((project / "file").stat().st_mode) == 0o640
         with placed(project, "script") as place:
-            atomic_replace.replace(place, NEW, None, temporary_name(), mode=0o751)
+            atomic_replace.replace(place, NEW, None, atomic_replace.temporary_name(), mode=0o751)
         assert stat.S_IMODE((project / "script").stat().st_mode) == 0o751
     finally:
         os.umask(old)
@@ -225,7 +224,7 @@ def test_a_file_that_appears_while_another_is_put_back_stands_and_both_remain(pr
 
 
 def test_temporary_names_are_known_again():
-    made = {temporary_name() for _ in range(1_000)}
+    made = {atomic_replace.temporary_name() for _ in range(1_000)}
     assert len(made) == 1_000
     assert all(atomic_replace.is_temporary(name) for name in made)
     assert not any(

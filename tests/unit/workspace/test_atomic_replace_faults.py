@@ -11,7 +11,6 @@ import pytest
 from rye.call import context
 from rye.errors import DeadlineError
 from rye.workspace import atomic_replace
-from rye.workspace.atomic_replace import digest_of, temporary_name
 from support.replacing import FOREIGN, NEW, OLD, by_rename, left_behind, placed, put, refused, take
 
 
@@ -33,7 +32,7 @@ def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way,
     with placed(project) as place:
         descriptors = len(os.listdir("/proc/self/fd"))
         failing(monkeypatch, name, code)
-        refused(said, atomic_replace.replace, place, NEW, digest_of(OLD), temporary_name())
+        refused(said, atomic_replace.replace, place, NEW, atomic_replace.digest_of(OLD), atomic_replace.temporary_name())
         monkeypatch.undo()
         assert len(os.listdir("/proc/self/fd")) == descriptors
     assert file.read_bytes() == OLD
@@ -103,8 +102,8 @@ def test_after_the_deadline_nothing_is_written(project, file):
     with placed(project) as place, context.using(deadline=limit):
         limit.expire()
         for call in (
-            lambda: atomic_replace.replace(place, NEW, digest_of(OLD), temporary_name()),
-            lambda: atomic_replace.remove(place, digest_of(OLD), temporary_name()),
+            lambda: atomic_replace.replace(place, NEW, atomic_replace.digest_of(OLD), atomic_replace.temporary_name()),
+            lambda: atomic_replace.remove(place, atomic_replace.digest_of(OLD), atomic_replace.temporary_name()),
         ):
             with pytest.raises(DeadlineError):
                 call()

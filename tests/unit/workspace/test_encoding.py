@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.errors import EditError, UsageError, WorkspaceError
-from rye.workspace.encoding import UTF8, Encoding, detect
+from rye.workspace import encoding
 
 RUSSIAN = "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.\n"
 SHORT = "Le café où l'été passé nous avons dîné.\n"
@@ -29,16 +29,16 @@ SHORT = "Le café où l'été passé nous avons dîné.\n"
     ],
 )
 def test_detection(data, label):
-    assert detect(data).label == label
+    assert encoding.detect(data).label == label
     # A byte order mark decides over the declaration.
-    assert detect(data, "latin-1").label == (label if "+bom" in label else "iso8859-1")
+    assert encoding.detect(data, "latin-1").label == (label if "+bom" in label else "iso8859-1")
 
 
 @pytest.mark.parametrize(
     "name", ["latin-1", "cp1252", "shift_jis", "gbk", "gb18030", "euc_kr", "koi8-r", "utf-16-le", "utf-8-sig"]
 )
 def test_a_declared_encoding_is_used(name):
-    code = detect("a\n".encode(name.removesuffix("-sig")), name)
+    code = encoding.detect("a\n".encode(name.removesuffix("-sig")), name)
     assert code.certain
     assert code.newline == "\n".encode(name.removesuffix("-sig"))
     assert code.crlf == "\r\n".encode(name.removesuffix("-sig"))
@@ -65,7 +65,7 @@ def test_a_declared_encoding_is_used(name):
 )
 def test_a_codec_that_has_no_lines_is_refused(name):
     with pytest.raises(UsageError) as caught:
-        detect(b"x", name)
+        encoding.detect(b"x", name)
     assert caught.value.code == "unknown_encoding"
     assert "latin-1" in str(caught.value)
 
@@ -82,11 +82,11 @@ def test_a_codec_that_has_no_lines_is_refused(name):
 )
 def test_binary_is_refused_with_type_and_size(data, kind):
     with pytest.raises(WorkspaceError) as caught:
-        detect(data)
+        encoding.detect(data)
     assert caught.value.code == "binary_file"
     assert kind in str(caught.value)
     assert f"{len(data):,} bytes" in str(caught.value)
-    assert detect(data.replace(b"\0", b""), "latin-1").certain, "what begins like one can be text when declared"
+    assert encoding.detect(data.replace(b"\0", b""), "latin-1").certain, "what begins like one can be text when declared"
 
 
 @pytest.mark.parametrize("name", ["cp1251", "koi8-r"])
@@ -95,18 +95,18 @@ def test_prose_is_recognised(name):
     data = RUSSIAN.encode(name)
     with pytest.raises(UnicodeDecodeError):
         data.decode()
-    code = detect(data)
+    code = encoding.detect(data)
     assert data.decode(code.name) == RUSSIAN
     # A guess, until someone confirms it: it takes no new text beyond ASCII.
     assert not code.certain
     with pytest.raises(EditError, match=f'encoding="{code.name}"'):
         code.encode("новое")
-    assert detect(data, code.name).encode("новое") == "новое".encode(name)
+    assert encoding.detect(data, code.name).encode("новое") == "новое".encode(name)
 
 
 @pytest.mark.parametrize(("name", "label"), [("latin-1", "cp1252?"), ("cp1252", "cp1252?"), ("mac_roman", "utf-8?")])
 def test_what_could_be_several_encodings_is_never_certain(name, label):
-    unsure = detect(SHORT.encode(name))
+    unsure = encoding.detect(SHORT.encode(name))
     assert (unsure.label, unsure.encode("plain")) == (label, b"plain")
     with pytest.raises(EditError, match=label.replace("cp1252?", "a guess, cp1252").replace("?", r"\?")):
         unsure.encode("é")
@@ -115,7 +115,7 @@ def test_what_could_be_several_encodings_is_never_certain(name, label):
 @given(st.binary(min_size=1, max_size=200).filter(lambda data: b"\0" not in data))
 def test_detection_never_claims_what_does_not_decode(data):
     try:
-        code = detect(data)
+        code = encoding.detect(data)
     except WorkspaceError:
         return
     if code.certain and not code.bom:
@@ -125,13 +125,13 @@ def test_detection_never_claims_what_does_not_decode(data):
 @pytest.mark.parametrize(
     ("code", "text", "named"),
     [
-        (Encoding("iso8859-1"), "a日b", "'日' (U+65E5) at position 2"),
-        (Encoding("ascii"), "é", "(U+00E9) at position 1"),
-        (Encoding("shift_jis"), "ok é", "(U+00E9) at position 4"),
-        (Encoding("gbk"), "🙂", "(U+1F642)"),
-        (UTF8, "a\ud800", "(U+D800) at position 2"),
-        (UTF8, "a\0b", "(U+0000) at position 2"),
-        (Encoding("utf-16-le", b"\xff\xfe", b"\n\0"), "\udfff", "(U+DFFF)"),
+        (encoding.Encoding("iso8859-1"), "a日b", "'日' (U+65E5) at position 2"),
+        (encoding.Encoding("ascii"), "é", "(U+00E9) at position 1"),
+        (encoding.Encoding("shift_jis"), "ok é", "(U+00E9) at position 4"),
+        (encoding.Encoding("gbk"), "🙂", "(U+1F642)"),
+        (encoding.UTF8, "a\ud800", "(U+D800) at position 2"),
+        (encoding.UTF8, "a\0b", "(U+0000) at position 2"),
+        (encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0"), "\udfff", "(U+DFFF)"),
     ],
 )
 def test_what_the_encoding_cannot_hold_is_named(code, text, named):
@@ -144,7 +144,7 @@ def test_what_the_encoding_cannot_hold_is_named(code, text, named):
 
 @pytest.mark.parametrize("name", ["latin-1", "shift_jis", "gbk", "utf-16-le", "utf-16-be", "utf-32-le"])
 def test_bodies_and_terminators(name):
-    code = Encoding(name, newline="\n".encode(name))
+    code = encoding.Encoding(name, newline="\n".encode(name))
     for ending in ("\n", "\r\n", ""):
         for text in ("", "a", "a\r", "\r", "表"):
             if ending == "\n" and text.endswith("\r"):
@@ -158,21 +158,21 @@ def test_bodies_and_terminators(name):
 
 def test_half_a_unit_is_no_terminator():
     """A UTF-16 file cut within a character: its last bytes look like a newline, but stand across two units."""
-    code = Encoding("utf-16-le", b"\xff\xfe", b"\n\0")
+    code = encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0")
     assert b"x\n\0".endswith(code.newline)
     assert code.terminator(b"x\n\0") == b""
 
 
 def test_bytes_that_do_not_decode_are_shown():
-    assert UTF8.show(b"caf\xe9 \xff\n") == "caf\\xe9 \\xff"
-    assert Encoding("utf-16-le", b"\xff\xfe", b"\n\0").show(b"a\0\x00\xd8\n\0") == "a\\x00\\xd8"
+    assert encoding.UTF8.show(b"caf\xe9 \xff\n") == "caf\\xe9 \\xff"
+    assert encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0").show(b"a\0\x00\xd8\n\0") == "a\\x00\\xd8"
 
 
 @pytest.mark.parametrize(
     ("text", "name"), [("表示\n", "shift_jis"), ("中文\n", "gbk"), ("丂\n", "gb18030"), ("한국\n", "euc_kr")]
 )
 def test_multibyte_characters_are_not_cut_at_their_second_byte(text, name):
-    code = detect(text.encode(name), name)
+    code = encoding.detect(text.encode(name), name)
     assert code.show(text.encode(name)) == text.rstrip("\n")
 
 
@@ -181,4 +181,4 @@ def test_lines_shown_together_are_shown_as_each_is(bodies, end):
     raw = [body + b"\n" for body in bodies]
     if raw:
         raw[-1] = raw[-1][:-1] + end or b"x"
-    assert UTF8.show_all(raw) == [UTF8.show(line) for line in raw]
+    assert encoding.UTF8.show_all(raw) == [encoding.UTF8.show(line) for line in raw]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rye.workspace.encoding_guess import guess as candidates
+from rye.workspace import encoding_guess
 
 # Prose, a comment in code, a configuration file, messages: as files in these languages have them.
 SAMPLES = {
@@ -81,7 +81,7 @@ STRANGE = [
 
 def guess(data):
     """The first candidate that decodes all of it, as `encoding.detect` takes it."""
-    return next((name for name in candidates(data) if _decodes(data, name)), None)
+    return next((name for name in encoding_guess.guess(data) if _decodes(data, name)), None)
 
 
 def _decodes(data, name):

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rye.workspace import encoding
 from rye.workspace import text as module
-from rye.workspace.encoding import UTF8, Encoding, detect
-from rye.workspace.text import chunks, content_lines, parse, reopen, split
 
-WIDE = [Encoding("utf-16-le", b"\xff\xfe", b"\n\0"), Encoding("utf-16-be", b"\xfe\xff", b"\0\n")]
+WIDE = [encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0"), encoding.Encoding("utf-16-be", b"\xfe\xff", b"\0\n")]
 ODD = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u0a0a\u0a00\u000dab "
 STRINGS = st.text(st.sampled_from(ODD), max_size=40)
 
 
 @given(st.binary(max_size=60))
 def test_the_lines_joined_are_the_bytes(data):
-    lines = split(data, UTF8)
+    lines = module.split(data, encoding.UTF8)
     assert b"".join(lines) == data
     assert all(line.endswith(b"\n") for line in lines[:-1])
     assert all(b"\n" not in line[:-1] and line for line in lines)
@@ -28,10 +27,10 @@ def test_the_lines_joined_are_the_bytes(data):
 @given(STRINGS)
 def test_only_the_newline_splits(text):
     """Control: `str.splitlines` takes nine other characters for line ends."""
-    lines = split(text.encode(), UTF8)
+    lines = module.split(text.encode(), encoding.UTF8)
     assert len(lines) == text.count("\n") + bool(text and not text.endswith("\n"))
     assert len("a\x0cb\u2028c\x85d\re".splitlines()) == 5
-    assert split("a\x0cb\u2028c\x85d\re".encode(), UTF8) == ["a\x0cb\u2028c\x85d\re".encode()]
+    assert module.split("a\x0cb\u2028c\x85d\re".encode(), encoding.UTF8) == ["a\x0cb\u2028c\x85d\re".encode()]
 
 
 @pytest.mark.parametrize("code", WIDE)
@@ -39,7 +38,7 @@ def test_only_the_newline_splits(text):
 def test_utf16_splits_at_the_whole_unit(code, text):
     """U+0A0A and U+0A00 hold newline bytes at every distance."""
     data = text.encode(code.name)
-    lines = split(data, code)
+    lines = module.split(data, code)
     assert b"".join(lines) == data
     assert [line.decode(code.name) for line in lines] == [x for x in _kept(text) if x]
 
@@ -49,10 +48,10 @@ def _kept(text):
     return [part + "\n" for part in parts[:-1]] + parts[-1:]
 
 
-@given(st.binary(max_size=50), st.sampled_from([UTF8, *WIDE]))
+@given(st.binary(max_size=50), st.sampled_from([encoding.UTF8, *WIDE]))
 def test_any_bytes_parse_and_join_again(data, code):
     data = code.bom + data
-    text = parse(data, code)
+    text = module.parse(data, code)
     assert code.bom + b"".join(text.lines()) == data
     assert text.offset(text.count) == len(data)
     assert [text.offset(at) for at in range(text.count)] == [
@@ -60,19 +59,19 @@ def test_any_bytes_parse_and_join_again(data, code):
     ]
 
 
-@pytest.mark.parametrize("code", [UTF8, *WIDE])
+@pytest.mark.parametrize("code", [encoding.UTF8, *WIDE])
 @given(st.lists(st.text("ab\r\u0a0a", max_size=3), max_size=30), st.data())
 def test_any_window_is_cut_out_of_the_file(tmp_path_factory, code, rows, data):
     whole = code.bom + "\n".join(rows).encode(code.name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "STRIDE", 3)
         patch.setattr(module, "_CHUNK", 7 * len(code.newline))
-        text = parse(whole, code)
+        text = module.parse(whole, code)
         path = tmp_path_factory.mktemp("text") / "file"
         path.write_bytes(whole)
         fd = os.open(path, os.O_RDONLY)
         try:
-            again = reopen(fd, code, len(whole), text.count, text.points)
+            again = module.reopen(fd, code, len(whole), text.count, text.points)
             start, stop = data.draw(st.integers(0, 35)), data.draw(st.integers(0, 35))
             expected = text.lines()[start:stop]
             assert text.lines(start, stop) == again.lines(start, stop) == expected
@@ -83,9 +82,9 @@ def test_any_window_is_cut_out_of_the_file(tmp_path_factory, code, rows, data):
 
 def test_large_files_are_scanned_in_pieces_and_have_checkpoints():
     data = b"x" * 99 + b"\n"
-    text = parse(data * 50_000, UTF8)
+    text = module.parse(data * 50_000, encoding.UTF8)
     assert text.count == 50_000
-    assert len(list(chunks(data * 50_000, UTF8))) == 5
+    assert len(list(module.chunks(data * 50_000, encoding.UTF8))) == 5
     # At least every STRIDE lines, so that no line is far from one.
     assert max(b - a for a, b in zip(text.points.lines, text.points.lines[1:], strict=False)) <= module.STRIDE
     assert text.lines(49_999) == [data]
@@ -97,7 +96,7 @@ def test_the_text_after_edits_is_that_of_the_new_content(lines, data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "STRIDE", 3)
         head = data.draw(st.sampled_from([b"", b"\xef\xbb\xbf"]))
-        text = parse(head + b"".join(lines), detect(head + b"a\n"))
+        text = module.parse(head + b"".join(lines), encoding.detect(head + b"a\n"))
         for _ in range(3):
             bounds = sorted(data.draw(st.lists(st.integers(0, len(lines)), max_size=8)))
             spans = [*zip(bounds[::2], bounds[1::2], strict=False)]
@@ -127,4 +126,4 @@ def test_new_content_is_a_sequence_of_lines():
         "a\r\nb\r\n": ["a", "b"],
         **{text: [text] for text in ("a\rb", "a\u2028b\x0cc\x85d", "a\r")},
     }.items():
-        assert content_lines(content) == lines, content
+        assert module.content_lines(content) == lines, content

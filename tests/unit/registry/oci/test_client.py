@@ -21,14 +21,11 @@ import rye
 from rye.errors import RegistryError, UsageError
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
-from rye.registry.oci import credentials, http
-from rye.registry.oci.client import RegistryServer
-from rye.registry.oci.manifest import Layer, digest_of
-from rye.registry.oci.store import RegistryTarget, open_store
-from rye.registry.pull import PullOptions
+from rye.registry.oci import client, credentials, http, manifest
+from rye.registry.oci import store as stores
 from support.oci_server import answering, free_address, put_items, running, serve
 
-LAYER = Layer("text/plain", digest_of(b"content"), 7, "x")
+LAYER = manifest.Layer("text/plain", manifest.digest_of(b"content"), 7, "x")
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +46,7 @@ def docker_config(tmp_path, record):
 def test_a_busy_server_is_asked_again():
     states = [503, 429, 200]
     with answering(lambda *_: (states.pop(0), {}, b"content")) as (where, seen):
-        assert RegistryServer(where).blob("my", LAYER) == b"content"
+        assert client.RegistryServer(where).blob("my", LAYER) == b"content"
     assert len(seen) == 3
 
 
@@ -60,14 +57,14 @@ def test_tags_come_page_by_page():
         return 200, link, json.dumps({"tags": [f"t{page}"]}).encode()
 
     with answering(answer) as (where, _):
-        assert RegistryServer(where).tags("my") == ["t0", "t1", "t2"]
+        assert client.RegistryServer(where).tags("my") == ["t0", "t1", "t2"]
 
 
 @pytest.mark.parametrize("link", ["<https://elsewhere.example/v2/x>; rel=next", "</v2/my/tags/list?last=1>; rel=next"])
 def test_pages_that_lead_away_or_do_not_end_are_refused(link, monkeypatch):
     monkeypatch.setattr("rye.registry.oci.client._MAX_PAGES", 5)
     with answering(lambda *_: (200, {"Link": link}, b'{"tags":["a"]}')) as (where, _), pytest.raises(RegistryError) as caught:
-        RegistryServer(where).tags("my")
+        client.RegistryServer(where).tags("my")
     assert caught.value.code == "bad_tags"
 
 
@@ -82,7 +79,7 @@ def test_credentials_answer_a_challenge_and_never_follow_a_redirect(tmp_path):
 
         with answering(answer) as (where, seen):
             docker_config(tmp_path, {"auths": {where[6:]: {"auth": base64.b64encode(b"me:secret").decode()}}})
-            assert RegistryServer(where).blob("my", LAYER) == b"content"
+            assert client.RegistryServer(where).blob("my", LAYER) == b"content"
     assert [headers.get("Authorization") for _, _, headers, _ in seen] == [None, wanted]
     assert "Authorization" not in stored[0][2]
 
@@ -100,7 +97,7 @@ def test_a_token_is_fetched_from_where_the_challenge_says(tmp_path):
 
     with answering(answer) as (where, seen):
         docker_config(tmp_path, {"auths": {f"http://{where[6:]}/v1/": {"username": "me", "password": "secret"}}})
-        server = RegistryServer(where)
+        server = client.RegistryServer(where)
         assert server.blob("my", LAYER) == b"content"
         assert server.blob("my", LAYER) == b"content"
     assert len(seen) == 4
@@ -163,7 +160,7 @@ def test_plain_http_is_for_this_machine_only():
 )
 def test_malformed_registries(name):
     with pytest.raises(UsageError):
-        open_store(name)
+        stores.open_store(name)
 
 
 @pytest.mark.parametrize(
@@ -182,14 +179,16 @@ def test_what_a_killed_server_left_half_written_is_made_good_or_refused(project,
     there = tmp_path / "there"
     there.mkdir()
     with running(tmp_path / "server") as where:
-        source, at = RegistryTarget(str(project), where), RegistryTarget(str(there), where)
+        source, at = stores.RegistryTarget(str(project), where), stores.RegistryTarget(str(there), where)
         assert {row["status"] for row in registry_push.push(source, "tool", ["my/*"])} == {"pushed"}
         damaged = [path for path in (tmp_path / "server").rglob(half) if is_written_in_place(path)]
         assert damaged
         for path in damaged:
             os.truncate(path, path.stat().st_size // 2)
         if tagged:
-            assert {row["status"] for row in registry_pull.pull(at, "tool", ["my/*"], PullOptions())} == {"refused"}
+            assert {row["status"] for row in registry_pull.pull(at, "tool", ["my/*"], registry_pull.PullOptions())} == {
+                "refused"
+            }
             # What stands there cannot be told, so it is not replaced; the way on is the registry's owner.
             with pytest.raises(RegistryError, match="cannot be read, so nothing was pushed") as caught:
                 registry_push.push(source, "tool", ["my/*"])
@@ -202,7 +201,7 @@ def test_what_a_killed_server_left_half_written_is_made_good_or_refused(project,
             assert caught.value.code == "manifest_damaged"
             shutil.rmtree(tmp_path / "server/data/docker")
         pushed = registry_push.push(source, "tool", ["my/*"])
-        pulled = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
+        pulled = registry_pull.pull(at, "tool", ["my/*"], registry_pull.PullOptions())
         assert [(row["status"], row.get("error")) for row in pulled] == [("installed", None)] * 3
         assert {row["digest"] for row in pushed} == {row["digest"] for row in pulled}
 
@@ -214,7 +213,7 @@ SHOWN_INSTEAD = {
     "forbidden": (403, {}, b"{}"),
     "a proxy's page": (200, {}, b"<html>Log in</html>"),
     "another artifact": (200, {}, b'{"schemaVersion": 1}'),
-    "changed on the way": (200, {"Docker-Content-Digest": digest_of(b"other")}, b"{}"),
+    "changed on the way": (200, {"Docker-Content-Digest": manifest.digest_of(b"other")}, b"{}"),
 }
 
 
@@ -230,14 +229,14 @@ def test_a_version_that_cannot_be_read_is_not_replaced(project, shown):
         if method == "POST":
             return 202, {"Location": "/v2/my/blobs/uploads/1?from=https://elsewhere.example"}, b""
         if method == "PUT":
-            held.update({name: body, digest_of(body): body} if "/manifests/" in path else {})
+            held.update({name: body, manifest.digest_of(body): body} if "/manifests/" in path else {})
             return 201, {}, b""
         if name in hidden:
             return SHOWN_INSTEAD[shown]
         return (200, {}, held[name]) if name in held else (404, {}, b"")
 
     with answering(answer) as (where, seen):
-        at = RegistryTarget(str(project), where)
+        at = stores.RegistryTarget(str(project), where)
         assert registry_push.push(at, "tool", [item_id])[0]["status"] == "pushed"
         assert registry_push.push(at, "tool", [item_id])[0]["status"] == "unchanged"
         hidden.update(one for one in held if not one.startswith("sha256:"))
@@ -289,21 +288,21 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
 
     there = tmp_path / "there"
     there.mkdir()
-    at = RegistryTarget(str(there), where)
+    at = stores.RegistryTarget(str(there), where)
     process = serve(tmp_path / "server", address)
-    rows = registry_pull.pull(at, "tool", ids, PullOptions())
+    rows = registry_pull.pull(at, "tool", ids, registry_pull.PullOptions())
     # A tag may be listed, and its manifest be half written: refused, and nothing of it is installed.
     assert_whole(project, there, [row["item_id"] for row in rows if row["status"] == "installed"], ids)
     with suppress(RegistryError):
-        registry_push.push(RegistryTarget(str(project), where), "tool", ["my/*"])
-    if "refused" in {row["status"] for row in registry_pull.pull(at, "tool", ids, PullOptions())}:
+        registry_push.push(stores.RegistryTarget(str(project), where), "tool", ["my/*"])
+    if "refused" in {row["status"] for row in registry_pull.pull(at, "tool", ids, registry_pull.PullOptions())}:
         # What it was writing just then stays half written, until the registry's owner removes it.
         shutil.rmtree(tmp_path / "server/data/docker")
-        registry_push.push(RegistryTarget(str(project), where), "tool", ["my/*"])
+        registry_push.push(stores.RegistryTarget(str(project), where), "tool", ["my/*"])
 
     tools = there / ".ai/tools/my/many"
     shutil.rmtree(tools, ignore_errors=True)
-    pull = threading.Thread(target=lambda: registry_pull.pull(at, "tool", ids, PullOptions()))
+    pull = threading.Thread(target=lambda: registry_pull.pull(at, "tool", ids, registry_pull.PullOptions()))
     pull.start()
     kill_when(process, lambda: tools.exists() and len(list(tools.iterdir())) >= 5, lambda: not pull.is_alive())
     pull.join()
@@ -311,7 +310,7 @@ def test_a_server_killed_in_a_push_and_in_a_pull_is_made_good_by_the_next_run(pr
 
     process = serve(tmp_path / "server", address)
     try:
-        rows = registry_pull.pull(at, "tool", ["my/*"], PullOptions())
+        rows = registry_pull.pull(at, "tool", ["my/*"], registry_pull.PullOptions())
         assert [(row["item_id"], row.get("code"), row.get("error")) for row in rows] == [(one, None, None) for one in ids]
     finally:
         process.kill()

@@ -20,11 +20,9 @@ from hypothesis import strategies as st
 import rye
 from rye.errors import RegistryError, UsageError
 from rye.registry import push as registry_push
+from rye.registry.oci import layout as layouts
 from rye.registry.oci import manifest as oci_manifest
-from rye.registry.oci.layout import Layout
-from rye.registry.oci.manifest import Layer, Pushed, digest_of
-from rye.registry.oci.reference import parse, read_tag, tag_of
-from rye.registry.oci.store import RegistryTarget
+from rye.registry.oci import reference, store
 from support.oci_server import put_items
 from support.signed_tools import put
 
@@ -48,16 +46,16 @@ def pushing(project, where, first, last):
 
 def made(tag, text=b"x"):
     manifest, blobs = oci_manifest.compose({"x.py": ("text/x-python", text)}, {})
-    return Pushed(tag, manifest, blobs)
+    return oci_manifest.Pushed(tag, manifest, blobs)
 
 
 def every_item_is_whole(where, repository="my"):
     """Read every tag down to its blobs; return how many there are."""
-    layout = Layout(Path(where))
+    layout = layouts.Layout(Path(where))
     tags = layout.tags(repository)
     for tag in tags:
         for layer in oci_manifest.parse(layout.manifest(repository, tag)).layers:
-            assert digest_of(layout.blob(repository, layer)) == layer.digest
+            assert oci_manifest.digest_of(layout.blob(repository, layer)) == layer.digest
     return len(tags)
 
 
@@ -91,17 +89,17 @@ def test_a_push_that_is_killed_leaves_only_whole_items_and_the_next_completes(pr
 
 
 def test_control_an_index_written_in_place_is_seen_in_part(tmp_path):
-    layout = Layout(tmp_path)
+    layout = layouts.Layout(tmp_path)
     layout.push("my", [made("a")])
     index = tmp_path / "my/index.json"
     index.write_bytes(index.read_bytes()[:40])
     with pytest.raises(RegistryError) as caught:
-        Layout(tmp_path).tags("my")
+        layouts.Layout(tmp_path).tags("my")
     assert caught.value.code == "bad_layout"
 
 
 def test_a_tag_moves_and_others_stay(tmp_path):
-    layout = Layout(tmp_path)
+    layout = layouts.Layout(tmp_path)
     layout.push("my", [made("a"), made("b")])
     layout.push("my", [made("a", b"new")])
     assert layout.tags("my") == ["a", "b"]
@@ -112,9 +110,9 @@ def test_a_tag_moves_and_others_stay(tmp_path):
 
 @pytest.mark.parametrize("how", ["link", "device", "fifo", "folder", "short", "long", "other", "gone"])
 def test_only_regular_files_of_the_named_bytes_are_read(tmp_path, how):
-    layout = Layout(tmp_path)
+    layout = layouts.Layout(tmp_path)
     layout.push("my", [made("a", b"content")])
-    layer = Layer("text/x-python", digest_of(b"content"), 7, "x.py")
+    layer = oci_manifest.Layer("text/x-python", oci_manifest.digest_of(b"content"), 7, "x.py")
     path = tmp_path / "my/blobs/sha256" / layer.digest[7:]
     path.unlink()
     secret = tmp_path / "secret"
@@ -137,7 +135,7 @@ def test_only_regular_files_of_the_named_bytes_are_read(tmp_path, how):
 
 def test_a_version_is_replaced_only_where_it_is_known_to_be_lost(project, tmp_path):
     put_items(project, 1)
-    at = RegistryTarget(str(project), str(tmp_path / "registry"))
+    at = store.RegistryTarget(str(project), str(tmp_path / "registry"))
     assert registry_push.push(at, "tool", ["my/many/t000"])[0]["status"] == "pushed"
     [path] = [one for one in (tmp_path / "registry/my/blobs/sha256").iterdir() if b"schemaVersion" in one.read_bytes()]
     whole = path.read_bytes()
@@ -154,7 +152,7 @@ def test_a_version_is_replaced_only_where_it_is_known_to_be_lost(project, tmp_pa
 
 def test_a_half_made_folder_costs_no_descriptor(project, tmp_path, user_space):
     put(user_space, "config/rye.yaml", f"registry: {{allowed: [{tmp_path / 'registry'}]}}\n".encode())
-    Layout(tmp_path / "registry").push("my", [made(tag_of("tool", "my/many/t000", "1.2.3"))])
+    layouts.Layout(tmp_path / "registry").push("my", [made(reference.tag_of("tool", "my/many/t000", "1.2.3"))])
     shutil.rmtree(tmp_path / "registry/my/blobs/sha256")
     asked = {"action": "list", "registry": str(tmp_path / "registry"), "namespace": "my"}
     counts = []
@@ -178,15 +176,15 @@ def test_a_tag_is_allowed_everywhere_and_reads_back_so_different_ids_have_differ
     if sum(3 if char in ".-_Z" else 1 for char in item_id) + len(f"yanked--{kind}----1.20.3") > 128:
         # It may be too long: then it is refused, by the longer of the two.
         with suppress(UsageError):
-            assert len(tag_of(kind, item_id, "1.20.3", yanked=True)) <= 128
+            assert len(reference.tag_of(kind, item_id, "1.20.3", yanked=True)) <= 128
         return
-    tag, mark = (tag_of(kind, item_id, "1.20.3", yanked=yanked) for yanked in (False, True))
+    tag, mark = (reference.tag_of(kind, item_id, "1.20.3", yanked=yanked) for yanked in (False, True))
     for one in (tag, mark):
         assert TAG.fullmatch(one)
         assert REF_NAME.fullmatch(one)
-    found = read_tag(tag)
+    found = reference.read_tag(tag)
     assert (found.item_type, found.item_id, found.version, found.yanked) == (kind, item_id, "1.20.3", False)
-    assert read_tag(mark).yanked
+    assert reference.read_tag(mark).yanked
 
 
 @pytest.mark.parametrize(
@@ -194,12 +192,12 @@ def test_a_tag_is_allowed_everywhere_and_reads_back_so_different_ids_have_differ
     ["latest", "tool--a.b--1.0", "tool--a.b", "song--a.b--1.0.0", "tool--aZ2fb--1.0.0", "tool--Zsha256-00--1.0.0", "", "--"],
 )
 def test_a_foreign_tag_is_none_of_ours(tag):
-    assert read_tag(tag) is None
+    assert reference.read_tag(tag) is None
 
 
 def test_references_read_as_they_are_written():
     digest = "sha256:" + "a" * 64
-    found = parse(f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}", "knowledge")
+    found = reference.parse(f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}", "knowledge")
     assert (found.registry, found.item_id, found.version, found.digest) == (
         "oci://host:5000/pre/fix",
         "my/a/b",
@@ -207,5 +205,5 @@ def test_references_read_as_they_are_written():
         digest,
     )
     assert str(found) == f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}"
-    assert parse("oci://host/my/a/b").registry == "oci://host"
-    assert parse("mine", "bundle").namespace == "mine"
+    assert reference.parse("oci://host/my/a/b").registry == "oci://host"
+    assert reference.parse("mine", "bundle").namespace == "mine"
