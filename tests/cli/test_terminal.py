@@ -44,9 +44,9 @@ def here(project):
     ],
 )
 def test_colours_are_for_terminals_and_for_whom_they_are_asked(here, words, env, at_a_terminal, in_a_pipe):
+    code, shown = typed("read", "a.txt", *words, cwd=here, env={**COLOURS, **env})
+    assert (code, bool(ESCAPE.search(shown))) == (0, at_a_terminal), shown
     for line in (["read", "a.txt", *words], [*words, "read", "a.txt"], ["tools", *words]):
-        code, shown = typed(*line, cwd=here, env={**COLOURS, **env})
-        assert (code, bool(ESCAPE.search(shown))) == (0, at_a_terminal), shown
         done = rye(*line, cwd=here, env={**COLOURS, **env})
         assert (done.returncode, bool(ESCAPE.search(done.stdout.decode()))) == (0, in_a_pipe)
     assert b"\x1b" not in rye("read", "a.txt", "--json", *words, cwd=here, env=env).stdout

@@ -202,6 +202,37 @@ def test_an_entry_without_a_header_that_reads_the_same_everywhere_is_malformed()
         assert refusal(entry, raw).code == "malformed_item", raw
 
 
+POINTS = """Count words.
+And more.
+
+Requires: a file.
+Does not: change it,
+or anything.
+Side effects: none.
+Returns: output. A count. And more of it.
+Prefer it to wc."""
+
+
+def test_a_docstring_has_points_and_what_is_too_long_loses_what_is_returned_first_then_the_longest_point():
+    first, *others = parse.docstring_sections(POINTS)
+    assert (first, others[1]) == ("Count words. And more.", "Does not: change it, or anything.")
+    assert [point.partition(":")[0] for point in others] == [
+        "Requires",
+        "Does not",
+        "Side effects",
+        "Returns",
+        "Prefer it to wc.",
+    ]
+    assert parse.docstring_sections("Requires: x") == ["", "Requires: x"]
+    assert parse.fitted_docstring(POINTS, len(POINTS)) == POINTS
+    assert "Returns: output. A count.\n" in parse.fitted_docstring(POINTS, len(POINTS) - 5)
+    assert parse.fitted_docstring(POINTS, 140).startswith("Count words. And more.\n")
+    short = parse.fitted_docstring(POINTS, 125)
+    assert (short.startswith("Count words.\n"), "Returns: output.\n" in short) == (True, True)
+    assert parse.fitted_docstring(POINTS, 20) == f"{short[:19]}…"
+    assert all(len(parse.fitted_docstring(POINTS, most)) <= most for most in range(1, len(POINTS) + 2))
+
+
 def test_tools_are_read_in_many_threads_at_once():
     """An interpreter that switches threads while it makes a tree gives up on it, if another is made meanwhile (CPython 3.11)."""
 
@@ -217,7 +248,7 @@ def test_tools_are_read_in_many_threads_at_once():
     failed = []
 
     def read():
-        for _ in range(20):
+        for _ in range(8):
             Slow()
             try:
                 parse.literals_of(parse.python_tree(body))

@@ -34,7 +34,7 @@ def test_a_picture_is_shown_with_its_size(project, data, mime):
     assert (part["type"], part["mimeType"], base64.b64decode(part["data"])) == ("image", mime, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(ALL), st.integers(0, 40), st.binary(max_size=40))
 def test_what_is_cut_off_or_made_up_has_some_size_or_none(one, at, more):
     data = one[0][:at] + more
