@@ -19,25 +19,21 @@ def linked(project):
     return project
 
 
-def test_files_and_folders_behind_them_are_read_listed_and_searched(linked):
-    assert "one" in done("read", linked, file_path="file.py")["output"]
-    assert "app.py" in done("ls", linked, path="folder")["output"]
-    assert "app.py" in done("glob", linked, pattern="*.py", path="folder")["output"]
-    assert "two" in done("grep", linked, pattern="two", path="folder")["output"]
-    assert "two" in done("grep", linked, pattern="two", path="file.py")["output"]
-
-
-def test_a_write_goes_to_the_file_and_leaves_the_link(linked):
+def test_what_lies_behind_them_is_read_listed_searched_and_written_and_what_lies_outside_is_not(linked):
+    asked = {"ls": {}, "glob": {"pattern": "*.py"}, "grep": {"pattern": "two"}}
+    for tool, given in asked.items():
+        assert "app.py" in done(tool, linked, path="folder", **given)["output"]
+    for tool, given in {"read": {"file_path": "file.py"}, "grep": {"pattern": "two", "path": "file.py"}}.items():
+        assert "two" in done(tool, linked, **given)["output"]
+    # A write goes to the file and leaves the link.
     done("write", linked, file_path="file.py", content="1\n")
     done("write", linked, file_path="new.py", content="2\n")
-    assert (linked / "src/app.py").read_text() == "1\n"
-    assert (linked / "src/made.py").read_text() == "2\n"
+    assert [(linked / "src" / name).read_text() for name in ("app.py", "made.py")] == ["1\n", "2\n"]
+    done("edit_lines", linked, file_path="file.py", changes=[{"find": "1", "replace": "3"}])
     assert (linked / "file.py").is_symlink()
-    done("undo", linked, file_path="file.py")
+    for _ in range(2):
+        done("undo", linked, file_path="file.py")
     assert (linked / "src/app.py").read_text() == "one\ntwo\n"
-
-
-def test_outside_and_protected_places_stay_closed(linked):
     refused("path_outside", "ls", linked, path="out")
     (linked / ".git/hooks").mkdir(parents=True, exist_ok=True)
     refused("protected_path", "write", linked, file_path="git/hooks/post-commit", content="x")

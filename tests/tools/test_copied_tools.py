@@ -48,9 +48,6 @@ def test_copies_of_read_and_edit_lines_work_with_line_ids_and_with_the_bundles_o
     assert "my/fs/edit_lines" in listed
     call(copies, "rye/file-system/undo")
     assert (copies / "a.txt").read_text() == "one\nTWO\nTHREE\n"
-
-
-def test_a_copy_of_write_is_recorded_too(copies):
     call(copies, "my/fs/write", file_path="b.txt", content="new\n")
     assert (copies / "b.txt").read_text() == "new\n"
     call(copies, "rye/file-system/undo")

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support.calling import call, done, ids, refused
+from support.workspace_calls import patch, replace
 
 LATIN = b"/* M\xfcller */\nint x;\n"
 
@@ -21,11 +22,6 @@ def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
     assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]
 
 
-def test_a_file_of_utf_8_with_such_text_gets_no_notice(project):
-    (project / "a.py").write_text('s = "\\xfc" # ü\n')
-    assert "shown as" not in done("read", project, file_path="a.py")["output"]
-
-
 def test_many_such_lines_take_little_more_time_than_one(project):
     (project / "a.c").write_bytes(b"int x; /* M\xfcller */\n" * 40_000)
     first, seconds = ids(project, "a.c")[0], []
@@ -37,24 +33,21 @@ def test_many_such_lines_take_little_more_time_than_one(project):
     assert seconds[1] < 5 * seconds[0] + 1
 
 
-@pytest.mark.parametrize("tool", ["edit_lines", "rye/swe/edit_range", "rye/workspace/workspace_write_patch"])
+@pytest.mark.parametrize(
+    "tool", ["edit_lines", "rye/swe/edit_range", "rye/swe/edit_file", "rye/workspace/workspace_write_patch"]
+)
 def test_what_is_sent_back_is_the_byte_again(project, tool):
     (project / "a.c").write_bytes(LATIN)
     text = "/* M\\xfcller, 2026 */"
     if tool == "edit_lines":
         done(tool, project, file_path="a.c", changes=[{"line_id": ids(project, "a.c")[0], "new_content": text}])
+    elif tool.endswith("edit_file"):
+        done(tool, project, path="a.c", old="M\\xfcller", new="M\\xfcller, 2026")
     elif tool.endswith("edit_range"):
         done(tool, project, path="a.c", start_line=1, end_line=1, new_text=text)
     else:
-        sha = done("rye/workspace/workspace_read_file", project, docPath="a.c")["result"]["sha256"]
-        change = {
-            "operation": "replace",
-            "startLine": 1,
-            "endLine": 1,
-            "expectedOriginalLines": ["/* M\\xfcller */"],
-            "newLines": [text],
-        }
-        done(tool, project, files=[{"docPath": "a.c", "originalSha256": sha, "changes": [change]}])
+        change = replace(1, ["/* M\\xfcller */"], text)
+        done(tool, project, files=[patch(project, "a.c", change)])
     assert (project / "a.c").read_bytes() == b"/* M\xfcller, 2026 */\nint x;\n"
 
 
@@ -72,10 +65,10 @@ def test_where_the_file_holds_the_same_as_text_it_is_refused(project):
 
 
 def test_in_a_file_that_decodes_it_is_text(project):
-    (project / "a.py").write_text("one\n")
-    change = {"line_id": ids(project, "a.py")[0], "new_content": 's = "\\xfc"'}
-    done("edit_lines", project, file_path="a.py", changes=[change])
-    assert (project / "a.py").read_text() == 's = "\\xfc"\n'
+    (project / "a.py").write_text('s = "\\xfc" # ü\none\n')
+    assert "shown as" not in done("read", project, file_path="a.py")["output"]
+    done("edit_lines", project, file_path="a.py", changes=[{"line_id": ids(project, "a.py")[1], "new_content": 's = "\\xfc"'}])
+    assert (project / "a.py").read_text() == 's = "\\xfc" # ü\ns = "\\xfc"\n'
 
 
 def test_write_refuses_what_was_shown_escaped(project):

@@ -97,18 +97,21 @@ def test_the_last_modified_first(project):
     assert done("glob", project, pattern="*", sort="modified")["files"] == ["a", "c", "b"]
 
 
-def test_a_shown_name_is_a_pattern_and_a_path(project):
-    name = b"caf\xe9\n.txt"
-    with open(os.fsencode(project) + b"/" + name, "wb") as file:
-        file.write(b"x\n")
-    shown = done("glob", project, pattern="caf*")["files"]
-    assert shown == [r"caf\xe9\x0a.txt"]
-    assert done("glob", project, pattern=shown[0])["files"] == shown
-    assert done("read", project, file_path=shown[0])["total_lines"] == 1
-
-
 def test_a_name_that_results_show_is_accepted_wherever_a_name_or_a_pattern_is_asked_for(project):
-    names = ["[id].tsx", "src/[a-b]/x?.py", "a*b", "back\\slash", "new\nline", "blank ", "\udcff.txt", "-rf", "caf\u00e9"]
+    names = [
+        "a:1:b",
+        "\x1b31m",
+        "caf\udce9\n.txt",
+        "[id].tsx",
+        "src/[a-b]/x?.py",
+        "a*b",
+        "back\\slash",
+        "new\nline",
+        "blank ",
+        "\udcff.txt",
+        "-rf",
+        "caf\u00e9",
+    ]
     for name in names:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)

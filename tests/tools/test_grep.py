@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
-import os
 import re
 
 import pytest
@@ -76,8 +74,7 @@ def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
 def test_output_is_cut_at_a_match_and_goes_on(project):
     write(project, a=("needle " + "x" * 480 + "\n") * 300)
     data = done("grep", project, pattern="needle", limit=300)
-    assert len(data["output"].encode()) <= 51_200
-    assert data["truncated"]
+    assert (len(data["output"].encode()) <= 51_200, data["truncated"]) == (True, True)
     assert done("grep", project, pattern="needle", offset=data["next_offset"])["matches"][0]["line"] == data["count"] + 1
 
 
@@ -87,17 +84,6 @@ def test_a_long_line_is_shown_around_its_match(project):
     assert "needle" in content
     assert len(content) < 600
     assert content.startswith("[9,850 characters before]… ")
-
-
-@pytest.mark.parametrize(
-    "name", ["a:1:b", "new\nline", "\x1b[31m", "-rf", "é ü", b"\xff\xfe".decode("utf-8", "surrogateescape")]
-)
-def test_odd_names_come_out_right(project, name):
-    (project / name).write_bytes(b"one\nneedle\n")
-    match = done("grep", project, pattern="needle")["matches"][0]
-    json.dumps(match, ensure_ascii=False).encode()
-    assert match["line"] == 2
-    assert done("read", project, file_path=match["file"])["total_lines"] == 2
 
 
 def test_crlf_and_other_encodings_come_out_right(project):
@@ -203,41 +189,6 @@ def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project, monkeypatch):
     assert data["output"] == "a:2:[no LID]:needle here\n[no line IDs for a: larger than 0 MB]"
 
 
-def test_a_file_that_changes_meanwhile_shows_no_wrong_line(project, monkeypatch):
-    from rye.filesearch import matches
-
-    write(project, a="one\nneedle\n", b="needle\n")
-    look = matches.look
-
-    def changed_first(ws, path, *rest, **options):
-        if path == b"a":
-            write(project, a="zero\none\nneedle\n")
-        look(ws, path, *rest, **options)
-
-    monkeypatch.setattr(matches, "look", changed_first)
-    data = done("grep", project, pattern="needle", context=0)
-    assert [m["file"] for m in data["matches"]] == ["b"]
-    assert "changed meanwhile" in data["output"]
-
-
-def test_a_file_that_becomes_a_link_meanwhile_leaks_nothing(project, monkeypatch):
-    from rye.filesearch import content_search
-
-    (project.parent / "secret").write_text("needle of the secret\n")
-    write(project, a="needle\n")
-    window = content_search._window
-
-    def swapped_first(*words):
-        (project / "a").unlink()
-        os.symlink(project.parent / "secret", project / "a")
-        return window(*words)
-
-    monkeypatch.setattr(content_search, "_window", swapped_first)
-    data = done("grep", project, pattern="needle")
-    assert "secret" not in json.dumps(data)
-    assert data["matches"] == []
-
-
 def test_files_without_ids_for_one_reason_are_told_in_one_line(project, monkeypatch):
     write(project, a="needle\n", b="needle\n", c="needle\n")
 
@@ -282,16 +233,17 @@ def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_s
     found = tools.call("glob", {"pattern": "**/*.txt", "limit": 3})
     assert "3 of 12 files (src/ 8, docs/ 4); 9 more omitted" in found
     assert found.endswith("or narrow it with path or pattern.]")
-    # Control: a search that shows all says nothing of folders.
-    assert "narrow" not in tools.call("grep", {"pattern": "word"})
-
-
-def test_of_many_folders_the_first_are_named_and_the_others_counted(project):
+    # Of many folders the first are named and the others counted.
     for number in range(9):
         (project / f"d{number}").mkdir()
-        (project / f"d{number}/a.txt").write_text("word\n" * (10 - number))
-    text = rye.toolset(project, only=["grep"]).call("grep", {"pattern": "word", "limit": 3})
+        (project / f"d{number}/a.txt").write_text("words\n" * (10 - number))
+    text = tools.call("grep", {"pattern": "words", "limit": 3})
     assert "(d0/ 10, d1/ 9, d2/ 8, d3/ 7, d4/ 6, d5/ 5, 3 more folders); 51 more omitted" in text
+    # Nothing found says what was searched.
+    assert tools.call("grep", {"pattern": "nope", "include": "*.ts"}).startswith("[no matches in ., files *.ts; hidden=true")
+    assert tools.call("glob", {"pattern": "*.rs"}).startswith("[no files in . fit *.rs; hidden=true")
+    # Control: a search that shows all says nothing of folders.
+    assert "narrow" not in tools.call("grep", {"pattern": "word$", "path": "src"})
 
 
 def test_nothing_is_cut_where_a_tenth_would_be_left_out(project):
@@ -306,10 +258,3 @@ def test_nothing_is_cut_where_a_tenth_would_be_left_out(project):
     (project / "b.txt").write_text("word\n")
     assert "100 of 111 matches" in tools.call("grep", {"pattern": "word"})
     assert rye.execute("rye/file-system/grep", {"pattern": "other", "limit": 10}, project_path=project)["data"]["count"] == 10
-
-
-def test_nothing_found_says_what_was_searched(project):
-    write(project, a="x\n")
-    tools = rye.toolset(project, only=["grep", "glob"])
-    assert tools.call("grep", {"pattern": "nope", "include": "*.ts"}).startswith("[no matches in ., files *.ts; hidden=true")
-    assert tools.call("glob", {"pattern": "*.rs"}).startswith("[no files in . fit *.rs; hidden=true")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import rye
 from support.calling import call, done, refused, rows
 
 FRENCH = "Les élèves français étaient déjà à l'école près de la forêt.\n" * 3
@@ -45,20 +44,15 @@ def test_a_guess_is_shown_as_one_and_takes_nothing_but_ascii_unconfirmed(project
 
 
 @pytest.mark.parametrize(("text", "codec", "new"), FILES)
-def test_a_look_with_the_encoding_confirms_it_too(project, text, codec, new):
-    file = project / "f.txt"
+def test_a_look_with_the_encoding_confirms_it_too_and_ascii_needs_none(project, text, codec, new):
+    file, rest = project / "f.txt", text.split("\n", 1)[1].encode(codec)
     file.write_bytes(text.encode(codec))
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": first_id(project), "new_content": "ecole"}])
+    assert file.read_bytes() == b"ecole\n" + rest
     name = first_id(project)
     assert first_id(project, encoding=codec) == name
     done("edit_lines", project, file_path="f.txt", changes=[{"line_id": name, "new_content": new}])
-    assert file.read_bytes() == f"{new}\n{text.split(chr(10), 1)[1]}".encode(codec)
-
-
-def test_ascii_goes_into_a_guessed_file_and_the_rest_of_it_stays(project):
-    file = project / "f.txt"
-    file.write_bytes(FRENCH.encode("cp1252"))
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": first_id(project), "new_content": "ecole"}])
-    assert file.read_bytes() == b"ecole\n" + FRENCH.split("\n", 1)[1].encode("cp1252")
+    assert file.read_bytes() == f"{new}\n".encode(codec) + rest
 
 
 def test_control_a_file_in_utf_8_says_nothing_of_its_encoding(project):
@@ -68,14 +62,6 @@ def test_control_a_file_in_utf_8_says_nothing_of_its_encoding(project):
     assert call("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "vitæ"}])[
         "success"
     ]
-
-
-def test_a_window_by_line_numbers_says_it_too(project):
-    (project / "f.txt").write_bytes(JAPANESE.encode("shift_jis"))
-    for tool, named in (("open_file_chunk", {"path": "f.txt"}), ("read_file_viewport", {"path": "f.txt"})):
-        data = rye.execute(f"rye/swe/{tool}", named, project_path=str(project))["data"]
-        assert "関数" in data["output"]
-        assert 'encoding="shift_jis"' in data["output"]
 
 
 GREP, SEARCH, WINDOW = "rye/file-system/grep", "rye/swe/search_dir", "rye/workspace/workspace_read_file"
@@ -95,7 +81,9 @@ def test_searches_and_the_patch_tools_window_say_that_it_is_a_guess(project, tex
         data = done(SEARCH, project, pattern=" ", line_ids=line_ids)
         assert shown in data["output"]
         assert data["output"].count(f"[f.txt: the file is not UTF-8; {codec} is a guess.") == 1
-    assert f"{codec} is a guess" in done(WINDOW, project, docPath="f.txt")["output"]
+    for tool, named in ((WINDOW, "docPath"), ("rye/swe/open_file_chunk", "path"), ("rye/swe/read_file_viewport", "path")):
+        output = done(tool, project, **{named: "f.txt"})["output"]
+        assert (shown in output, f"{codec} is a guess" in output) == (True, True)
     # Lines of ASCII alone say nothing of it, nor does a file that is UTF-8.
     assert "guess" not in done(GREP, project, pattern="x = 1", context=0)["output"]
     assert "guess" not in done(WINDOW, project, docPath="plain.txt")["output"]

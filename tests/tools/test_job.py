@@ -45,13 +45,6 @@ def test_from_start_to_end(project, mode):
     assert "ended" in json.dumps(job(project, "end", job_id))
 
 
-def test_a_job_that_is_over_has_left_no_name_of_the_sandbox(project):
-    before = sorted(os.listdir(project))
-    for _ in range(3):
-        assert job(project, "wait", started(project, "true"), timeout=PATIENCE)["status"] == "ended"
-        assert sorted(os.listdir(project)) == before
-
-
 def test_input_given_at_the_start_and_closed_later(project, mode):
     job_id = started(project, "cat; echo end", stdin="first\n")
     settled(project, job_id, "first\n")
@@ -68,9 +61,7 @@ def test_end_takes_the_whole_tree(project, mode, number):
     data = job(project, "end", job_id)
     assert (data["status"], data["why"]) == ("ended", "ended")
     assert sleepers(number) == []
-
-
-def test_a_server_may_put_its_things_in_order(project, mode):
+    # A server may put its things in order.
     job_id = started(project, "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     settled(project, job_id, "up\n")
     job(project, "end", job_id)
@@ -268,18 +259,14 @@ def test_a_call_that_lacks_something_says_what(project, user_space):
     assert job(project, "close_stdin", job_id)["success"]
     assert job(project, "write", job_id, data="x")["code"] == "stdin_closed"
     job(project, "end", job_id)
+    # Input that nobody reads is bounded.
+    job_id = started(project, "sleep 60")
+    codes = [job(project, "write", job_id, data="x" * 900_000).get("code") for _ in range(4)]
+    assert (codes[0], codes[-1]) == (None, "stdin_full")
+    job(project, "end", job_id)
     kept = bash(project, "seq 20000")["output_id"]
     assert "stored output" in job(project, "end", kept)["error"]
     assert "No output of stderr is stored" in job(project, "read", kept, stream="stderr")["error"]
-
-
-def test_input_that_nobody_reads_is_bounded(project, user_space):
-    set_sandbox(user_space, "off")
-    job_id = started(project, "sleep 60")
-    codes = [job(project, "write", job_id, data="x" * 900_000).get("code") for _ in range(4)]
-    assert codes[0] is None
-    assert codes[-1] == "stdin_full"
-    job(project, "end", job_id)
 
 
 def test_a_project_far_down_and_a_job_of_a_folder_with_a_long_path(tmp_path, monkeypatch):

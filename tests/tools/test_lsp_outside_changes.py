@@ -29,28 +29,20 @@ class Case(NamedTuple):
     bad: str
 
 
+C_USER = '#include "parts/deep/one.h"\nint x = f(1);\nint g(void) { return f(1); }\n'
+FUNCTION = "export function f(a: {}) {{ return a }}\n"
 CASES = {
     "python": Case(
-        "user.py",
-        "from parts.deep.one import f\n\nf(1)\n",
-        "parts/deep/one.py",
-        "def f(a: int) -> None: ...\n",
-        "def f(a: str) -> None: ...\n",
+        "user.py", "from parts.deep.one import f\n\nf(1)\n", "one.py", "def f(a: int): ...\n", "def f(a: str): ...\n"
     ),
     "typescript": Case(
         "user.ts",
         "import { f } from './parts/deep/one'\nf(1)\n",
-        "parts/deep/one.ts",
-        "export function f(a: number) { return a }\n",
-        "export function f(a: string) { return a }\n",
+        "one.ts",
+        FUNCTION.format("number"),
+        FUNCTION.format("string"),
     ),
-    "c": Case(
-        "user.c",
-        '#include "parts/deep/one.h"\nint x = f(1);\nint g(void) { return f(1); }\n',
-        "parts/deep/one.h",
-        "#define f(a) (a)\n",
-        "#define f(a) (b)\n",
-    ),
+    "c": Case("user.c", C_USER, "one.h", "#define f(a) (a)\n", "#define f(a) (b)\n"),
 }
 
 
@@ -77,7 +69,7 @@ def wrong(project: Path, case: Case) -> bool:
 
 def begun(project: Path, case: Case) -> Path:
     """Make the two files, older than the clock's grain; return the part."""
-    part = project / case.part
+    part = project / "parts/deep" / case.part
     part.parent.mkdir(parents=True)
     part.write_text(case.good)
     (project / case.user).write_text(case.text)

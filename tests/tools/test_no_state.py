@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from rye.items import spaces
 
 TOOLS = sorted(Path(spaces.system_folder(), "tools").rglob("*.py"))
@@ -77,16 +76,3 @@ def test_a_tool_keeps_nothing_of_a_call(path):
 )
 def test_control_a_tool_that_keeps_something_is_found(text):
     assert state_kept(text)
-
-
-def test_the_text_is_run_once_for_these_very_bytes(project):
-    """Other bytes under the same id are judged, compiled and run as any new text."""
-    from rye.executor import executor
-
-    (project / "a.txt").write_text("one\n")
-    modules = []
-    for _ in range(3):
-        assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["status"] == "success"
-        modules.append(executor.prepare("rye/file-system/read", str(project)).ready.plan.kept)
-    assert [len(one) for one in modules] == [1, 1, 1]
-    assert len({id(one[0]) for one in modules}) == 1

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.calling import call, done, refused
 from support.harness import times
@@ -178,13 +174,11 @@ def test_cells_are_added_deleted_moved_and_copied(project):
 def test_lines_move_between_cells_and_into_other_files(project):
     put(project, code(["a = 1\n", "b = 2"]), code(["c = 3"]))
     (project / "m.py").write_text("z = 0\n")
-    shown = read(project)
     done("read", project, file_path="m.py", line_ids="short")
-    edit(project, f"{at(shown, 'b = 2')} move after {at(shown, 'c = 3')}")
+    shown = read(project)
+    edit(project, f"{at(shown, 'b = 2')} move after {at(shown, 'c = 3')}", f"{at(shown, 'a = 1')} copy after m.py:1")
     assert sources(project) == ["a = 1", "c = 3\nb = 2"]
-    edit(project, f"{at(read(project), 'c = 3')} move after m.py:1")
-    assert sources(project) == ["a = 1", "b = 2"]
-    assert (project / "m.py").read_text() == "z = 0\nc = 3\n"
+    assert (project / "m.py").read_text() == "z = 0\na = 1\n"
 
 
 @pytest.mark.parametrize(("newline", "indent"), [("\r\n", 1), ("\n", "\t"), ("\n", 4)])
@@ -232,9 +226,7 @@ def test_what_would_break_the_notebook_is_refused_whatever_the_guard(project):
 
 def test_the_json_itself_can_be_read_and_edited(project):
     put(project, code(["a = 1"]))
-    shown = read(project, notebook="json")
-    line = at(shown, '    "a = 1"')
-    edit(project, f'{line}|    "a = 2"', notebook="json")
+    edit(project, f'{at(read(project, notebook="json"), """    "a = 1" """[:-1])}|    "a = 2"', notebook="json")
     assert sources(project) == ["a = 2"]
 
 
@@ -347,20 +339,13 @@ def run_model(project, seed):
         if what == "insert" and low == len(cell) - 1 and new[0] == "# %%":
             # That is a new cell.
             continue
-        if what == "replace":
-            change, wanted = (
-                {"start_line_id": names[low], "end_line_id": names[high], "new_content": new},
-                [*cell[:low], *new, *cell[high + 1 :]],
-            )
-        elif what == "insert":
-            change, wanted = {"after_line_id": names[low], "new_content": new}, [*cell[: low + 1], *new, *cell[low + 1 :]]
-        elif what == "before":
-            change, wanted = {"before_line_id": names[low], "new_content": new}, [*cell[:low], *new, *cell[low:]]
+        new = [] if what == "delete" else new
+        if what in ("replace", "delete"):
+            change, start, stop = {"start_line_id": names[low], "end_line_id": names[high]}, low, high + 1
         else:
-            change, wanted = (
-                {"start_line_id": names[low], "end_line_id": names[high], "new_content": ""},
-                [*cell[:low], *cell[high + 1 :]],
-            )
+            start = stop = low + (what == "insert")
+            change = {f"{'after' if what == 'insert' else 'before'}_line_id": names[low]}
+        change, wanted = {**change, "new_content": new}, [*cell[:start], *new, *cell[stop:]]
         answer = call("edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short")
         if answer.get("code") in ("no_change", "notebook_json"):
             continue
@@ -373,6 +358,6 @@ def run_model(project, seed):
         assert [part for one in content["cells"] for part in one["source"][:-1] if not part.endswith("\n")] == [], seed
 
 
-@pytest.mark.parametrize("seed", range(times(30)))
+@pytest.mark.parametrize("seed", range(times(12)))
 def test_random_edits_of_cells(project, seed):
     run_model(project, seed)

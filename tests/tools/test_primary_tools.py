@@ -45,6 +45,12 @@ def test_execute_runs_another_tool_and_gives_its_text_once(project):
     assert [one["item_id"] for one in found["chain"]][::2] == ["rye/file-system/read", "rye/core/primitives/function"]
     again = data("execute", project, item_id="rye/file-system/read", parameters=json.dumps({"file_path": "a.txt"}))
     assert again["output"] == found["output"]
+    # What it prints stays apart; knowledge is read; a dry run runs nothing.
+    put_tool(project, "my/talker", 'print("chatter")\nreturn {"success": True, "output": "done"}')
+    assert data("execute", project, item_id="my/talker")["output"] == "done"
+    put_entry(project, "k/apples", "Apples", "Plant.")
+    assert data("execute", project, item_id="k/apples", item_type="knowledge")["output"] == "Plant."
+    assert data("execute", project, item_id="rye/file-system/ls", dry_run=True)["status"] == "validation_passed"
 
 
 def test_a_failure_has_the_same_shape(project):
@@ -60,13 +66,6 @@ def test_a_failure_has_the_same_shape(project):
     assert call("execute", project, item_id="x", parameters="{")["code"] == "bad_parameters"
 
 
-def test_execute_reads_knowledge_and_dry_runs(project):
-    put_entry(project, "k/apples", "Apples", "Plant.")
-    assert data("execute", project, item_id="k/apples", item_type="knowledge")["output"] == "Plant."
-    dry = data("execute", project, item_id="rye/file-system/ls", dry_run=True)
-    assert dry["status"] == "validation_passed"
-
-
 def test_nesting_is_bounded(project):
     inner = {"item_id": "rye/file-system/ls", "parameters": {}}
     for _ in range(3):
@@ -76,15 +75,10 @@ def test_nesting_is_bounded(project):
     assert call("execute", project, **inner)["code"] == "nested_too_deep"
 
 
-def test_what_an_inner_tool_prints_stays_apart(project):
-    put_tool(project, "my/talker", 'print("chatter")\nreturn {"success": True, "output": "done"}')
-    assert data("execute", project, item_id="my/talker")["output"] == "done"
+# --- what is lent to a tool, and how far it reaches ---
 
 
-# --- the house ---
-
-
-def test_only_system_tools_that_declare_a_need_are_lent_the_house(project):
+def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     body = 'from rye.call import context\nreturn context.host_for("sign").sign(project_path, "tool", "x", "project")'
     put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
     answer = rye.execute("my/sneaky", project_path=project)

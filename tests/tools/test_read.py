@@ -8,7 +8,7 @@ import os
 import pytest
 
 from rye.call.results import MAX_OUTPUT_BYTES
-from support.calling import call, done, ids, refused, rows
+from support.calling import done, ids, refused, rows
 
 
 @pytest.fixture
@@ -157,13 +157,7 @@ def ids_in_cache(project):
     return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
 
 
-def test_the_id_of_a_shortened_line_stands_for_all_of_it(project, put):
-    path = put("y" * 5_000 + "\nb\n")
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": ids(project)[0], "new_content": "short"}])
-    assert path.read_bytes() == b"short\nb\n"
-
-
-@pytest.mark.parametrize("char", ["x", "é", "日", "🙂"])
+@pytest.mark.parametrize("char", ["x", "🙂"])
 def test_output_is_cut_in_bytes_at_a_line_boundary_with_true_numbers(project, put, char):
     """Defect 7: the cut was counted in characters, fell within a line, and its numbers were wrong."""
     put("".join(f"{n:04} {char * 200}\n" for n in range(1, 601)))
@@ -210,19 +204,11 @@ def test_changes_since_shows_only_what_is_new(project, put):
     before = [name for name, _ in rows(first)]
     assert sorted(data["deleted_ids"]) == sorted([before[6], before[19]])
     assert before[19] in data["output"]
-    assert data["version"] != first["version"]
-
-
-def test_changes_since_lines_can_be_edited_at_once(project, put):
-    path = put("a\nb\nc\n")
-    version = done("read", project, file_path="f.txt")["version"]
-    path.write_bytes(b"a\nB\nc\n")
-    data = done("read", project, file_path="f.txt", changes_since=version)
-    (name, _), *_ = rows(data)
     again = done("read", project, file_path="f.txt", changes_since=data["version"])
     assert (again["output"], again["changed_lines"]) == (f"[no changes since version {data['version']}]", 0)
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": name, "new_content": "x"}])
-    assert path.read_bytes() == b"a\nx\nc\n"
+    # They can be edited at once.
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "x"}])
+    assert path.read_text().split("\n")[6] == "x"
 
 
 def test_beyond_twenty_versions_the_window_comes_instead(project, put):
@@ -263,15 +249,6 @@ def test_a_read_only_project_works(project, put, user_space):
     assert list((user_space / ".ai/state").rglob("line_index/*.json"))
 
 
-def test_a_hard_to_name_file(project, put):
-    """A name that is not UTF-8 comes and goes with its bytes as \\xHH."""
-    with open(os.fsencode(project) + b"/caf\xe9.txt", "wb") as file:
-        file.write(b"a\n")
-    data = done("read", project, file_path="caf\\xe9.txt")
-    assert data["file_path"] == "caf\\xe9.txt"
-    assert call("read", project, file_path=data["file_path"])["success"]
-
-
 def test_a_range_behind_the_path(project):
     (project / "f.txt").write_text("".join(f"line {number}\n" for number in range(1, 8)))
     data = done("read", project, file_path="f.txt:2-3", line_ids="short")
@@ -282,16 +259,13 @@ def test_a_range_behind_the_path(project):
     assert done("read", project, file_path="f.txt:6", line_ids="short")["line_count"] == 2
     both = done("read", project, file_path="f.txt:1-2", more=[":6-7"], line_ids="short")["output"]
     assert ("2\tline 2" in both, "3\tline 3" in both, "7\tline 7" in both) == (True, False, True)
+    # What the output has no room for is said.
+    (project / "long.txt").write_text(("x" * 90 + "\n") * 2_000)
+    data = done("read", project, file_path="long.txt:1-1500", line_ids="short")
+    assert (data["line_count"] < 1_500, "[tool_result: " in data["output"]) == (True, True)
     # A file that has this very name is that file.
     (project / "f.txt:2-3").write_text("another\n")
     assert done("read", project, file_path="f.txt:2-3")["file_path"] == "f.txt:2-3"
-
-
-def test_a_range_that_the_output_has_no_room_for_says_so(project):
-    (project / "f.txt").write_text(("x" * 90 + "\n") * 2_000)
-    data = done("read", project, file_path="f.txt:1-1500", line_ids="short")
-    assert data["line_count"] < 1_500
-    assert "[tool_result: " in data["output"]
 
 
 def test_the_call_that_continues_keeps_the_view_of_the_file(project):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -59,30 +60,42 @@ def test_it_lasts_from_one_process_to_the_next(file):
 @pytest.mark.parametrize(
     "damage",
     [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b"\xff",
-        b'{"format": 2}',
-        b'{"format": 1, "views": []}',
-        b'{"format": 1, "views": {"a.txt": 7}}',
-        b'{"format": 1, "views": {"a.txt": {"start_line": "x", "chunk_size": 1}}}',
-        b'{"format": 1, "views": {"a.txt": {"start_line": -3, "chunk_size": 100}}}',
-        b'{"format": 1, "views": {"a.txt": {"start_line": true, "chunk_size": 100}}}',
-        b'{"format": 1, "views": {"a.txt": {"start_line": 1e99, "chunk_size": 100}}}',
-        b"[" * 100_000,
-        b"x" * (2 << 20),
+        *[
+            b"",
+            b"{",
+            b"[]",
+            b"null",
+            b"\xff",
+            b"[" * 100_000,
+            b"x" * (2 << 20),
+            b'{"format": 2}',
+            b'{"format": 1, "views": []}',
+        ],
+        *[
+            b'{"format": 1, "views": {"a.txt": %b}}' % view
+            for view in (
+                b"7",
+                b'{"start_line": "x", "chunk_size": 1}',
+                *[b'{"start_line": %b, "chunk_size": 100}' % number for number in (b"-3", b"true", b"1e99")],
+            )
+        ],
+        None,
     ],
 )
 def test_a_damaged_state_counts_as_none_and_heals(file, damage):
     with Workspace(str(file)) as ws:
         key = seals.secret(ws)
-    for raw in (damage, seals.sealed(key, "state", damage[1:])):
+    for raw in (damage, None if damage is None else seals.sealed(key, "state", damage[1:])):
         open_chunk(file, line=200)
-        (file / ".ragix/state.json").write_bytes(raw)
+        if raw is None:
+            shutil.rmtree(file / ".ragix")
+        else:
+            (file / ".ragix/state.json").write_bytes(raw)
         assert first(file) == 1
         assert first(file) == 99
+    # Control: an intact one is used.
+    open_chunk(file, line=200)
+    assert first(file) == 248
 
 
 def test_a_state_without_the_projects_seal_counts_as_none(file, monkeypatch):
@@ -94,20 +107,6 @@ def test_a_state_without_the_projects_seal_counts_as_none(file, monkeypatch):
     (file / ".ragix/state.json").write_text(json.dumps(forged))
     monkeypatch.setattr(seals, "unsealed", lambda *words: json.loads(words[-1]))
     assert first(file) == 248
-
-
-def test_control_an_intact_state_is_used(file):
-    open_chunk(file, line=200)
-    assert first(file) == 248
-
-
-def test_it_is_safe_to_delete(file):
-    import shutil
-
-    open_chunk(file, line=200)
-    shutil.rmtree(file / ".ragix")
-    assert first(file) == 1
-    assert first(file) == 99
 
 
 @pytest.mark.parametrize("name", [".ragix", ".ragix/state.json"])
