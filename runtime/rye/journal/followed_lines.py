@@ -57,13 +57,14 @@ def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> t
             made[step.entry.id] = [_piece(one, before, lines) for one in _hunks(step, before, text)]
     found: list[MergeHunk] = []
     missing: list[Missing] = []
+    where = {line: at for at, line in enumerate(lines)}
     for hunk in wanted:
         piece = made[entry.id][hunk.number - 1]
-        at = _place(piece, lines)
+        at = _place(piece, lines, where)
         # Lines that were reordered since have no common place.
         if at is None or (found and at - 1 < found[-1].stop):
-            above, below = (lines.index(one) - 1 if one in lines else None for one in piece.beside)
-            own = [at - 1 for at, line in enumerate(lines) if line in piece.added]
+            above, below = (where[one] - 1 if one in where else None for one in piece.beside)
+            own = [where[line] - 1 for line in piece.added if line in where]
             missing.append(Missing(hunk.number - 1, *merges.between(own, above, below, hunk.start - 1)))
         else:
             found.append(MergeHunk(at - 1, at - 1 + len(piece.added), hunk.removed))
@@ -109,27 +110,30 @@ def _piece(hunk: Hunk, before: Sequence[_Line], after: Sequence[_Line]) -> _Piec
     )
 
 
-def _place(piece: _Piece, lines: list[_Line]) -> int | None:
+def _place(piece: _Piece, lines: list[_Line], where: Mapping[_Line, int]) -> int | None:
     """Return where a hunk is among the lines: all that it made, together; of lines that it took out the neighbours."""
     wanted = piece.added or piece.beside
-    at = lines.index(wanted[0]) if wanted[0] in lines else len(lines)
+    at = where.get(wanted[0], len(lines))
     return at + (not piece.added) if lines[at : at + len(wanted)] == wanted else None
 
 
 def _taken_back(
-    step: Step, before: Sequence[_Line], text: Sequence[bytes], made: Mapping[str, Sequence[_Piece]]
+    step: Step, before: list[_Line], text: Sequence[bytes], made: Mapping[str, Sequence[_Piece]]
 ) -> list[_Line] | None:
     """Follow an undo of a change that was followed: its lines are those that were there; None where it is none."""
     entry = step.entry
     pieces = made.get(entry.undoes or "") if entry is not None else None
     if entry is None or not pieces or (entry.hunks and entry.hunk_count != len(pieces)):
         return None
+    named = [pieces[number - 1] for number in entry.hunks] or pieces
+    where = {line: at for at, line in enumerate(before)}
+    spots = {at: piece for piece in named if (at := _place(piece, before, where)) is not None}
+    if len(spots) < len(named):
+        return None
     out = [*before]
-    for piece in [pieces[number - 1] for number in entry.hunks] or pieces:
-        at = _place(piece, out)
-        if at is None:
-            return None
-        out[at : at + len(piece.added)] = piece.removed
+    # From the end, so that the places before stay what they are.
+    for at in sorted(spots, reverse=True):
+        out[at : at + len(spots[at].added)] = spots[at].removed
     return out if [line for _, line in out[1:-1]] == [*text] else None
 
 
