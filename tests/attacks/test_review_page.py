@@ -16,9 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx
@@ -32,7 +30,7 @@ pytest.importorskip("uvicorn")
 import rye
 from rye import local_http
 from rye.review import guard
-from support import browsers
+from support import browsers, web_site
 from support.review_pages import calls_in, serving
 from support.waiting import until
 
@@ -56,52 +54,17 @@ def changed(project):
     return project
 
 
-class _Site(BaseHTTPRequestHandler):
-    """A server of the attacker's, or the page without guards: what `pages` of its server say for a path, else a page that sets a cookie."""
-
-    def do_GET(self):
-        self._answer()
-
-    def do_POST(self):
-        self.server.posted.append(self.rfile.read(int(self.headers.get("content-length") or 0)))
-        self._answer()
-
-    def _answer(self):
-        self.server.seen.append((self.path, dict(self.headers)))
-        body = self.server.pages.get(self.path.partition("?")[0], "").encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/html; charset=utf-8")
-        for name, value in self.server.extra:
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def site(pages=None, extra=()):
-    """Serve pages at a free port of loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
-    server.pages, server.extra, server.seen, server.posted = pages or {}, extra, [], []
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def site(pages, **headers):
+    """Serve pages of the attacker's, or those without guards, at a free port of loopback."""
+    headers = {"content-type": "text/html; charset=utf-8", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return web_site.served({path: (200, headers, body.encode()) for path, body in pages.items()})
 
 
 @pytest.fixture
 def naive():
     """The page without guards: any cookie, any host, any origin; what is posted is done."""
     body = f"<title>{SECRET}</title><p>{SECRET}"
-    with site({"/": body, "/p/": body}, [("set-cookie", "rye-review=naive; Path=/"), ("referrer-policy", "unsafe-url")]) as one:
-        one.base = f"http://127.0.0.1:{one.server_port}/p"
+    with site({"/": body, "/p/": body}, set_cookie="rye-review=naive; Path=/", referrer_policy="unsafe-url") as one:
         yield one
 
 
@@ -131,7 +94,7 @@ READS = """
   await new Promise(done => { frame.onload = done; document.body.append(frame); setTimeout(done, 5000); });
   try { found.frame = frame.contentDocument ? frame.contentDocument.body.innerText : ''; } catch { found.frame = ''; }
   const opened = open(base + '/');
-  await new Promise(done => setTimeout(done, 1500));
+  await new Promise(done => setTimeout(done, 700));
   try { found.window = opened ? opened.document.body.innerText : ''; } catch { found.window = ''; }
   found.handle = opened ? String(opened.closed) : 'none';
   await new Promise(done => { const s = new EventSource(base + '/', {withCredentials: true}); s.onmessage = e => { found.events = e.data; };
@@ -153,14 +116,14 @@ ACTS = """
       [field.name, field.value] = pair.split('='); form.append(field); }
     document.body.append(form); form.submit();
   }
-  await new Promise(done => setTimeout(done, 1500));
+  await new Promise(done => setTimeout(done, 700));
 })()
 """
 
 
 def origins(attacker):
     """The attacker's page under each relation to the pages: same site at another port, another name, another site."""
-    return [f"http://{host}:{attacker.server_port}/" for host in ("127.0.0.1", "localhost", "evil.example")]
+    return [f"http://{host}:{attacker.port}/" for host in ("127.0.0.1", "localhost", "evil.example")]
 
 
 def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed, naive):
@@ -181,18 +144,18 @@ def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed,
 
 
 def test_control_a_page_without_guards_is_acted_on_and_read_under_another_name(browser, naive):
-    opened(browser, f"{naive.base}/")
+    opened(browser, f"{naive.url}/p/")
     with site({"/": "<p>attack"}) as attacker:
         page = browser.page()
-        page.goto(f"http://127.0.0.1:{attacker.server_port}/")
-        page.eval(ACTS % (json.dumps(naive.base), json.dumps("id=x&do=undo")))
-        until(lambda: len(naive.posted) >= 3)
-        assert b"do=undo" in b"".join(naive.posted)
-        assert any("rye-review=naive" in headers.get("Cookie", "") for path, headers in naive.seen if path == "/p/act")
+        page.goto(f"http://127.0.0.1:{attacker.port}/")
+        page.eval(ACTS % (json.dumps(f"{naive.url}/p"), json.dumps("id=x&do=undo")))
+        until(lambda: len(naive.bodies) >= 3)
+        assert b"do=undo" in b"".join(naive.bodies)
+        assert any("rye-review=naive" in headers.get("cookie", "") for path, headers in naive.requests if path == "/p/act")
         # Another server of the same host gets the cookie: ports do not keep cookies apart.
-        assert any("rye-review=naive" in headers.get("Cookie", "") for _, headers in attacker.seen)
+        assert any("rye-review=naive" in headers.get("cookie", "") for _, headers in attacker.requests)
     page = browser.page()
-    page.goto(f"http://evil.example:{naive.server_port}/")
+    page.goto(f"http://evil.example:{naive.port}/")
     assert SECRET in page.eval("document.body.innerText")
 
 
@@ -211,13 +174,13 @@ def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser,
     kept = page.cookies(f"{served.base}/")
     (mine,) = (one["value"] for one in kept if one["name"] == guard.COOKIE and one["path"] == served.review.app.path)
     with site({"/": "<p>a dev server", "/x/": "<p>x"}) as dev:
-        link = f"http://127.0.0.1:{dev.server_port}/"
+        link = f"http://127.0.0.1:{dev.port}/"
         page.eval(f"Object.assign(document.createElement('a'), {{href: {json.dumps(link)}}}).click()")
         page.until("document.body.innerText.includes('a dev server')")
         page.goto(f"{link}x/")
-        assert len(dev.seen) >= 2
-        for _, headers in dev.seen:
-            assert mine not in headers.get("Cookie", "")
+        assert len(dev.requests) >= 2
+        for _, headers in dev.requests:
+            assert mine not in headers.get("cookie", "")
             assert served.review.app.path not in json.dumps(headers)
         # The page that was left gives no handle: no other page holds a window of it.
         assert page.eval("window.opener === null")
@@ -226,29 +189,19 @@ def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser,
 def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     evil = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
     (changed / "x.html").write_text("")
-    call(
-        "write",
-        changed,
-        file_path="'><svg onload=document.title=1>.html",
-        content=f"{evil}\n\"' onfocus=document.title=1 autofocus \u202e\x1b[2J\n",
-    )
+    content = f"{evil}\n\"' onfocus=document.title=1 autofocus \u202e\x1b[2J\n"
+    call("write", changed, file_path="'><svg onload=document.title=1>.html", content=content)
     bash(changed, f"echo '{evil}' >> x.html; : '--></code>{evil}'")
     job = bash(changed, f"echo '{evil}'; sleep 600", background=True)["job_id"]
     page = opened(browser, served.review.address)
     links = page.eval("[...document.querySelectorAll('[data-item]')].map(one => one.href)")
-    for url in [
-        *links[:2],
-        f"{served.base}/since",
-        f"{served.base}/jobs",
-        f"{served.base}/jobs/{job}",
-        f"{served.base}/?text={evil}",
-    ]:
+    for url in [*links[:2], *(f"{served.base}/{one}" for one in ("since", "jobs", f"jobs/{job}", f"?text={evil}"))]:
         page.goto(url)
         assert page.eval("document.title") not in ("1", ""), url
         assert page.eval("document.querySelectorAll('main img, main svg, main script').length") == 0, url
     # Control: in a page without guards it runs.
     with site({"/": f"<title>0</title>{evil}"}) as other:
-        page.goto(f"http://127.0.0.1:{other.server_port}/")
+        page.goto(f"http://127.0.0.1:{other.port}/")
         page.until("document.title === '1'")
     call("rye/bash/job", changed, action="end", job_id=job)
 
@@ -261,15 +214,8 @@ def at_a_terminal(project):
     """Run `rye review` at a terminal; yield what it printed first, and a function that reads on."""
     ours, theirs = pty.openpty()
     env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1]), "TERM": "dumb"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rye", "review"],
-        cwd=project,
-        env=env,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
+    ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "start_new_session": True}
+    process = subprocess.Popen([sys.executable, "-m", "rye", "review"], cwd=project, env=env, **ends)
     os.close(theirs)
     shown = b""
     end = time.monotonic() + 120
