@@ -1,4 +1,4 @@
-"""MCP over HTTP against web pages, other machines' names and strangers: who is refused, and before anything is read."""
+"""MCP's server against web pages, other machines' names, strangers, clients that open much, and very many calls at once."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ import http.client
 import json
 import socket
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
+import uvicorn
 
+from rye import local_http
 from rye.errors import UsageError
 from rye.local_http import Address, Guard, hosts, parse_address, token_to_use
-from support.mcp_peer import listening
+from support.harness import times
+from support.mcp_peer import listening, peer
+from support.waiting import until
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
-}
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": CLIENT}
 
 
 def post(url, body=None, **headers):
-    """Send one request with exactly these headers besides the usual ones; return status and body."""
+    """As `request`; return status and body."""
+    return request(url, body, **headers)[:2]
+
+
+def request(url, body=None, **headers):
+    """Send one request with exactly these headers besides the usual ones; return status, body and headers."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
     try:
@@ -47,10 +52,10 @@ def post(url, body=None, **headers):
             connection.send(data)
         answer = connection.getresponse()
         try:
-            return answer.status, answer.read()
+            return answer.status, answer.read(), answer.headers
         except ConnectionResetError:
             # Closed with our body still on the way.
-            return answer.status, b""
+            return answer.status, b"", answer.headers
     finally:
         connection.close()
 
@@ -151,24 +156,20 @@ def test_control_without_the_guard_a_foreign_name_and_page_are_served():
 
 
 @contextlib.contextmanager
-def _served(app):
-    import uvicorn
-
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    made = app(port) if app.__code__.co_argcount == 1 else app
-    server = uvicorn.Server(uvicorn.Config(made, log_level="error", lifespan="off", ws="none"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    try:
-        yield port
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listener.close()
+def _served(app, **config):
+    """Serve an application, or what a function makes of the port; yields the port."""
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
+        port = listener.getsockname()[1]
+        made = app(port) if app.__code__.co_argcount == 1 else app
+        server = uvicorn.Server(uvicorn.Config(made, log_level="critical", lifespan="off", ws="none", **config))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        until(lambda: server.started)
+        try:
+            yield port
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 def test_only_this_machine_unless_told(server):
@@ -207,3 +208,157 @@ def test_the_users_own_token_must_be_long_and_is_not_printed(project, monkeypatc
         assert post(own.url, Authorization="Bearer a-token-of-my-own-choice")[0] == 200
     monkeypatch.delenv("RYE_MCP_TOKEN")
     assert len({token_to_use("RYE_MCP_TOKEN")[0] for _ in range(100)}) == 100
+
+
+HALF = b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-A: "
+
+
+async def hello(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+def serving(protocol):
+    return _served(hello, http=protocol, limit_concurrency=60)
+
+
+def status_of(port):
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+
+
+def half_open(port, count):
+    made = []
+    for _ in range(count):
+        made.append(socket.create_connection(("127.0.0.1", port)))
+        made[-1].sendall(HALF)
+    return made
+
+
+def test_half_open_requests_keep_nobody_out(monkeypatch):
+    monkeypatch.setattr(local_http, "_MOST_WAITING", 20)
+    with serving(local_http.header_timeout_protocol()) as port, contextlib.ExitStack() as stack:
+        for one in half_open(port, 150):
+            stack.enter_context(one)
+        assert status_of(port) == 200
+    # Control: the web server by itself refuses everybody then.
+    with serving("h11") as port, contextlib.ExitStack() as stack:
+        for one in half_open(port, 150):
+            stack.enter_context(one)
+        assert status_of(port) == 503
+
+
+def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(monkeypatch):
+    monkeypatch.setattr(local_http, "_HEADER_SECONDS", 0.5)
+    with (
+        serving(local_http.header_timeout_protocol()) as port,
+        contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as good,
+    ):
+        (slow,) = half_open(port, 1)
+        good.request("GET", "/")
+        assert good.getresponse().read() == b"ok"
+        slow.settimeout(10)
+        assert slow.recv(100) == b""
+        slow.close()
+        # The second request on a connection is as slow, or as quick.
+        good.request("GET", "/")
+        assert good.getresponse().read() == b"ok"
+        good.sock.sendall(HALF)
+        good.sock.settimeout(10)
+        assert good.sock.recv(100) == b""
+
+
+def asked(server, message, **headers):
+    return request(server.url, message, Authorization=f"Bearer {server.token}", MCP_Protocol_Version="2025-06-18", **headers)
+
+
+def begun(server):
+    status, _, headers = asked(server, None)
+    return status, headers["mcp-session-id"]
+
+
+def ping(server, session):
+    return asked(server, b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}', Mcp_Session_Id=session)[0]
+
+
+@pytest.mark.slow
+def test_clients_that_leave_without_a_word_keep_no_other_out_and_lose_no_session(project):
+    with listening(project) as server:
+        first = begun(server)[1]
+        assert {begun(server)[0] for _ in range(400)} == {200}
+        assert ping(server, first) == 200
+
+
+IDLE_MB = 100
+SLEEPERS, EDITS, READS, SEARCHES = 20, 16, 20, 8
+
+
+def edit(server, number):
+    change = {"after_line_id": "end", "new_content": f"line of call {number}"}
+    return server.call("edit_lines", {"file_path": "shared.txt", "changes": [change]})
+
+
+@pytest.mark.slow
+def test_64_calls_at_once_are_all_answered_and_no_edit_is_lost(project):
+    (project / "shared.txt").write_bytes(b"first\n")
+    (project / "big.py").write_bytes(b"".join(b"value = %d\n" % number for number in range(200)))
+    with peer(project) as server, ThreadPoolExecutor(64) as pool:
+        server.text("read", file_path="shared.txt")
+        sleepers = [
+            server.begin("tools/call", {"name": "bash", "arguments": {"command": "sleep 120"}}) for _ in range(SLEEPERS)
+        ]
+        edits = [pool.submit(edit, server, number) for number in range(EDITS)]
+        reads = [pool.submit(server.call, "read", {"file_path": "big.py"}) for _ in range(READS)]
+        found = [pool.submit(server.call, "grep", {"pattern": "value = 1"}) for _ in range(SEARCHES)]
+        results = [one.result(60) for one in [*edits, *reads, *found]]
+        assert not any(result["isError"] for result in results)
+        assert all(result.result()["content"][0]["text"].count("value = ") == 200 for result in reads)
+        # While all of that was answered, the commands slept on.
+        assert len(server._waiting) == SLEEPERS
+        for number, _ in sleepers:
+            server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        assert server.text("bash", command="echo free") == "free\n"
+    lines = (project / "shared.txt").read_text().splitlines()
+    assert lines[0] == "first"
+    assert sorted(lines[1:]) == sorted(f"line of call {number}" for number in range(EDITS))
+
+
+@pytest.mark.slow
+def test_more_commands_than_places_delay_no_other_tool(project):
+    (project / "a.txt").write_bytes(b"x\n")
+    with peer(project) as server:
+        sleepers = [server.begin("tools/call", {"name": "bash", "arguments": {"command": "sleep 120"}}) for _ in range(40)]
+        assert server.text("read", file_path="a.txt")
+        assert not server.call("job", {"action": "list"})["isError"]
+        for number, _ in sleepers:
+            server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        assert server.text("bash", command="echo free") == "free\n"
+
+
+def memory(project, calls):
+    """Return the server's memory in MB when idle, after a tenth of the calls, and after all."""
+    (project / "a.py").write_bytes(b"".join(b"value = %d\n" % number for number in range(200)))
+    with peer(project) as server:
+        server.tools()
+        idle = server.resident()
+        marks = []
+        for number in range(calls):
+            name, arguments = (
+                ("read", {"file_path": "a.py"}),
+                ("grep", {"pattern": "value = 7"}),
+                ("ls", {}),
+                ("glob", {"pattern": "*"}),
+                ("read", {"file_path": "missing.py"}),
+            )[number % 5]
+            server.call(name, arguments)
+            if number + 1 in (calls // 10, calls):
+                marks.append(server.resident())
+    return [round(one, 1) for one in (idle, *marks)]
+
+
+@pytest.mark.slow
+def test_an_idle_server_is_small_and_calls_do_not_grow_it(project):
+    idle, early, late = memory(project, times(150))
+    assert idle < IDLE_MB
+    assert late - early < 5

@@ -1,6 +1,7 @@
-"""Ways out of the sandbox (`escapes.py`), as root and as an ordinary user, under each layer: none that it claims to hold may succeed.
+"""Ways out of the sandbox, as root and as an ordinary user, under each layer: none that it claims to hold may succeed.
 
-Every way has a control: without a sandbox it succeeds.
+Every way (`support/escapes.py`, `support/visible_paths.py`, and what is here) has a control: without a sandbox it succeeds. So each
+property that a report lists has an attack that succeeds when it is switched off, and fails when it holds.
 """
 
 from __future__ import annotations
@@ -9,17 +10,25 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+import rye
+from rye.sandbox import launcher, resource_limits, sandbox
+from support.confined import run_confined
 from support.escapes import WAYS
-from support.other_users import UNHIDDEN, USERS, as_user, package_copy, python_for
+from support.harness import times
+from support.machine import needs_bubblewrap
+from support.other_users import UNHIDDEN, USERS, as_user, package_copy, python_for, run_as
+from support.shell_calls import bash, job, started
+from support.waiting import until
 
 CANARY = "canary-5f1c0e"
 # What the machine itself may refuse, a sandbox or not: read-only /proc/sys, no devices, mounts without setuid.
@@ -113,3 +122,197 @@ def test_without_bubblewrap_what_the_report_claims_holds():
         return
     judged(layers, ways)
     assert [way for way in ways if way["escaped"]], "a layer that holds less must say so, and does"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("user", USERS)
+def test_no_path_that_a_command_can_change_shows_what_is_hidden(user, layer):
+    # Where nothing above is hidden: hiding must be the work of the view, not of its place.
+    # Each user tries each attack under one layer; a run of full size all under both.
+    share = ((USERS.index(user) + (layer == "landlock")) % 2, 2) if times(1) == 1 and len(USERS) == 2 else (0, 1)
+    active, *found = run_as(user, ["visible_paths.py", "confined.py"], layer, *share, below=UNHIDDEN)
+    if active != [layer]:
+        pytest.skip(f"{layer} does not work on this machine")
+    attacks = [one for one in found if "control" in one]
+    assert len(attacks) >= 15
+    for one in attacks:
+        assert one["control"], f"without a sandbox the attack {one['name']!r} must succeed: {one['said']}"
+        assert one["held"], one
+        assert not one["succeeded"], one
+    for one in found:
+        assert one.get("works", True), one
+
+
+# Property: (what the policy says where it holds, what a command does, how it shows: file of the project, or output).
+BY_POLICY = {
+    "project_read_only": ({"write_project": False}, "echo WAS-HERE > made; cat made"),
+    "project_hidden": ({"read_project": False}, "cat $ROOT/file"),
+    "no_programs": ({"run": False}, "/bin/echo WAS-HERE"),
+    "network_off": ({"network": "off"}, "bash -c 'echo > /dev/tcp/127.0.0.1/$PORT && echo WAS-HERE'"),
+}
+WITH_WAYS = {way.prop for way in WAYS}
+
+
+def test_every_property_has_an_attack():
+    assert set(sandbox.PROPERTIES) == WITH_WAYS | set(BY_POLICY) | {resource_limits.NAME}
+
+
+@pytest.mark.parametrize("layer", [name for name, why in sandbox.layers().items() if not why])
+def test_a_report_lists_no_other_property(project, monkeypatch, layer):
+    if layer == "landlock":
+        from rye.sandbox import bubblewrap
+
+        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
+    listed = set()
+    for policy in ({}, {"network": "off"}, *(one for one, _ in BY_POLICY.values())):
+        confined = sandbox.confine(["/bin/true"], sandbox.Policy(str(project), str(project), **policy))
+        confined.close()
+        confined.finish()
+        assert confined.report["kind"] == layer
+        listed |= {*confined.report["holds"], *confined.report["missing"]}
+    assert listed == set(sandbox.PROPERTIES)
+
+
+def attempted(project, script, mode="auto", **policy):
+    listener = socket.create_server(("127.0.0.1", 0))
+    env = {"ROOT": str(project), "PORT": str(listener.getsockname()[1])}
+    policy = sandbox.Policy(str(project), str(project), env=env, **policy)
+    with listener:
+        done, report = run_confined(["/bin/sh", "-c", script], policy, mode, cwd=project)
+    return "WAS-HERE" in done.stdout.decode(), report["holds"]
+
+
+@pytest.mark.parametrize("prop", BY_POLICY)
+def test_what_a_policy_takes_away_is_gone(project, prop):
+    policy, script = BY_POLICY[prop]
+    (project / "file").write_text("WAS-HERE")
+    succeeded, holds = attempted(project, script)
+    assert succeeded, "control"
+    assert prop not in holds
+    (project / "made").unlink(missing_ok=True)
+    succeeded, holds = attempted(project, script, **policy)
+    assert prop in holds
+    assert not succeeded
+
+
+@pytest.mark.slow
+def test_limits_are_switched_off_with_the_sandbox(project, user_space):
+    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    free = bash(project, BEYOND_LIMITS["processes"])
+    assert "WAS-HERE" in free["output"]
+    assert resource_limits.NAME not in free["sandbox"]["holds"]
+    configured(user_space, LIMITS)
+    held = bash(project, BEYOND_LIMITS["processes"])
+    assert (resource_limits.NAME in held["sandbox"]["holds"]) is ("WAS-HERE" not in held["output"])
+
+
+LIMITS = "limits: {memory_mb: 96, processes: 40, temporary_mb: 16}\n"
+BEYOND_LIMITS = {
+    "memory": f"{sys.executable} -c 'b = bytearray(160 << 20); print(\"WAS-HERE\")'",
+    "memory of many": f"""for i in 1 2 3 4; do {sys.executable} -c 'import time; b = bytearray(60 << 20); time.sleep(1)' &
+        p="$p $!"; done; for j in $p; do wait $j || exit 1; done; echo WAS-HERE""",
+    "processes": "for i in $(seq 80); do sleep 0.5 & done 2>&1 | grep -q fork || { wait; echo WAS-HERE; }",
+    "the temporary folder": "t=$(mktemp) && head -c 32M /dev/zero > $t && rm $t && echo WAS-HERE; rm -f $t",
+}
+
+
+def configured(user_space, text):
+    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
+    (user_space / ".ai/config/rye.yaml").write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BEYOND_LIMITS)
+def test_a_command_takes_no_more_than_its_limits(project, user_space, name):
+    # Control: without a sandbox there are no limits.
+    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    free = bash(project, BEYOND_LIMITS[name])
+    assert "WAS-HERE" in free["output"], free
+    configured(user_space, LIMITS)
+    held = bash(project, BEYOND_LIMITS[name])
+    if resource_limits.NAME not in held["sandbox"]["holds"]:
+        assert held["sandbox"]["missing"][resource_limits.NAME]
+        pytest.skip(held["sandbox"]["missing"][resource_limits.NAME])
+    assert "WAS-HERE" not in held["output"], held
+
+
+def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
+    configured(user_space, LIMITS)
+    groups = {parent: set(os.listdir(parent)) for parent in resource_limits._parents()}
+    for _ in range(3):
+        assert bash(project, "echo works")["output"] == "works\n"
+    for _ in range(3):
+        assert job(project, "wait", started(project, "echo works"))["output"] == "works\n"
+    # A job's are removed by the next command.
+    assert bash(project, "echo works")["output"] == "works\n"
+    # One is kept for the next command.
+    until(lambda: all(len(left(parent) - before) <= 1 for parent, before in groups.items()))
+    assert all(len(left(parent) - before) <= 1 for parent, before in groups.items())
+    body = "import rye, sys; [rye.execute('rye/bash/bash', {'command': 'true'}, project_path=sys.argv[1]) for _ in range(3)]"
+    with subprocess.Popen([sys.executable, "-c", body, project]) as caller:
+        assert caller.wait() == 0
+    assert not [left(parent, caller.pid) for parent in groups if left(parent, caller.pid)]
+
+
+def left(parent, maker=0):
+    return {name for name in os.listdir(parent) if name.startswith(f"rye-{maker or os.getpid()}-")}
+
+
+@needs_bubblewrap
+def test_require_insists_on_limits_only_where_the_user_names_them(project, user_space, monkeypatch):
+    monkeypatch.setattr(resource_limits, "_parents", dict)
+    wanted = "processes_end, home_hidden"
+    configured(user_space, f"sandbox: {{require: [{wanted}]}}\n")
+    assert bash(project, "echo works", sandbox="require")["output"] == "works\n"
+    (user_space / ".ai/config/rye.yaml").write_text(f"sandbox: {{require: [{wanted}, {resource_limits.NAME}]}}\n")
+    refused = bash(project, "echo works", sandbox="require")
+    assert refused["code"] == "sandbox_unavailable"
+    assert "control group" in refused["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(launcher.abi() < 6, reason="this kernel cannot close abstract sockets")
+@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock refuses unix sockets as a whole")
+def test_a_job_reaches_no_abstract_socket_that_appears_later(project, user_space):
+    name = f"rye-later-{os.getpid()}"
+    (project / "connect.py").write_text(
+        "import socket, time\n"
+        "for _ in range(60):\n"
+        "    time.sleep(0.05)\n"
+        "    try:\n"
+        f"        socket.socket(socket.AF_UNIX).connect('\\0{name}')\n"
+        "        print('WAS-HERE'); break\n"
+        "    except OSError as err:\n"
+        "        last = err\n"
+        "else: print('refused', last)\n"
+    )
+    said = {}
+    for mode in ("off", "auto"):
+        configured(user_space, f"sandbox: {{mode: '{mode}'}}\n")
+        job_id = started(project, f"{sys.executable} connect.py")
+        time.sleep(0.3)
+        with socket.socket(socket.AF_UNIX) as later:
+            later.bind(f"\0{name}")
+            later.listen()
+            said[mode] = job(project, "wait", job_id, timeout=120)["output"]
+    assert "WAS-HERE" in said["off"]
+    assert "refused" in said["auto"], said
+
+
+def test_limits_that_are_refused_leave_nothing(project, user_space, monkeypatch, tmp_path):
+    if sandbox.layers()["landlock"]:
+        pytest.skip(sandbox.layers()["landlock"])
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "not here", "landlock": ""})
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def outcome(text):
+        configured(user_space, text)
+        found = rye.execute("rye/bash/bash", {"command": "echo works"}, project_path=project)
+        return found["status"], found.get("code"), len(os.listdir("/proc/self/fd")), len(list(tmp_path.glob("rye-*")))
+
+    # The control, which opens what stays open, too.
+    assert outcome(LIMITS)[0] == "success"
+    first = outcome("limits: {memory_mb: lots}\n")
+    assert first[:2] == ("error", "bad_config")
+    assert [outcome("limits: {memory_mb: lots}\n") for _ in range(3)] == [first] * 3

@@ -230,10 +230,10 @@ workspace/atomic_replace.py
 + if False:
 
 sandbox/bubblewrap.py
-* a command reaches the network: attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone
+* a command reaches the network: attacks/test_sandbox_escapes.py::test_what_a_policy_takes_away_is_gone
 - network = () if policy.network == "on" else ("--unshare-net",)
 + network = ()
-* a read-only project is written: attacks/test_every_property.py::test_what_a_policy_takes_away_is_gone
+* a read-only project is written: attacks/test_sandbox_escapes.py::test_what_a_policy_takes_away_is_gone
 - _mount_options("--bind" if policy.write_project else "--ro-bind", root
 + _mount_options("--bind", root
 
