@@ -12,13 +12,13 @@ import os
 import pytest
 
 import rye
-from rye.agents.provider_schemas import FORMATS
-from rye.agents.toolset import Toolset
 from support.in_process import rye as shell
 from support.poison import POISON, harm_in
 from support.signed_tools import FUNCTION_RUNTIME, MINE, put, signed, tool_text, trust_key
 
 PRIMARY = "rye/primary-tools/rye_"
+
+FORMATS = ("openai", "anthropic", "gemini", "mcp")
 
 
 def utf8(text):
@@ -219,7 +219,7 @@ def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed)
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_none_reaches_an_agent_interface(listed, form):
-    tools = Toolset(listed, ["bad"])
+    tools = rye.toolset(listed, ["bad"])
     assert len(tools.offers) == 60
     declared = tools.schemas(form)
     assert harms([*declared, *(left._asdict() for left in tools.left_out)]) == []
@@ -243,7 +243,7 @@ def test_none_reaches_a_terminal_or_a_pipe(listed):
 @pytest.mark.slow
 def test_none_reaches_a_model_that_calls_them(listed):
     """What rye itself says of a foreign tool in an error: its parameters' names, what is allowed."""
-    tools = Toolset(listed, ["bad"])
+    tools = rye.toolset(listed, ["bad"])
     for name in tools.names:
         for arguments in ({}, {"enum": 1}, {"nope": 1, "const": 2, "list": [{}], "pattern": "x"}):
             assert harms(tools.call(name, arguments)) == [], (name, arguments)

@@ -17,8 +17,8 @@ from support.calling import done, refused, rows
 NAME = "f.txt"
 
 
-def play(project, before, *steps):
-    """Play the steps on a file of this content; return the last answer."""
+def play(project, *steps):
+    """Play the steps; return the last answer."""
     file, names, answer, version = project / NAME, [], {}, ""
 
     def put(content):
@@ -28,7 +28,6 @@ def play(project, before, *steps):
         words = json.dumps(given).replace("<version>", version)
         return json.loads(re.sub(r"<(\d)>", lambda match: names[int(match[1]) - 1], words))
 
-    put(before)
     for verb, *told in steps:
         more = told.pop() if told and isinstance(told[-1], dict) else {}
         if verb == "others":

@@ -21,7 +21,7 @@ from support.stories import play
 LINES = [f"line {number}" for number in range(1, 9)]
 ABCDE = "a\nb\nc\nd\ne\n"
 READ, IDS = ("read",), ("ids",)
-SHOWN = st.characters(exclude_categories=["Cs"], exclude_characters="\n\r<")
+SHOWN = st.characters(exclude_categories=["Cs"], exclude_characters="\n\r<\0")
 
 
 def text(lines):
@@ -109,7 +109,13 @@ def test_what_a_change_means(project, file, seen, change, after):
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.text(SHOWN, max_size=5), min_size=1, max_size=4))
 def test_the_text_of_a_string_is_exact(project, lines):
-    play(project, "one\ntwo\n", IDS, ("edit", ["end+|keep", "<2>|" + "\n".join(lines)]), ("is", text(["one", *lines, "keep"])))
+    play(
+        project,
+        ("others", "one\ntwo\n"),
+        IDS,
+        ("edit", ["end+|keep", "<2>|" + "\n".join(lines)]),
+        ("is", text(["one", *lines, "keep"])),
+    )
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -241,187 +247,177 @@ def test_what_is_refused(project, file, seen, code, changes):
 
 
 STORIES = {
-    "an empty last line cannot lose its newline": (
-        "a\n\n",
-        [IDS, ("not", "empty_last_line", [{"line_id": "<1>", "new_content": "A"}], {"final_newline": "remove"})],
-    ),
-    "each change may have line ends of its own": (
-        ABCDE,
-        [
-            IDS,
-            (
-                "edit",
-                [{"line_id": "<1>", "new_content": "A", "newline": "lf"}, {"line_id": "<2>", "new_content": "B"}],
-                {"newline": "crlf"},
-            ),
-            ("is", "A\nB\r\nc\nd\ne\n"),
-            ("edit", [{"line_id": "<3>", "new_content": "C"}], {"convert_newlines": "crlf"}),
-            ("is", "A\r\nB\r\nC\r\nd\r\ne\r\n"),
-            ("edit", [{"line_id": "<4>", "new_content": "D"}]),
+    "an empty last line cannot lose its newline": [
+        ("others", "a\n\n"),
+        IDS,
+        ("not", "empty_last_line", [{"line_id": "<1>", "new_content": "A"}], {"final_newline": "remove"}),
+    ],
+    "each change may have line ends of its own": [
+        ("others", ABCDE),
+        IDS,
+        (
+            "edit",
+            [{"line_id": "<1>", "new_content": "A", "newline": "lf"}, {"line_id": "<2>", "new_content": "B"}],
+            {"newline": "crlf"},
+        ),
+        ("is", "A\nB\r\nc\nd\ne\n"),
+        ("edit", [{"line_id": "<3>", "new_content": "C"}], {"convert_newlines": "crlf"}),
+        ("is", "A\r\nB\r\nC\r\nd\r\ne\r\n"),
+        ("edit", [{"line_id": "<4>", "new_content": "D"}]),
+    ],
+    "a twin behind an open end": [
+        ("others", "a\n}"),
+        IDS,
+        ("edit", ["end+|}"]),
+        ("is", "a\n}\n}"),
+        ("edit", ["[LID:<2>]|x"]),
+        ("is", "a\nx\n}"),
+    ],
+    "what the encoding cannot hold": [
+        ("others", b"caf\xe9\nb\n"),
+        ("ids", {"encoding": "latin-1"}),
+        ("not", "unencodable", ["<2>|日"], "U+65E5"),
+        ("edit", ["<2>|é"]),
+        ("is", b"caf\xe9\n\xe9\n"),
+    ],
+    "crlf and utf-16 keep their ends": [
+        ("others", "eins\r\nzwei\r\ndrei\r\n".encode("utf-16")),
+        READ,
+        ("edit", ["1 move after 3", {"find": "zwei", "replace": "zwei\nzwo"}]),
+        ("is", "zwei\r\nzwo\r\ndrei\r\neins\r\n".encode("utf-16")),
+    ],
+    "of two places that overlap none is chosen": [
+        ("others", "b\na\nb\na\nb\n"),
+        ("not", "text_count", [{"find": "b\na\nb", "replace": "x"}], "overlap"),
+        # More of the text says which; and where all that repeats is replaced, it makes no difference.
+        ("edit", [{"find": "a\nb\na\nb", "replace": "x"}]),
+        ("is", "b\nx\n"),
+        ("others", "        deep\n"),
+        ("edit", [{"find": "  ", "replace": "\t", "count": 4}], {"on_stale": "rebase"}),
+        ("is", "\t\t\t\tdeep\n"),
+    ],
+    "several places of a text are shown with their addresses": [
+        ("others", text(LINES)),
+        ("not", "text_count", [{"find": "line", "replace": "x"}], "8 place(s)", "\n3\tline 3\n"),
+        ("edit", [{"find": "line", "replace": "row", "count": 8}]),
+        ("is", text(LINES).replace("line", "row")),
+    ],
+    "a pasted prefix is refused, and is text where no view of this file showed it": [
+        ("others", ABCDE),
+        IDS,
+        *[
+            ("not", "pasted_ids", [{"line_id": "<1>", "new_content": pasted}], "begins a line with [LID:<2>]")
+            for pasted in ("[LID:<2>] x", "ok\n  [LID:<2>] y")
         ],
-    ),
-    "a twin behind an open end": (
-        "a\n}",
-        [IDS, ("edit", ["end+|}"]), ("is", "a\n}\n}"), ("edit", ["[LID:<2>]|x"]), ("is", "a\nx\n}")],
-    ),
-    "what the encoding cannot hold": (
-        b"caf\xe9\nb\n",
-        [
-            ("ids", {"encoding": "latin-1"}),
-            ("not", "unencodable", ["<2>|日"], "U+65E5"),
-            ("edit", ["<2>|é"]),
-            ("is", b"caf\xe9\n\xe9\n"),
-        ],
-    ),
-    "crlf and utf-16 keep their ends": (
-        "eins\r\nzwei\r\ndrei\r\n".encode("utf-16"),
-        [
-            READ,
-            ("edit", ["1 move after 3", {"find": "zwei", "replace": "zwei\nzwo"}]),
-            ("is", "zwei\r\nzwo\r\ndrei\r\neins\r\n".encode("utf-16")),
-        ],
-    ),
-    "of two places that overlap none is chosen": (
-        "b\na\nb\na\nb\n",
-        [
-            ("not", "text_count", [{"find": "b\na\nb", "replace": "x"}], "overlap"),
-            # More of the text says which; and where all that repeats is replaced, it makes no difference.
-            ("edit", [{"find": "a\nb\na\nb", "replace": "x"}]),
-            ("is", "b\nx\n"),
-            ("others", "        deep\n"),
-            ("edit", [{"find": "  ", "replace": "\t", "count": 4}], {"on_stale": "rebase"}),
-            ("is", "\t\t\t\tdeep\n"),
-        ],
-    ),
-    "several places of a text are shown with their addresses": (
-        text(LINES),
-        [
-            ("not", "text_count", [{"find": "line", "replace": "x"}], "8 place(s)", "\n3\tline 3\n"),
-            ("edit", [{"find": "line", "replace": "row", "count": 8}]),
-            ("is", text(LINES).replace("line", "row")),
-        ],
-    ),
-    "a pasted prefix is refused, and is text where no view of this file showed it": (
-        ABCDE,
-        [
-            IDS,
-            *[
-                ("not", "pasted_ids", [{"line_id": "<1>", "new_content": pasted}], "begins a line with [LID:<2>]")
-                for pasted in ("[LID:<2>] x", "ok\n  [LID:<2>] y")
-            ],
-            ("edit", [{"line_id": "<1>", "new_content": "[LID:abc123] x"}]),
-            ("is", "[LID:abc123] x\nb\nc\nd\ne\n"),
-            # The file has such lines now.
-            ("edit", [{"line_id": "<2>", "new_content": "[LID:d4e5f6] another"}]),
-        ],
-    ),
-    "dead IDs tell their fate and their neighbours": (
-        ABCDE,
-        [
-            IDS,
-            ("edit", ["<3> delete"]),
-            (
-                "not",
-                "invalid_line_id",
-                ["<3>|x"],
-                "line <3> was deleted (it was line 3 between <2> and <4>)",
-                "[LID:<2>] b",
-                {"line_ids": "lid"},
-            ),
-            ("edit", ["<2>|B"]),
-            ("not", "invalid_line_id", ["<2>|x"], "line <2> was replaced"),
-            ("edit", ["<4> delete"]),
-            # Dead neighbours are followed to living ones.
-            ("not", "invalid_line_id", ["<3>|x"], "between <1> and <5>"),
-        ],
-    ),
-    "all problems are told at once": (
-        ABCDE,
-        [
-            IDS,
-            (
-                "not",
-                "invalid_line_id",
-                ["ffffff|x", {"new_content": "x"}, "<4>-<2>|x", "<1>|[LID:<2>] x", "<5>|1", "<5>|2"],
-                *["Change 1: invalid", "Change 2 names no line ID", "Change 3 is reversed", "5 and 6 overlap"],
-                "Change 4: The new text begins a line with",
-            ),
-        ],
-    ),
-    "a line that came between refuses the range until it was read": (
-        ABCDE,
-        [
-            IDS,
-            ("others", "a\nb\nnew\nc\nd\ne\n"),
-            ("not", "unseen_lines", ["<1>-<5>|x"], "] new", {"on_stale": "rebase", "line_ids": "lid"}),
-            # The refusal shows it, and does not count: the same once more is no sign that it was seen.
-            ("not", "unseen_lines", ["<1>-<5>|x"], "was never shown"),
-            ("read", {"offset": 2, "limit": 3}),
-            ("edit", ["<1>-<5>|x"]),
-            ("is", "x\n"),
-        ],
-    ),
-    "a line that is gone refuses the range that it stood in until that was read": (
-        ABCDE,
-        [
-            IDS,
-            ("others", "a\nb\nd\ne\n"),
-            ("not", "unseen_lines", ["<2>-<4>|x"], "next to removed ones", {"on_stale": "rebase"}),
-            READ,
-            ("edit", ["<2>-<4>|x"]),
-            ("is", "a\nx\ne\n"),
-        ],
-    ),
-    "a stale file is refused with what became of the lines": (
-        ABCDE,
-        [
-            IDS,
-            ("others", "top\na\nB\nc\nd\ne\n"),
-            (
-                "not",
-                "stale_file",
-                ["<2>|x", "[LID:<4>]|y"],
-                *["File has changed since last read", "line <2> was replaced", "] B", "<4>: unchanged, moved from line 4 to 5"],
-                {"line_ids": "lid"},
-            ),
-            ("not", "invalid_line_id", [{"line_id": "no id", "new_content": "x"}]),
-            ("edit", ["<4>|y"]),
-            ("is", "top\na\nB\nc\ny\ne\n"),
-        ],
-    ),
-    "rebase applies to untouched lines": (
-        ABCDE,
-        [IDS, ("others", "top\na\nb\nc\nd\nE\n"), ("edit", ["<4>|D"], {"on_stale": "rebase"}), ("is", "top\na\nb\nc\nD\nE\n")],
-    ),
+        ("edit", [{"line_id": "<1>", "new_content": "[LID:abc123] x"}]),
+        ("is", "[LID:abc123] x\nb\nc\nd\ne\n"),
+        # The file has such lines now.
+        ("edit", [{"line_id": "<2>", "new_content": "[LID:d4e5f6] another"}]),
+    ],
+    "dead IDs tell their fate and their neighbours": [
+        ("others", ABCDE),
+        IDS,
+        ("edit", ["<3> delete"]),
+        (
+            "not",
+            "invalid_line_id",
+            ["<3>|x"],
+            "line <3> was deleted (it was line 3 between <2> and <4>)",
+            "[LID:<2>] b",
+            {"line_ids": "lid"},
+        ),
+        ("edit", ["<2>|B"]),
+        ("not", "invalid_line_id", ["<2>|x"], "line <2> was replaced"),
+        ("edit", ["<4> delete"]),
+        # Dead neighbours are followed to living ones.
+        ("not", "invalid_line_id", ["<3>|x"], "between <1> and <5>"),
+    ],
+    "all problems are told at once": [
+        ("others", ABCDE),
+        IDS,
+        (
+            "not",
+            "invalid_line_id",
+            ["ffffff|x", {"new_content": "x"}, "<4>-<2>|x", "<1>|[LID:<2>] x", "<5>|1", "<5>|2"],
+            *["Change 1: invalid", "Change 2 names no line ID", "Change 3 is reversed", "5 and 6 overlap"],
+            "Change 4: The new text begins a line with",
+        ),
+    ],
+    "a line that came between refuses the range until it was read": [
+        ("others", ABCDE),
+        IDS,
+        ("others", "a\nb\nnew\nc\nd\ne\n"),
+        ("not", "unseen_lines", ["<1>-<5>|x"], "] new", {"on_stale": "rebase", "line_ids": "lid"}),
+        # The refusal shows it, and does not count: the same once more is no sign that it was seen.
+        ("not", "unseen_lines", ["<1>-<5>|x"], "was never shown"),
+        ("read", {"offset": 2, "limit": 3}),
+        ("edit", ["<1>-<5>|x"]),
+        ("is", "x\n"),
+    ],
+    "a line that is gone refuses the range that it stood in until that was read": [
+        ("others", ABCDE),
+        IDS,
+        ("others", "a\nb\nd\ne\n"),
+        ("not", "unseen_lines", ["<2>-<4>|x"], "next to removed ones", {"on_stale": "rebase"}),
+        READ,
+        ("edit", ["<2>-<4>|x"]),
+        ("is", "a\nx\ne\n"),
+    ],
+    "a stale file is refused with what became of the lines": [
+        ("others", ABCDE),
+        IDS,
+        ("others", "top\na\nB\nc\nd\ne\n"),
+        (
+            "not",
+            "stale_file",
+            ["<2>|x", "[LID:<4>]|y"],
+            *["File has changed since last read", "line <2> was replaced", "] B", "<4>: unchanged, moved from line 4 to 5"],
+            {"line_ids": "lid"},
+        ),
+        ("not", "invalid_line_id", [{"line_id": "no id", "new_content": "x"}]),
+        ("edit", ["<4>|y"]),
+        ("is", "top\na\nB\nc\ny\ne\n"),
+    ],
+    "rebase applies to untouched lines": [
+        ("others", ABCDE),
+        IDS,
+        ("others", "top\na\nb\nc\nd\nE\n"),
+        ("edit", ["<4>|D"], {"on_stale": "rebase"}),
+        ("is", "top\na\nb\nc\nD\nE\n"),
+    ],
     **{
-        f"rebase refuses a line that others {what}": (
-            ABCDE,
-            [IDS, ("others", now), ("not", code, ["<4>|D"], {"on_stale": "rebase"})],
-        )
+        f"rebase refuses a line that others {what}": [
+            ("others", ABCDE),
+            IDS,
+            ("others", now),
+            ("not", code, ["<4>|D"], {"on_stale": "rebase"}),
+        ]
         for what, now, code in (
             ("indented", "a\nb\nc\n  d\ne\n", "unseen_lines"),
             ("changed", "a\nb\nc\nDD\ne\n", "invalid_line_id"),
             ("removed", "a\nb\nc\ne\n", "invalid_line_id"),
         )
     },
-    "a version holds the edit to that view": (
-        ABCDE,
-        [
-            IDS,
-            ("not", "wrong_version", ["<2>|B"], {"version": "abcdef"}),
-            ("edit", ["<1>|A"]),
-            ("not", "wrong_version", ["<2>|B"], {"version": "1.0-00000000"}),
-        ],
-    ),
-    "a last line without newline moves": ("a\nb\nc", [READ, ("edit", ["3 move before 1"]), ("is", "c\na\nb\n")]),
-    "a last line without newline takes others behind it": ("a\nb\nc", [READ, ("edit", ["1 move after 3"]), ("is", "b\nc\na")]),
+    "a version holds the edit to that view": [
+        ("others", ABCDE),
+        IDS,
+        ("not", "wrong_version", ["<2>|B"], {"version": "abcdef"}),
+        ("edit", ["<1>|A"]),
+        ("not", "wrong_version", ["<2>|B"], {"version": "1.0-00000000"}),
+    ],
+    "a last line without newline moves": [("others", "a\nb\nc"), READ, ("edit", ["3 move before 1"]), ("is", "c\na\nb\n")],
+    "a last line without newline takes others behind it": [
+        ("others", "a\nb\nc"),
+        READ,
+        ("edit", ["1 move after 3"]),
+        ("is", "b\nc\na"),
+    ],
 }
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(project, name):
-    before, steps = STORIES[name]
-    play(project, before, *steps)
+    play(project, *STORIES[name])
 
 
 @pytest.mark.parametrize("change", ["abc123|x", "+start|x", "end+|x"])
@@ -564,7 +560,7 @@ def test_values_of_another_type_are_explained(project, file):
 def test_a_moved_line_keeps_its_address_also_among_twins(project, file):
     play(
         project,
-        "same\nsame\nsame\nother\n",
+        ("others", "same\nsame\nsame\nother\n"),
         READ,
         ("edit", ["2 move after 4"], {"diff": False}),
         ("says", "4+ -> 2\n"),
@@ -581,7 +577,7 @@ def test_a_moved_line_keeps_its_address_also_among_twins(project, file):
 
 def test_a_move_of_a_long_block_takes_few_words(project, file):
     lines = [f"row {number}" for number in range(1_000)]
-    play(project, text(lines), READ)
+    play(project, ("others", text(lines)), READ)
     answer = edit(project, "2-999 move after 1000", "1 copy after end")
     assert shown(file) == [lines[0], lines[999], *lines[1:999], lines[0]]
     assert len(answer["output"]) < 400
