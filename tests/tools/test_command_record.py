@@ -24,7 +24,7 @@ from support.harness import times
 from support.tree_photo import SKIPPED, Photo, assert_same, changed, holders, inodes, photo
 
 SHAPES = ("plain", "plain", "worktree", "nested", "no sandbox", "no sandbox")
-WAYS = {"command": 16, "command beside a job": 3, "outside": 1}
+WAYS = {"command": 16, "outside": 1}
 
 
 def call(tool: str, project: Path, **params: object) -> dict[str, Any]:
@@ -141,32 +141,25 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
     after: Photo | None = None
     for number in range(count):
         (way,) = random_.choices([*WAYS], [*WAYS.values()])
-        texts = [script(random_, more) for _ in range(1 + (way == "command beside a job"))]
-        about = f"seed {seed}, script {number}, {way}:\n" + "\n--- beside:\n".join(texts)
+        text = script(random_, more)
+        about = f"seed {seed}, script {number}, {way}:\n{text}"
         before, were, last = photo(project, after), inodes(project), newest(project)
-        results = made(project, way, texts, about)
+        result = made(project, way, text)
         after = photo(project, before)
         expected = changed(before, after, were, inodes(project))
-        said = [item for one in results for item in (one.get("not_recorded") or {}).items()]
-        # A look at a large file that the other command writes tells so; the look at that one's end counts.
-        passing = {path for path, why in said if way == "command beside a job" and why == "changed while it was read"}
-        missed = {path for path, _ in said} - passing
-        assert all(SKIPPED.intersection(path.split("/")) for path in missed), (about, results)
+        assert all(SKIPPED.intersection(path.split("/")) for path in result.get("not_recorded") or {}), (about, result)
         entries = recorded(project, last)
         paths = {path for _, found, _ in entries for path in found}
         if way == "command":
             assert len(entries) == bool(expected), (about, entries)
-            assert results[0].get("changed_count", 0) == len(expected), (about, results, expected)
+            assert result.get("changed_count", 0) == len(expected), (about, result, expected)
             assert paths == expected, (about, {path: (before.get(path), after.get(path)) for path in paths ^ expected})
-        if way == "command beside a job":
-            expected -= parted(before, after, paths)
-        # Commands at one time may undo what the other one did.
         assert paths >= expected, (about, {path: (before.get(path), after.get(path)) for path in expected - paths})
         assert (way == "outside") == any(tool == tree_changes.SOMEONE_ELSE for *_, tool in entries) or not entries, (
             about,
             entries,
         )
-        out += Counter({"scripts": len(texts), "effects": len(expected), way: 1})
+        out += Counter({"scripts": 1, "effects": len(expected), way: 1})
         if entries:
             steps.append(there_and_back(project, Step(about, before, [one for one, *_ in entries]), after, left))
     for step in reversed(steps):
@@ -175,32 +168,12 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
     return out
 
 
-def parted(before: Photo, after: Photo, recorded: set[str]) -> set[str]:
-    """Return the paths of files that lost or got other names only, all of which are recorded: undo joins and parts them again.
-
-    A look between two commands may find first that another name is gone, then another file with the same content.
-    """
-
-    def names(photo: Photo, path: str) -> set[str]:
-        return {*photo[path][3]} if len(photo[path]) > 3 else set()
-
-    alike = {path for path in before.keys() & after.keys() if before[path][:3] == after[path][:3]}
-    return {path for path in alike if (names(before, path) ^ names(after, path)) - {path} <= recorded}
-
-
-def made(project: Path, way: str, texts: Sequence[str], about: str) -> list[dict[str, Any]]:
-    """Run one or two scripts in one of the ways; return what the commands answered."""
-    if way == "outside":
-        subprocess.run(["bash", "-c", texts[0]], cwd=project, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-        return [bash(project, "true")]
+def made(project: Path, way: str, text: str) -> dict[str, Any]:
+    """Run a script in one of the ways; return what the command answered."""
     if way == "command":
-        return [bash(project, texts[0])]
-    started = bash(project, texts[0], background=True)
-    assert started["success"], (about, started)
-    results = [bash(project, texts[1])]
-    ended = call("bash/job", project, action="wait", job_id=started["job_id"], timeout=100)
-    assert ended["status"] == "ended", (about, ended)
-    return [*results, ended]
+        return bash(project, text)
+    subprocess.run(["bash", "-c", text], cwd=project, check=False, capture_output=True, stdin=subprocess.DEVNULL)
+    return bash(project, "true")
 
 
 def there_and_back(project: Path, step: Step, after: Photo, left: Left) -> Step:
@@ -220,9 +193,6 @@ def undone(project: Path, step: Step, left: Left) -> list[str]:
     by: list[str] = []
     for name in reversed(step.entries):
         answer = call("file-system/undo", project, entry_id=name)
-        if answer.get("code") == "already_undone":
-            # Two commands at one time: one made what the other one removed.
-            continue
         if answer.get("code") == "changed_since" and " stays: it holds " in str(answer["error"]):
             # It made nothing but folders that stay.
             continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 
 import pytest
 
@@ -96,6 +97,50 @@ def test_typescript_errors_are_those_of_the_compiler(project, typescript, monkey
         (2, "2322"),
         (3, "2345"),
     }
+
+
+# A file that uses `f` of another one, that one, and how it reads where `f` is none for the file: of one size.
+C_USER = '#include "parts/one.h"\nint x = f(1);\nint g(void) { return f(1); }\n'
+USES = {
+    "python": ("user.py", "from parts.one import f\n\nf(1)\n", "one.py", "def f(a: int): ...\n", "def f(a: str): ...\n"),
+    "typescript": (
+        *("user.ts", "import { f } from './parts/one'\nf(1)\n", "one.ts"),
+        *[f"export function f(a: {kind}) {{ return a }}\n" for kind in ("number", "string")],
+    ),
+    "c": ("user.c", C_USER, "one.h", "#define f(a) (a)\n", "#define f(a) (b)\n"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", USES)
+def test_what_changed_outside_is_known_at_the_next_question(project, request, monkeypatch, language):
+    if language == "typescript":
+        monkeypatch.setenv("PATH", f"{request.getfixturevalue('typescript')}{os.pathsep}{os.environ['PATH']}")
+    user, text, name, good, bad = USES[language]
+    part, away = project / "parts" / name, project / "elsewhere"
+    part.parent.mkdir()
+    for path, content in {part: good, project / user: text, project / "pyrightconfig.json": "{}"}.items():
+        path.write_text(content)
+    # Older than the clock's grain.
+    time.sleep(0.1)
+    for how, is_wrong in (
+        (lambda: None, False),
+        (lambda: part.write_text(bad), True),
+        (lambda: (part.with_suffix(".x").write_text(good), part.with_suffix(".x").replace(part)), False),
+        (part.unlink, True),
+        (lambda: part.write_text(good), False),
+        (lambda: part.parent.rename(away), True),
+        (lambda: away.rename(part.parent), False),
+        (lambda: part.rename(part.with_stem("two")), True),
+        (lambda: part.symlink_to(part.with_stem("two").name), False),
+    ):
+        how()
+        assert bool(ask(project, user)["counts"]["error"]) == is_wrong
+    # Control: without the news the answer is an old one.
+    monkeypatch.setattr(session.ServerSession, "refresh", lambda *_: None)
+    part.unlink()
+    part.write_text(bad)
+    assert not ask(project, user)["counts"]["error"]
 
 
 SOURCES = {

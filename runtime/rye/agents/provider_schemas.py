@@ -117,7 +117,6 @@ _FORMATS: Final[dict[str, tuple[Callable[[Offer, dict[str, Any]], dict[str, Any]
     "gemini": (_gemini, r"[A-Za-z_][A-Za-z0-9_]{0,63}"),
     "mcp": (_mcp, "(?s).*"),
 }
-FORMATS: Final = tuple(_FORMATS)
 
 
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
