@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.workspace import seals
 from support.calling import done, rows
 from support.signed_tools import put, put_tool, signed, trust_key
 
@@ -146,20 +145,3 @@ def test_no_path_leads_outside_or_to_what_no_tool_may_write(project, tmp_path):
     found = replies(project, *({**WRITE, "path": path} for path in paths), *({**VIEW, "path": path} for path in paths[:3]))
     assert all("failure" in reply for reply in found)
     assert (tmp_path / "outside.txt").read_text() == "outside\n"
-
-
-def test_the_secret_is_not_in_the_worker(project, user_space):
-    (project / "a.txt").write_text("a\n")
-    done("read", project, file_path="a.txt")
-    (path,) = user_space.rglob(seals.SECRET)
-    body = "import os\nfound = []\nfor top, _, names in os.walk(params['at']):\n    found += names\n"
-    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
-    put_tool(
-        project, "my/look", body + 'return {"success": True, "found": found}', schema, more="__permissions__ = ['read', 'run']"
-    )
-    response = rye.execute("my/look", {"at": str(user_space)}, project_path=project)
-    if "home_hidden" not in response["isolation"]["holds"]:
-        pytest.skip("no sandbox that hides the home works here")
-    assert seals.SECRET not in response["data"]["found"]
-    # The control: whoever runs unconfined finds it.
-    assert path.is_file()

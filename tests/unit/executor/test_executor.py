@@ -69,22 +69,6 @@ def test_what_is_no_tool_is_not_run(project):
     assert call(project, "my/entry", item_type="song")["code"] == "unknown_type"
 
 
-def test_reserved_ids_are_not_served_by_a_project_and_the_user_is_told(project):
-    (project / "a.txt").write_bytes(b"one\n")
-    canary = project / "ran"
-    put_tool(project, "rye/file-system/read", f"open({str(canary)!r}, 'w').close()\n{OK}")
-    put_tool(project, "rye/my/own")
-    response = call(project, "rye/file-system/read", {"file_path": "a.txt"})
-    assert (response["status"], response["item"]["space"]) == ("success", "system")
-    assert any("rye/file-system/read.py" in warning and "system bundle" in warning for warning in response["warnings"])
-    assert call(project, "rye/my/own")["code"] == "reserved_id"
-    # Control: the same file serves where its id is not reserved.
-    put_tool(project, "file-system/read", f"open({str(canary)!r}, 'w').close()\n{OK}")
-    assert not canary.exists()
-    assert call(project, "file-system/read")["status"] == "success"
-    assert canary.exists()
-
-
 def test_each_call_sees_the_file_the_keys_and_the_spaces_as_they_are(project, user_space, tmp_path, monkeypatch):
     assert output(project)[0] == "item_not_found"
     path = put_tool(project, "my/tool", says("1"))
@@ -117,61 +101,38 @@ def test_each_call_sees_the_file_the_keys_and_the_spaces_as_they_are(project, us
 # --- verify ---
 
 
-def test_the_gates_stand_in_order(project):
-    """An item with all faults is refused for the first; each one mended brings the next to light."""
-    trust_key()
-    text = tool_text("my/tool", category="other", more="__requires_rye__ = '>=99'\n")
-    in_place = text.replace(b'"other"', b'"my"')
-    gates = {
-        "unsigned": text,
-        "tampered": signed(text, STRANGER) + b"#",
-        "untrusted_key": signed(text, STRANGER),
-        "misplaced": signed(text),
-        "runtime_missing": signed(in_place.replace(b'"rye/core', b'"no/core')),
-        "rye_too_old": signed(in_place),
-    }
-    for code, raw in gates.items():
-        put(project, PLACE, raw)
-        assert call(project)["code"] == code
-    put(project, PLACE, signed(in_place.replace(b">=99", b">=0.1")))
-    assert call(project)["status"] == "success"
-
-
-@pytest.mark.parametrize("verdict", ["unsigned", "malformed", "tampered", "untrusted_key", "misplaced"])
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_what_is_not_valid_is_refused_before_anything_of_it_runs(project, tmp_path, verdict, dry_run):
+def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, tmp_path, dry_run):
+    """An item with all faults is refused for the first; each one mended brings the next to light."""
     canary = tmp_path / "canary"
     trust_key()
-    naughty = {"more": f"open({str(canary)!r}, 'w').close()"}
-    good = signed(tool_text("my/tool", **naughty))
-    files = {
-        "unsigned": tool_text("my/tool", **naughty),
-        "malformed": good.replace(b"\n", b" x\n", 1),
-        "tampered": good.replace(b"1.2.3", b"1.2.4"),
-        "untrusted_key": signed(tool_text("my/tool", **naughty), STRANGER),
-        "misplaced": signed(tool_text("my/tool", bound="my/other", **naughty)),
-    }
-    put(project, PLACE, files[verdict])
+    text = tool_text("my/tool", category="other", more=f"__requires_rye__ = '>=99'\nopen({str(canary)!r}, 'w').close()")
+    in_place = text.replace(b'"other"', b'"my"')
+    gates = [
+        # What is no Python at all gets the verdict on its signature, not on its syntax.
+        ("unsigned", b"def f(:\n"),
+        ("malformed", signed(text, STRANGER).replace(b"\n", b" x\n", 1)),
+        ("tampered", signed(text, STRANGER) + b"#"),
+        ("untrusted_key", signed(text, STRANGER)),
+        ("malformed_item", signed(b"def f(:\n")),
+        ("misplaced", signed(text)),
+        ("misplaced", signed(tool_text("my/tool", bound="my/other"))),
+        ("runtime_missing", signed(in_place.replace(b'"rye/core', b'"no/core'))),
+        ("rye_too_old", signed(in_place)),
+    ]
     # What a clone says of its keys is no fact.
     put(project, "trusted_keys/s.toml", render_key_document(STRANGER.public, "rye-registry"))
-    response = call(project, parameters={"unknown": 1}, dry_run=dry_run)
-    assert (response["status"], response["code"], response["metadata"]["ran"]) == ("error", verdict, False)
-    assert (response["data"]["success"], response["data"]["error"]) == (False, response["error"])
-    assert "item" not in response, "nothing of an unverified file is told"
-    assert "rye-registry" not in json.dumps(response)
-    assert not canary.exists()
-    # Control: signed, trusted and in its place the same text fires.
-    put(project, PLACE, good)
+    for code, raw in gates:
+        put(project, PLACE, raw)
+        response = call(project, parameters={"unknown": 1}, dry_run=dry_run)
+        assert (response["status"], response["code"], response["metadata"]["ran"]) == ("error", code, False)
+        assert (response["data"]["success"], response["data"]["error"]) == (False, response["error"])
+        assert "item" not in response, "nothing of an unverified file is told"
+        assert "rye-registry" not in json.dumps(response)
+        assert not canary.exists()
+    put(project, PLACE, signed(in_place.replace(b">=99", b">=0.1")))
     assert call(project)["status"] == "success"
     assert canary.exists()
-
-
-def test_an_unverified_file_is_not_even_parsed(project):
-    """What is no Python at all gets the verdict on its signature, not on its syntax; control: signed, on its syntax."""
-    trust_key()
-    for raw, code in ((b"def f(:\n", "unsigned"), (signed(b"def f(:\n"), "malformed_item")):
-        put(project, PLACE, raw)
-        assert call(project)["code"] == code
 
 
 @pytest.mark.parametrize(
@@ -231,19 +192,6 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
 
 
 # --- unsigned tools under construction ---
-
-
-def test_an_unsigned_tool_runs_only_when_a_person_said_so_and_the_result_says_it(project):
-    put(project, PLACE, tool_text("my/tool"))
-    assert call(project)["code"] == "unsigned"
-    response = unsigned_run(project)
-    assert (response["status"], response["item"]["owner"]) == ("success", "nobody")
-    assert any("my/tool is unsigned" in warning for warning in response["warnings"])
-    # Having run so once makes it no better for the next call.
-    assert call(project)["code"] == "unsigned"
-    # A signed tool runs as ever.
-    put_tool(project, "my/tool")
-    assert "warnings" not in unsigned_run(project)
 
 
 def test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces(project, tmp_path, monkeypatch):
@@ -427,7 +375,6 @@ def test_a_failure_has_the_tools_own_code_and_what_is_no_result_is_said_with_wha
         ('raise KeyError("s3cret")', "KeyError"),
         ("import sys\nsys.exit(0)", "SystemExit"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ('class Own(BaseException): pass\nraise Own("s3cret")', "Own"),
         ("raise GeneratorExit", "GeneratorExit"),
         ("def f(): f()\nf()", "RecursionError"),
         ('class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E', "E"),
@@ -514,10 +461,3 @@ def test_a_commit_under_way_at_the_limit_completes_and_is_told_even_if_the_tool_
     else:
         assert (response["code"], response["data"]["commits_completed"]) == ("deadline_exceeded", 1)
         assert "1 write" in response["error"]
-
-
-def test_a_tool_cannot_give_itself_more_time_than_its_runtime_allows(project):
-    left = 'from rye.toolkit import deadline\nreturn {"success": True, "left": deadline().remaining()}'
-    for declared, most in (("1e9", 3600), ("float('inf')", 300), ("5", 5), ("None", 300)):
-        put_tool(project, "my/tool", left, more=f"__timeout__ = {declared}")
-        assert most - 4 < call(project)["data"]["left"] <= most, declared

@@ -87,34 +87,3 @@ with multiprocessing.get_context("fork").Pool(3) as pool:
     print(len([one for one in pool.map(status, range(12)) if one == "success"]))
 """
     assert program(project, body, timeout=240).endswith("12\n")
-
-
-SPAWNING = """
-import concurrent.futures, multiprocessing, sys
-sys.path.insert(0, {runtime!r})
-import rye
-
-def work(number):
-    read = rye.execute("rye/file-system/read", {{"file_path": "a.txt"}}, project_path=sys.argv[1])
-    made = {{"file_path": f"made{{number}}.txt", "content": "x\\n"}}
-    print("from", number)
-    return read["status"], rye.execute("rye/file-system/write", made, project_path=sys.argv[1])["status"]
-
-if __name__ == "__main__":
-    rye.execute("rye/file-system/read", {{"file_path": "a.txt"}}, project_path=sys.argv[1])
-    for method in ("spawn", "fork", "forkserver"):
-        context = multiprocessing.get_context(method)
-        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
-            assert set(pool.map(work, range(4))) == {{("success", "success")}}
-    print("done")
-"""
-
-
-@pytest.mark.slow
-def test_pools_of_processes_of_every_kind(project, tmp_path):
-    script = tmp_path / "pools.py"
-    script.write_text(SPAWNING.format(runtime=str(Path(rye.__file__).parents[1])))
-    done = subprocess.run([sys.executable, script, project], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr[-3_000:]
-    assert done.stdout.endswith("done\n")
-    assert done.stdout.count("from") == 12

@@ -157,16 +157,6 @@ return {"success": True, "read": read, "name": Point(1).name}"""
     assert "isolation" not in own
 
 
-def test_searching_needs_the_permission_to_run(project):
-    (project / "a.txt").write_text("one\n")
-    body = 'from rye.filesearch import name_search\nreturn name_search.find(project_path, name_search.NameQuery("*"), str)'
-    put_tool(project, "my/tool", body, more=READ)
-    response = call(project)
-    if "no_programs" in response["isolation"]["holds"]:
-        assert response["code"] == "programs_not_allowed"
-        assert '"run"' in response["error"]
-
-
 def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
     (project / ".git").mkdir()
     body = (
@@ -412,24 +402,6 @@ def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconf
     wait(lambda: not processes(WAITS, str(tmp_path / "last")))
 
 
-def test_many_calls_side_by_side(project):
-    put_tool(
-        project,
-        "my/tool",
-        'print(params["n"])\nreturn {"success": True, "n": params["n"]}',
-        {"type": "object", "properties": {"n": {"type": "integer"}}},
-    )
-    responses = {}
-    threads = [threading.Thread(target=lambda n=n: responses.__setitem__(n, call(project, {"n": n}))) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [(responses[n]["data"]["n"], responses[n]["metadata"]["printed"]) for n in range(6)] == [
-        (n, f"{n}\n") for n in range(6)
-    ]
-
-
 # --- the user's setting ---
 
 
@@ -475,15 +447,6 @@ def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, use
     assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
     assert canary.exists()
     assert "not this kernel" in response["isolation"]["missing"]["writes_outside"]
-
-
-def test_the_network_that_the_user_set_off_is_off_for_who_declares_it(project, user_space):
-    put_tool(project, "my/tool", more="__permissions__ = ['network']")
-    assert "network_off" not in call(project)["isolation"]["holds"]
-    setting(user_space, "sandbox: {network: 'off'}\n")
-    response = call(project)
-    assert "network_off" in response["isolation"]["holds"]
-    assert response["status"] == "success"
 
 
 def test_under_landlock_it_works_as_well(project, monkeypatch):

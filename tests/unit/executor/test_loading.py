@@ -117,22 +117,6 @@ def test_malformed_calls(project):
     refused("bad_item_id", "tool", "../x", project_path=project)
 
 
-@pytest.mark.slow
-def test_on_the_command_line(project, user_space):
-    (project / ".ai").mkdir()
-    put_tool(project, "my/tool")
-    done = run("load", "tool", "my/tool", cwd=project)
-    assert done.returncode == 0
-    assert done.stdout.startswith(b'"""A tool made for a test."""')
-    done = run("load", "tool", "my/tool", "--to", "user", cwd=project)
-    assert (done.returncode, done.stdout.split()[:2]) == (0, [b"Copied", b"my/tool"])
-    assert (user_space / ".ai/tools/my/tool.py").exists()
-    assert run("load", "tool", "my/none", cwd=project).returncode == 1
-    put(project, "tools/my/bare.py", tool_text("my/bare"))
-    assert run("load", "tool", "my/bare", cwd=project).returncode == 3
-    assert b'"source": "user"' in run("load", "tool", "my/tool", "--from", "user", "--json", cwd=project).stdout
-
-
 def versioned(root, version, item_id="my/tool"):
     trust_key()
     return put(root, f"tools/{item_id}.py", signed(tool_text(item_id).replace(b'"1.2.3"', f'"{version}"'.encode())))

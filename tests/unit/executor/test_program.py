@@ -213,24 +213,6 @@ def test_a_caller_sees_output_as_it_comes(project):
     assert "".join(seen) == "one\ntwo\n"
 
 
-@pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
-def test_a_tool_has_its_permissions_and_no_more(project):
-    (project / "a.txt").write_text("content")
-    read = (
-        "cat a.txt 2>/dev/null || echo none; (echo x > b.txt) 2>/dev/null && echo wrote; (: < /dev/tcp/127.0.0.1/9) 2>/dev/null"
-    )
-    expected = {("run",): "none", ("read", "run"): "content", ("write", "run"): "contentwrote\n"}
-    for permissions, output in expected.items():
-        script(project, "my/looks", ".sh", f"{RUNTIMES}/bash_script_runtime", read, permissions=list(permissions))
-        answer = call(project, "my/looks")
-        assert answer["data"]["output"].strip() == output.strip()
-        assert (project / "b.txt").exists() == ("write" in permissions)
-    # Without `run` it may start nothing else; what the shell does itself goes on.
-    script(project, "my/alone", ".sh", f"{RUNTIMES}/bash_script_runtime", "echo begun; /bin/cat /etc/hostname || echo refused")
-    answer = call(project, "my/alone")
-    assert (answer["data"]["output"], "no_programs" in answer["isolation"]["holds"]) == ("begun\nrefused\n", True)
-
-
 def test_an_environment_holds_no_secret_and_is_what_the_chain_declares(project, monkeypatch):
     monkeypatch.setenv("MY_API_KEY", "sekret")
     monkeypatch.setenv("GREETING", "hello")

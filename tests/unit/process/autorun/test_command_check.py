@@ -17,6 +17,7 @@ from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, started
+from support.waiting import until
 
 
 def report():
@@ -107,12 +108,6 @@ def test_what_the_user_set_before_stays(root):
     assert git("config", "--get-regexp", "core.sshcommand|alias", cwd=f"{root}/lib").count("\n") == 2
 
 
-def test_husky_in_a_new_repository_is_named(root):
-    done = looked(root, "git init -q app", "mkdir app/.husky", "git -C app config core.hooksPath .husky")
-    assert done[0]["what"] == "core.hookspath"
-    assert "core.hookspath of app/.git/config" in command_check.message(done)
-
-
 def refused(data, inside, root):
     return git_settings.refused(git_settings.questionable(data), str(inside), str(root))
 
@@ -157,6 +152,9 @@ def test_which_settings_are_plain(tmp_path, setting, is_plain):
     assert [one for _, one in found] == ([] if is_plain else [value])
     left = git_settings.without(path.read_bytes(), found, str(tmp_path))
     assert refused(left, inside, root) == []
+    # However an address that starts a program is quoted.
+    for value in ('ext:":"sh', '"ext::sh"', "ext::sh"):
+        assert refused(f'[remote "o"]\n\turl = {value}\n'.encode(), inside, root) == [("remote.o.url", "ext::sh")]
 
 
 def test_git_is_found_on_path_too_but_never_in_the_project(root, tmp_path, monkeypatch):
@@ -196,22 +194,19 @@ def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_
     assert json.loads(path.read_bytes())["running"] == []
 
 
-def test_what_a_job_made_is_found_by_a_command_that_ends_while_it_runs(project):
-    job_id = started(project, "git init -q new; git -C new config core.pager ./evil; echo made; sleep 60")
-    while "made" not in job(project, "read", job_id)["output"]:
-        time.sleep(0.02)
-    data = bash(project, "true")
-    assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
-    assert data["output"].startswith("[sandbox: git or another program")
-    job(project, "end", job_id)
-
-
-def test_a_job_that_made_a_repository_says_what_was_set_aside(project):
-    job_id = started(project, "git init -q new; git -C new config core.pager ./evil")
-    data = job(project, "wait", job_id, timeout=120)
+@pytest.mark.parametrize("while_it_runs", [False, True])
+def test_what_a_job_made_is_set_aside_at_its_end_or_at_that_of_a_command_beside_it(project, while_it_runs):
+    job_id = started(project, f"git init -q new; git -C new config core.pager ./evil; echo made; sleep {60 * while_it_runs}")
+    if while_it_runs:
+        until(lambda: "made" in job(project, "read", job_id)["output"])
+        data = bash(project, "true")
+        assert data["output"].startswith("[sandbox: git or another program")
+        job(project, "end", job_id)
+    else:
+        data = job(project, "wait", job_id, timeout=120)
+        assert "core.pager" in job(project, "read", job_id)["output"]
     assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
     assert "core.pager of new/.git/config" in data["output"]
-    assert "core.pager" in job(project, "read", job_id)["output"]
 
 
 @needs_bubblewrap
@@ -219,8 +214,7 @@ def test_a_job_goes_on_while_the_persons_git_replaces_the_settings(project):
     git("init", "-q", ".", cwd=project)
     writes = "echo '[core] pager = ./evil' >> .git/config && echo wrote || echo refused"
     job_id = started(project, f"while sleep 0.02; do {{ {writes}; }} 2>&1 | tail -1; test -e stop && exit; done")
-    while "refused" not in job(project, "read", job_id)["output"]:
-        time.sleep(0.02)
+    until(lambda: "refused" in job(project, "read", job_id)["output"])
     for number in range(5):
         git("config", "user.name", f"z{number}", cwd=project)
         time.sleep(0.1)
@@ -238,8 +232,7 @@ def test_a_job_goes_on_while_the_persons_git_replaces_the_settings(project):
         assert time.monotonic() < end
         time.sleep(0.02)
     before = job(project, "read", job_id)["total_bytes"]
-    while job(project, "read", job_id)["total_bytes"] < before + 200:
-        time.sleep(0.02)
+    until(lambda: job(project, "read", job_id)["total_bytes"] >= before + 200)
     (project / "stop").touch()
     data = job(project, "wait", job_id, timeout=120)
     assert (data["status"], data.get("why")) == ("ended", "exited")
@@ -257,8 +250,7 @@ def test_two_jobs_do_not_exchange_each_others_settings_for_ever(project):
         for _ in range(2)
     ]
     for one in jobs:
-        while "refused" not in job(project, "read", one)["output"]:
-            time.sleep(0.02)
+        until(lambda one=one: "refused" in job(project, "read", one)["output"])
     for number in range(5):
         git("config", "user.name", f"z{number}", cwd=project)
     git("config", "alias.st", "!git status", cwd=project)
@@ -292,16 +284,6 @@ def test_a_job_is_ended_where_a_covered_name_cannot_be_covered_again(project):
     assert "Start it again" in data["output"]
 
 
-def test_nothing_is_looked_at_without_a_sandbox(root):
-    with Workspace(root) as ws:
-        look = command_check.begin(
-            ws, "", Confined([], {}, (), {"kind": "none", "holds": [], "missing": {}}), lambda _: set(), {}
-        )
-        git("init", "-q", "new", cwd=root)
-        git("config", "core.pager", "./evil", cwd=f"{root}/new")
-        assert command_check.end(look, report(), ws.fd) == []
-
-
 def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):
     Path(root, ".envrc").write_text("user")
     os.symlink("mine", f"{root}/.profile")
@@ -330,9 +312,3 @@ def test_settings_made_to_take_long_do_not(root):
     assert time.process_time() - started < 30
     assert {one["path"] for one in done} > {"new/.git/config", "x0"}
     assert looked(root, "true") == []
-
-
-@pytest.mark.parametrize("value", ['ext:":"sh', '"ext::sh"', "ext::sh"])
-def test_an_address_that_starts_a_program_is_found_however_it_is_quoted(tmp_path, value):
-    data = f'[remote "o"]\n\turl = {value}\n'.encode()
-    assert refused(data, tmp_path, tmp_path) == [("remote.o.url", "ext::sh")]
