@@ -11,7 +11,7 @@ import pytest
 
 import rye
 from rye.executor.primitives import interpreters
-from rye.filesearch import tree
+from rye.filesearch import ripgrep, tree
 from support.harness import environment
 from support.shell_calls import bash
 from support.waiting import PATIENCE
@@ -81,7 +81,7 @@ CALLS = {
 @pytest.mark.parametrize("plain", [False, True])
 def test_no_tool_waits_at_a_pipe_that_it_would_read_by_itself(project, plain, monkeypatch):
     if plain:
-        monkeypatch.setattr("rye.filesearch.ripgrep.locate", lambda project: None)
+        monkeypatch.setattr(ripgrep, "locate", lambda project: None)
     (project / "a/b").mkdir(parents=True)
     (project / "found.txt").write_text("needle\n")
     for path in READ_BY_THEMSELVES:

@@ -18,8 +18,7 @@ import pytest
 
 import rye
 from rye.errors import RyeError
-from rye.web import client
-from rye.web.addresses import Allowed, not_public
+from rye.web import addresses, client
 from support import web_site
 
 TOOL = "rye/web/webfetch"
@@ -127,7 +126,7 @@ class Network:
 def fetched(port: int) -> str:
     """Return what became of a fetch of the name."""
     try:
-        client.fetch(client.FetchRequest(f"http://{NAME}:{port}/", 5, Allowed()))
+        client.fetch(client.FetchRequest(f"http://{NAME}:{port}/", 5, addresses.Allowed()))
     except RyeError as err:
         return err.code
     return "read"
@@ -148,7 +147,7 @@ def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site, mon
     network.answers = itertools.cycle([[PUBLIC], [LOOPBACK]])
     for _ in range(10):
         address = socket.getaddrinfo(NAME, site.port)[0][4][0]
-        if not_public(ipaddress.ip_address(address)) is None:
+        if addresses.not_public(ipaddress.ip_address(address)) is None:
             with contextlib.suppress(httpx.HTTPError):
                 httpx.get(f"http://{NAME}:{site.port}/", trust_env=False, timeout=5)
     assert network.connected[LOOPBACK] > 0
@@ -196,5 +195,5 @@ def test_proxies_of_the_environment_are_not_used(project, site, monkeypatch):
         monkeypatch.setenv(name, site.url)
     before = site.connections
     with pytest.raises(RyeError):
-        client.fetch(client.FetchRequest("http://host.invalid/", 2, Allowed()))
+        client.fetch(client.FetchRequest("http://host.invalid/", 2, addresses.Allowed()))
     assert site.connections == before

@@ -181,12 +181,12 @@ def test_across_lines(project):
     assert counted.startswith("a:2\n[tool_result: 1 of 2 files with 3 matches; 1 more omitted.")
 
 
-def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project, monkeypatch):
-    monkeypatch.setattr("rye.filesearch.matches.MAX_FILE_BYTES", 100)
-    write(project, a="x" * 90 + "\nneedle here\n" + "x" * 90)
+def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project):
+    with open(project / "a", "w") as file:
+        file.writelines(["needle here\n", *["x" * (1 << 20) + "\n"] * 65])
     data = done("grep", project, pattern="needle")
-    assert data["matches"] == [{"file": "a", "line": 2, "line_id": None, "content": "needle here"}]
-    assert data["output"] == "a:2:[no LID]:needle here\n[no line IDs for a: larger than 0 MB]"
+    assert data["matches"] == [{"file": "a", "line": 1, "line_id": None, "content": "needle here"}]
+    assert data["output"] == "a:1:[no LID]:needle here\n[no line IDs for a: larger than 64 MB]"
 
 
 def test_files_without_ids_for_one_reason_are_told_in_one_line(project, monkeypatch):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rye
 from rye.call.context import CallOptions, Cancellation
-from rye.filesearch import ripgrep
+from rye.filesearch import ripgrep, tree
 from support.calling import call, done, refused
 from support.waiting import until
 
@@ -73,7 +73,7 @@ PATTERNS = ["foo", "^foo$", r"\bbar\b", "o+", r"\d+", "é", "[^a-z]", "$", r"\s{
 
 
 @pytest.fixture
-def tree(project):
+def files(project):
     for name, data in FILES.items():
         path = os.path.join(os.fsencode(project), name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -94,13 +94,13 @@ def both(monkeypatch, tool, project, /, **parameters):
 
 @needs_ripgrep
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_contents_are_found_alike(tree, monkeypatch, pattern):
+def test_contents_are_found_alike(files, monkeypatch, pattern):
     # Bytes that are no UTF-8 fit `.` and negated classes in `re` alone.
     is_wide = pattern in (".", "[^a-z]")
     everything = {"hidden": True, "no_ignore": True}
     further = [] if is_wide else [{"literal": True}, {"mode": "count"}]
     for options in ({}, everything, {"path": "src"}, {"include": "*.py", "ignore_case": True}, *further):
-        theirs, ours = both(monkeypatch, "grep", tree, pattern=pattern, **options)
+        theirs, ours = both(monkeypatch, "grep", files, pattern=pattern, **options)
         for data in (theirs, ours) if is_wide else ():
             data["matches"] = [one for one in data["matches"] if one["file"] != "broken.txt"]
             data["output"] = ""
@@ -109,36 +109,36 @@ def test_contents_are_found_alike(tree, monkeypatch, pattern):
 
 @needs_ripgrep
 @pytest.mark.parametrize("pattern", ["*.py", "src/**", "*", "[!a]*", "{a,b}.*", "?.py", "src/**/a.py", ".*", "**/lib/*"])
-def test_names_are_found_alike(tree, monkeypatch, pattern):
+def test_names_are_found_alike(files, monkeypatch, pattern):
     for options in ({}, {"hidden": True}, {"no_ignore": True}, {"path": "src/lib"}, {"sort": "modified", "limit": 3}):
-        theirs, ours = both(monkeypatch, "glob", tree, pattern=pattern, **options)
+        theirs, ours = both(monkeypatch, "glob", files, pattern=pattern, **options)
         assert ours == theirs
 
 
-def test_the_answer_says_that_it_is_the_fallback_and_where_patterns_differ(tree, without_ripgrep):
+def test_the_answer_says_that_it_is_the_fallback_and_where_patterns_differ(files, without_ripgrep):
     for tool in ("grep", "rye/swe/search_dir"):
-        output = done(tool, tree, pattern="foo")["output"]
+        output = done(tool, files, pattern="foo")["output"]
         assert ("[searched by Python's re" in output, "pip install ripgrep" in output, r"\p{…}" in output) == (True,) * 3
-    assert done("grep", tree, pattern="f(?=oo)")["total"] == done("grep", tree, pattern="foo")["total"]
+    assert done("grep", files, pattern="f(?=oo)")["total"] == done("grep", files, pattern="foo")["total"]
     # An escaped backslash before an n is no newline.
-    assert done("grep", tree, pattern=r"a\\n")["total"] == 0
-    assert "pip install ripgrep" in refused("ripgrep_missing", "grep", tree, pattern="a.*b", multiline=True)
+    assert done("grep", files, pattern=r"a\\n")["total"] == 0
+    assert "pip install ripgrep" in refused("ripgrep_missing", "grep", files, pattern="a.*b", multiline=True)
 
 
 @needs_ripgrep
-def test_control_with_ripgrep_the_answer_says_nothing_of_it(tree):
-    assert "Python" not in done("grep", tree, pattern="foo")["output"]
+def test_control_with_ripgrep_the_answer_says_nothing_of_it(files):
+    assert "Python" not in done("grep", files, pattern="foo")["output"]
 
 
 @pytest.mark.parametrize("pattern", ["(a", "[a", "[[:alpha:]]", "[a&&b]", r"\p{L}", "(?<name>a)", "a\nb", r"a\nb", "*a"])
-def test_a_pattern_that_re_reads_otherwise_is_refused(tree, without_ripgrep, pattern):
-    assert refused("bad_pattern", "grep", tree, pattern=pattern)
+def test_a_pattern_that_re_reads_otherwise_is_refused(files, without_ripgrep, pattern):
+    assert refused("bad_pattern", "grep", files, pattern=pattern)
 
 
-def test_a_large_file_is_named_and_not_searched(tree, without_ripgrep):
-    with open(tree / "large", "wb") as file:
+def test_a_large_file_is_named_and_not_searched(files, without_ripgrep):
+    with open(files / "large", "wb") as file:
         file.writelines(b"foo" * 349_525 + b"\n" for _ in range(65))
-    data = call("grep", tree, pattern="foo", path=".")
+    data = call("grep", files, pattern="foo", path=".")
     assert "large (File too large)" in data["output"]
     assert "large" not in {one["file"] for one in data["matches"]}
 
@@ -304,5 +304,5 @@ def test_the_folder_searched_is_the_one_that_was_opened(project, program):
 def test_a_line_too_long_for_memory_is_refused_in_bounded_memory(project, monkeypatch):
     with open(project / "long", "wb") as file:
         file.writelines(b"a" * (1 << 20) for _ in range(220))
-    monkeypatch.setattr("rye.filesearch.tree.MAX_MEMORY", 200 << 20)
+    monkeypatch.setattr(tree, "MAX_MEMORY", 200 << 20)
     assert "needed more memory" in refused("search_failed", "grep", project, pattern="needle")

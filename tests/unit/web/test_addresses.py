@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.web.addresses import Allowed, not_public
+from rye.web import addresses
 
 NOT_PUBLIC = [
     *["0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "168.63.129.16", "169.254.169.254", "172.31.255.255"],
@@ -22,7 +22,7 @@ PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450::
 
 @pytest.mark.parametrize("text", [*NOT_PUBLIC, *PUBLIC])
 def test_which_addresses_are_public(text):
-    assert (not_public(ipaddress.ip_address(text)) is None) == (text in PUBLIC)
+    assert (addresses.not_public(ipaddress.ip_address(text)) is None) == (text in PUBLIC)
 
 
 def test_control_the_standard_library_calls_some_of_them_global():
@@ -32,12 +32,12 @@ def test_control_the_standard_library_calls_some_of_them_global():
 
 @given(st.ip_addresses())
 def test_what_is_public_is_global_to_the_standard_library_too(address):
-    if not_public(address) is None and getattr(address, "ipv4_mapped", None) is None:
+    if addresses.not_public(address) is None and getattr(address, "ipv4_mapped", None) is None:
         assert address.is_global or address in ipaddress.ip_network("64:ff9b::/96")
 
 
 def test_a_host_is_allowed_by_name_by_port_or_by_domain():
-    allowed = Allowed.of(["docs.internal", "127.0.0.1:8080", "*.example.org", "[::1]:80"])
+    allowed = addresses.Allowed.of(["docs.internal", "127.0.0.1:8080", "*.example.org", "[::1]:80"])
     assert allowed.holds("DOCS.internal", 1)
     assert allowed.holds("127.0.0.1", 8080)
     assert not allowed.holds("127.0.0.1", 8081)
