@@ -105,15 +105,40 @@ def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
         return Recording("", "the state folder cannot be used")
     command = Running(token=token, tool=tool, actor=context.actor(), about=about[:_ABOUT], started=time.time())
     try:
-        with look_at(ws, quick=True) as look:
-            look.attribute()
-            known_tree.set_running(look.where, [*look.running, command])
-            git = git_positions(ws, look.repositories())
+        with _looked_at(ws) as (where, folders):
+            known_tree.set_running(where, [*known_tree.running(where), command])
+            git = git_positions(ws, _repositories(folders))
     except TreeTooLargeError:
         return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
     return Recording(token, git=json.dumps(git), started=str(repositories.clock()))
+
+
+@contextmanager
+def _looked_at(ws: Workspace) -> Iterator[tuple[Path, Folders]]:
+    """Hold the project's tree, which was looked at since this thread asked for its turn, or is now; yields its folder and it.
+
+    So calls that wait at once share one: it began when all were there, and none of their commands runs yet.
+    """
+    if watch.looked(ws.fd) > running_commands.turn.asked:
+        with known_tree.locked(ws.fd) as where:
+            if known := _known(ws, where):
+                yield where, known.folders
+                return
+    with look_at(ws, quick=True) as look:
+        look.attribute()
+        yield look.where, look.folders
+
+
+def _known(ws: Workspace, where: Path) -> Known | None:
+    journal = history.folder(ws)
+    return known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
+
+
+def _repositories(folders: Folders) -> list[str]:
+    """Return the folders below the root that hold a repository of their own."""
+    return [path.removesuffix("/.git") for path in folders if path.endswith("/.git")]
 
 
 def after_job(recording: Recording) -> list[str]:
@@ -140,7 +165,7 @@ def end(ws: Workspace, recording: Recording) -> RecordedChanges:
     git = ""
     try:
         with look_at(ws, quick=True, ending=recording.token, at_end=True) as look:
-            git = moved(json.loads(recording.git), git_positions(ws, look.repositories()))
+            git = moved(json.loads(recording.git), git_positions(ws, _repositories(look.folders)))
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
             left_out = _said_of_root(ws) | look.said_of_left_out(int(recording.started))
@@ -247,12 +272,13 @@ class Look:
 
     Attributes:
         changes: what differs from the look before.
+        folders: the tree as it is.
     """
 
     def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False, ending: str = "") -> None:
         self._ws, self.where, self.contents, self._ending = ws, where, contents, ending
-        journal = history.folder(ws)
-        self.known = known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
+        self._began = time.monotonic()
+        self.known = _known(ws, where)
         self.running = known_tree.running(where)
         walk = self._walk(quick=quick)
         if walk.short and self.known is not None:
@@ -261,7 +287,7 @@ class Look:
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
         self._is_whole, self._gone, self._begun = walk.is_whole, walk.gone, walk.begun
-        self._folders = walk.folders
+        self.folders = walk.folders
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
         same_passed = (
@@ -287,7 +313,9 @@ class Look:
         beside = any(one.token != self._ending for one in self.running)
         # Between two commands there is nobody who would hide something, and our own edits make names that go again.
         wary = bool(self._ending)
-        walk = Walk(folders, self.contents, scope, self._watch, quick=quick and not beside, beside=beside, wary=wary)
+        # Of a mapping the kernel tells when it goes. What was written so before a command begins must not be found at its end.
+        quick = quick and (wary or not beside)
+        walk = Walk(folders, self.contents, scope, self._watch, quick=quick, beside=beside, wary=wary)
         walk.run(self._ws.fd)
         return walk
 
@@ -301,7 +329,7 @@ class Look:
 
     def _saw(self, path: str, now: State | None) -> bool:
         folder, _, name = path.rpartition("/")
-        marks = self._folders.get(folder)
+        marks = self.folders.get(folder)
         if marks is None or snapshots_tree.is_passed(marks) or (now is not None and now.kind != "file"):
             return True
         mark = marks.get(name)
@@ -309,10 +337,6 @@ class Look:
         if found is None or now is None:
             return found is now
         return found.value is None or found[:3] == now[:3]
-
-    def repositories(self) -> list[str]:
-        """Return the folders below the root that hold a repository of their own."""
-        return [path.removesuffix("/.git") for path in self._folders if path.endswith("/.git")]
 
     def said_of_left_out(self, since: int) -> dict[str, str]:
         """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""
@@ -322,7 +346,7 @@ class Look:
                 said.setdefault(one.path, "what it held before was not recorded")
         said |= dict.fromkeys(self._begun, _BEGUN)
         own = (".git", ".ragix")
-        there = [path for path, marks in self._folders.items() if snapshots_tree.is_passed(marks)]
+        there = [path for path, marks in self.folders.items() if snapshots_tree.is_passed(marks)]
         passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (there, self._gone))
         more = passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {}
         return said | {path: why for path, why in more.items() if path not in said}
@@ -344,22 +368,23 @@ class Look:
             return None
         # The first look has nothing to compare with.
         own = None if self.known is None else OwnEdits(self._ws, self.known.newest)
-        rest = [] if own is None else own.without(self.changes, self._folders, self.contents)
+        rest = [] if own is None else own.without(self.changes, self.folders, self.contents)
         entry = changed(self._entry(rest, token, owed=owed), git=git) if rest else None
         self.contents.save()
         made = entry.id if entry is not None else ""
-        now = Known(self._folders, made or newest_entry(self._ws))
+        now = Known(self.folders, made or newest_entry(self._ws))
         known_tree.prepare(self.where, self.known, now, made)
         if entry is not None:
             append(self._ws, entry)
         known_tree.finish(self.where, now)
         self._settle(now.folders)
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
-            self._bound([self._folders], 0)
+            self._bound([self.folders], 0)
         return entry
 
     def _settle(self, folders: Folders) -> None:
         self._watch.settle(folders)
+        self._watch.looked = self._began
         ended = next((one for one in self.running if one.token == self._ending), None)
         self._watch.owed = None if self._is_whole else ended or self._watch.owed
 
@@ -367,8 +392,10 @@ class Look:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
         from rye.journal import journal
 
-        latest = [self._watch.owed] if owed and self._watch.owed is not None else []
-        commands = sorted(self.running or latest, key=lambda one: (one.token != token, one.started))
+        commands, latest = sorted(self.running, key=lambda one: (one.token != token, one.started)), self._watch.owed
+        # What one that is over has written unseen is found by a look at everything, also beside one that began before it.
+        if latest and (any(one.started < latest.started for one in commands) if commands else owed) and self._is_whole:
+            commands.append(latest)
         first = commands[0] if commands else None
         tool = first.tool if first is not None else SOMEONE_ELSE
         entry = journal.new_entry(self._ws, tool, printable(changes[0].path), None, None, "utf-8", [])
@@ -421,7 +448,7 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
     Errors else, and `at_end`, as `known_tree.locked`.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
-    runs. `ending` is one that is over: only others write on.
+    runs and none ends. `ending` is one that is over: only others write on.
     """
     from rye.journal import tree_undo_steps
 

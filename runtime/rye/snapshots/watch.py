@@ -4,12 +4,14 @@ The kernel reports each change in a folder by inotify: a name that comes or goes
 or given another mode. A file with several names may be written by a name in another folder, so the folders of such files
 always count as changed, and everything does where a name came and is gone again: it may have been another name of any file.
 So it does where the kernel cannot tell: another file system than a local one, too many folders, events that it dropped.
-Of names in folders that are not looked into nothing is told.
+Of names in folders that are not looked into nothing is told. What is written by a mapping is told when the mapping goes: with
+its process at the latest, also where the file was closed before.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import struct
 from collections import OrderedDict
@@ -47,6 +49,7 @@ class Watch:
     Attributes:
         type: of the file system.
         tree: the tree that the watch began to tell changes of; None: it does not know of any.
+        looked: when the last look began whose tree was stored, on the monotonic clock.
         owed: the latest command since the last look at everything (`rye.snapshots.known_tree.Running`): by a name in a folder
             that is not looked into it may have written a file unseen. None where there was none.
     """
@@ -55,6 +58,7 @@ class Watch:
         """Prepare a watch of an open root; `skipped` are the names of folders that are not looked into."""
         self.tree: Folders | None = None
         self.owed: Running | None = None
+        self.looked = -math.inf
         self.skipped, self.process = skipped, os.getpid()
         # By the kernel's number, and back: a folder that another one replaced may come back to its path later.
         self._paths: dict[int, str] = {}
@@ -225,6 +229,13 @@ def type_below(root: os.stat_result) -> str:
     """Return the type of the file system of a root, as `type_of`; that of a project that is watched is known."""
     found = _watches.get((root.st_dev, root.st_ino))
     return type_of(root.st_dev) if found is None else found.type
+
+
+def looked(root_fd: int) -> float:
+    """Return when this process's last look at a project began that it stored, on the monotonic clock."""
+    info = os.fstat(root_fd)
+    found = _watches.get((info.st_dev, info.st_ino))
+    return found.looked if found is not None and found.process == os.getpid() else -math.inf
 
 
 def is_owed(root_fd: int) -> bool:

@@ -12,8 +12,10 @@ Within a process one thread at a time makes a command ready or looks after it: i
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -38,17 +40,23 @@ class Turn(threading.local):
     """Whether it is the turn of this thread: `take` it, and `leave` it to others while the command runs.
 
     Many at once would take the interpreter from each other at each system call, which costs more than their work.
+
+    Attributes:
+        asked: when the thread that has it asked for it, on the monotonic clock; infinite where none was asked for.
     """
 
     lock = threading.Lock()
     held = False
+    asked = math.inf
 
     def take(self) -> None:
         """Wait for the turn, but go on without it after a while: another thread may look at a large project for long."""
+        self.asked = time.monotonic()
         self.held = self.lock.acquire(timeout=_TURN_SECONDS)
 
     def leave(self) -> None:
         """Let others have their turn."""
+        self.asked = math.inf
         if self.held:
             self.held = False
             self.lock.release()
@@ -193,7 +201,7 @@ def _forget() -> None:
         os.close(fd)
     _held.clear()
     _guard.release()
-    Turn.lock, turn.held = threading.Lock(), False
+    Turn.lock, turn.held, turn.asked = threading.Lock(), False, math.inf
 
 
 os.register_at_fork(before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_forget)

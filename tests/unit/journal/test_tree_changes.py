@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,10 +22,12 @@ from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.journal import tree_changes
 from rye.snapshots import known_tree
+from rye.snapshots import tree as snapshots_tree
 from rye.workspace import running_commands
 from support.calling import call, undo
 from support.harness import fingerprint
 from support.shell_calls import bash, record, set_sandbox
+from support.waiting import PATIENCE
 
 
 def listed(project):
@@ -117,6 +120,67 @@ def test_what_a_job_writes_into_a_mapping_after_a_look_is_recorded(started):
     for _ in range(2):
         assert undo(started, file_path="a.txt")["success"]
     assert (started / "a.txt").read_text() == "one\n"
+
+
+HELD = """
+import mmap, os, time
+file = open("a.txt", "r+b")
+pages = mmap.mmap(file.fileno(), 0)
+file.close()
+pages[:1] = b"1"
+open("mapped", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.02)
+pages[:1] = b"2"
+"""
+
+
+def test_the_end_of_a_command_beside_a_job_needs_no_look_at_everything(started, monkeypatch):
+    walks, run = [], snapshots_tree.Walk.run
+
+    def noted(walk, root_fd):
+        run(walk, root_fd)
+        walks.append((walk._wary, walk.is_whole))
+
+    monkeypatch.setattr(snapshots_tree.Walk, "run", noted)
+    (started / "mapper.py").write_text(HELD)
+    job = bash(started, "read line", background=True)["job_id"]
+    with ThreadPoolExecutor(1) as pool:
+        mapper = pool.submit(bash, started, f"{sys.executable} mapper.py")
+        until((started / "mapped").exists)
+        # Longer ago than a tick of the clock of files: the next look takes the file for settled.
+        time.sleep(0.1)
+        bash(started, "true")
+        (started / "go").touch()
+        done = mapper.result(PATIENCE)
+    # What it wrote after the look of another is its own: the kernel tells of it when the mapping goes.
+    assert "a.txt" in done["changed"]
+    assert (started / "a.txt").read_text() == "2ne\n"
+    ends = [is_whole for is_end, is_whole in walks if is_end]
+    assert ends == [False, False]
+    call("rye/bash/job", started, action="end", job_id=job)
+
+
+def test_calls_that_wait_at_once_share_the_look_before_them(started, monkeypatch):
+    begun, run = [], snapshots_tree.Walk.run
+    monkeypatch.setattr(snapshots_tree.Walk, "run", lambda walk, root_fd: begun.append(not walk._wary) or run(walk, root_fd))
+    names = {f"f{number}" for number in range(4)}
+    with ThreadPoolExecutor(4) as pool:
+        with running_commands.turn:
+            (started / "mine.txt").write_text("by hand\n")
+            calls = [pool.submit(bash, started, f"echo x > {name}; sleep 1") for name in names]
+            # Less than a turn is waited for.
+            time.sleep(0.5)
+        answers = [one.result(PATIENCE) for one in calls]
+    assert begun.count(True) == 1
+    changed = [path for one in answers for path in one.get("changed", ())]
+    assert names <= {*changed}
+    assert "mine.txt" not in changed
+    (by_hand,) = [one for one in listed(started) if one["tool"] == tree_changes.SOMEONE_ELSE]
+    assert by_hand["file_path"] == "mine.txt"
+    # One that comes later has a look of its own.
+    (started / "mine.txt").write_text("again\n")
+    assert "changed" not in bash(started, "true")
 
 
 def moves_the_time(folder):
