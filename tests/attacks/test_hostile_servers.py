@@ -10,7 +10,6 @@ import pytest
 import rye
 from rye.lsp import queries, session
 from rye.sandbox import sandbox
-from rye.sandbox.policy import Confined
 
 
 def _server():
@@ -90,7 +89,7 @@ def test_what_was_made_for_a_server_goes_with_it(project):
     code = "import sys; sys.stdin.buffer.readline()"
     folder = project.parent / "made"
     folder.mkdir()
-    started = Confined([sys.executable, "-c", code], {}, (), {}, temporary=str(folder))
+    started = sandbox.Confined([sys.executable, "-c", code], {}, (), {}, temporary=str(folder))
     with pytest.raises(rye.RyeError):
         session.session(str(project), _server(), lambda: started)
     assert not folder.exists()

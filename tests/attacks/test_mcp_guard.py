@@ -15,7 +15,6 @@ import uvicorn
 
 from rye import local_http
 from rye.errors import UsageError
-from rye.local_http import Address, Guard, hosts, parse_address, token_to_use
 from support.harness import times
 from support.mcp_peer import listening, peer
 from support.waiting import until
@@ -150,7 +149,9 @@ def test_control_without_the_guard_a_foreign_name_and_page_are_served():
         assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 200
     assert reached
     reached.clear()
-    with _served(lambda port: Guard(app, Address("127.0.0.1", port), "a token of the test", "rye mcp")) as port:
+    with _served(
+        lambda port: local_http.Guard(app, local_http.Address("127.0.0.1", port), "a token of the test", "rye mcp")
+    ) as port:
         assert post(f"http://127.0.0.1:{port}/mcp", Host="evil.example", Origin="http://evil.example")[0] == 421
     assert not reached
 
@@ -173,12 +174,17 @@ def _served(app, **config):
 
 
 def test_only_this_machine_unless_told(server):
-    assert parse_address("8765") == parse_address(":8765") == parse_address("127.0.0.1:8765") == Address("127.0.0.1", 8765)
-    assert parse_address("[::1]:80") == Address("::1", 80)
+    assert (
+        local_http.parse_address("8765")
+        == local_http.parse_address(":8765")
+        == local_http.parse_address("127.0.0.1:8765")
+        == local_http.Address("127.0.0.1", 8765)
+    )
+    assert local_http.parse_address("[::1]:80") == local_http.Address("::1", 80)
     for wrong in ("", "x", "host:", "host:x", "host:70000", "http://host:1", "a b:1", "127.0.0.1:１"):
         with pytest.raises(UsageError, match="HOST:PORT"):
-            parse_address(wrong)
-    assert "evil.example:80" not in hosts(Address("127.0.0.1", 80))
+            local_http.parse_address(wrong)
+    assert "evil.example:80" not in local_http.hosts(local_http.Address("127.0.0.1", 80))
     with socket.socket() as outside:
         # Bound to loopback only: another address of this very machine does not answer.
         outside.settimeout(2)
@@ -186,7 +192,7 @@ def test_only_this_machine_unless_told(server):
 
 
 def test_an_address_for_all_takes_any_number_of_this_machine_but_no_name():
-    guard = Guard(None, Address("0.0.0.0", 8765), "x" * 20, "rye mcp")
+    guard = local_http.Guard(None, local_http.Address("0.0.0.0", 8765), "x" * 20, "rye mcp")
     for host, expected in (
         ("192.168.1.7:8765", True),
         ("evil.example:8765", False),
@@ -201,13 +207,13 @@ def test_the_users_own_token_must_be_long_and_is_not_printed(project, monkeypatc
     for weak in ("short", "with a space in the middle", "ü" * 20, "x" * 20 + "\n"):
         monkeypatch.setenv("RYE_MCP_TOKEN", weak)
         with pytest.raises(UsageError, match="RYE_MCP_TOKEN"):
-            token_to_use("RYE_MCP_TOKEN")
+            local_http.token_to_use("RYE_MCP_TOKEN")
     monkeypatch.setenv("RYE_MCP_TOKEN", "a-token-of-my-own-choice")
     with listening(project) as own:
         assert "a-token-of-my-own-choice" not in "".join(own.said)
         assert post(own.url, Authorization="Bearer a-token-of-my-own-choice")[0] == 200
     monkeypatch.delenv("RYE_MCP_TOKEN")
-    assert len({token_to_use("RYE_MCP_TOKEN")[0] for _ in range(100)}) == 100
+    assert len({local_http.token_to_use("RYE_MCP_TOKEN")[0] for _ in range(100)}) == 100
 
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-A: "

@@ -13,7 +13,6 @@ import pytest
 import rye
 from rye import api
 from rye.call import context
-from rye.call.context import host_for
 from rye.trust import keys
 from support.signed_tools import put, put_tool, tool_text
 from unit.catalog.test_search import put_entry
@@ -86,7 +85,7 @@ def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     nested = call("execute", project, item_id="my/sneaky")
     assert nested["status"] == "error"
     with pytest.raises(rye.RyeError):
-        host_for("sign")
+        context.host_for("sign")
 
 
 def test_a_server_may_bound_what_is_reached(project):

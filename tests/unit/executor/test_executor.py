@@ -7,11 +7,13 @@ import json
 import logging
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
 import rye
+from rye.call.context import CallOptions, Cancellation
 from rye.executor import executor
 from rye.items import bundles, parse, spaces
 from rye.trust import verify
@@ -431,6 +433,17 @@ def test_past_its_limit_a_call_is_answered_and_nothing_is_written_through_the_to
     put_tool(project, "my/tool", LATE, GATE)
     assert call(project, parameters={"gate": str(gate)})["status"] == "success"
     assert (project / "toolkit.txt").read_text() == (project / "made/by/toolkit.txt").read_text() == "late"
+
+
+def test_a_cancelled_call_is_answered_at_once(project, tmp_path):
+    put_tool(project, "my/tool", LATE, GATE)
+    cancellation = Cancellation()
+    threading.Timer(0.2, cancellation.cancel).start()
+    options = CallOptions(cancellation=cancellation)
+    assert call(project, parameters={"gate": str(tmp_path / "gate")}, options=options)["code"] == "cancelled"
+    (tmp_path / "gate").touch()
+    assert until((project / "naive.txt").exists)
+    assert not (project / "toolkit.txt").exists()
 
 
 COMMITS = """import os, threading, time

@@ -23,7 +23,7 @@ from support.waiting import PATIENCE, until
 READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
 PID = 'import os\nreturn {"success": True, "pid": os.getpid()}'
 # Of a worker's command line.
-WAITS = "rye.executor.worker"
+WAITS = "executor.worker"
 
 
 def call(project, parameters=None, **options):

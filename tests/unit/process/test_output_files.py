@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rye.process import output_files
-from rye.process.output_files import OutputFile
 
 
 @given(st.integers(0, 400_000), st.sampled_from([1_000, 8_191, 65_536]))
@@ -36,7 +35,7 @@ def folder(tmp_path_factory):
 
 @given(pieces=st.lists(st.integers(1, 40), max_size=12), most=st.integers(2, 60), window=st.integers(1, 50))
 def test_everything_within_bounds_else_beginning_and_end(folder, pieces, most, window):
-    file, everything = OutputFile(folder, "out", most), b""
+    file, everything = output_files.OutputFile(folder, "out", most), b""
     for size in pieces:
         piece = bytes((len(everything) + at) % 251 for at in range(size))
         everything += piece
@@ -57,7 +56,7 @@ def test_everything_within_bounds_else_beginning_and_end(folder, pieces, most, w
 
 
 def test_the_file_is_the_users_own_and_never_another_one(folder):
-    file = OutputFile(folder, "out")
+    file = output_files.OutputFile(folder, "out")
     file.write(b"0123456789")
     assert output_files.read(folder, "out", -3, 100)[:2] == (b"789", 7)
     assert output_files.read(folder, "out", -30, 4)[:2] == (b"0123", 0)
@@ -65,7 +64,7 @@ def test_the_file_is_the_users_own_and_never_another_one(folder):
     file.close()
     assert stat.S_IMODE(os.stat("out", dir_fd=folder).st_mode) == 0o600
     with pytest.raises(FileExistsError):
-        OutputFile(folder, "out")
+        output_files.OutputFile(folder, "out")
     os.symlink("out", "link", dir_fd=folder)
     with pytest.raises(OSError):
         output_files.read(folder, "link", 0, 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rye.process.terminal_text import Plain, first, fits, last, plain
+from rye.process import terminal_text
 
 
 @pytest.mark.parametrize(
@@ -31,42 +31,42 @@ from rye.process.terminal_text import Plain, first, fits, last, plain
     ],
 )
 def test_what_is_shown(data, text):
-    assert plain(data) == text
+    assert terminal_text.plain(data) == text
 
 
 def test_endless_escapes_take_no_endless_time():
     for evil in (b"\x1b[" + b"1;" * 100_000, b"\x1b]" * 100_000, b"\x1b" * 200_000, b"\r" * 200_000, b"\b" * 200_000):
-        assert len(plain(evil)) <= len(evil) * 4
+        assert len(terminal_text.plain(evil)) <= len(evil) * 4
 
 
 @given(
     st.lists(st.sampled_from([b"a", b"\xc3", b"\xa9", b"\x1b", b"[", b"3", b"m", b"]", b"\x07", b"\n", b"\xff"]), max_size=40)
 )
 def test_pieces_give_the_same_text_as_the_whole(pieces):
-    reader = Plain()
-    assert "".join(map(reader.feed, pieces)) + reader.rest() == plain(b"".join(pieces))
+    reader = terminal_text.Plain()
+    assert "".join(map(reader.feed, pieces)) + reader.rest() == terminal_text.plain(b"".join(pieces))
 
 
 def test_control_pieces_by_themselves_do_not():
-    assert plain(b"\x1b[3") + plain(b"1mred") != plain(b"\x1b[31mred")
+    assert terminal_text.plain(b"\x1b[3") + terminal_text.plain(b"1mred") != terminal_text.plain(b"\x1b[31mred")
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode), st.integers(1, 200))
 def test_a_part_fits_and_says_how_much_it_is(data, room):
     for part, taken in (
-        (first(data, room), data[: first(data, room)[1]]),
-        (last(data, room), data[len(data) - last(data, room)[1] :]),
+        (terminal_text.first(data, room), data[: terminal_text.first(data, room)[1]]),
+        (terminal_text.last(data, room), data[len(data) - terminal_text.last(data, room)[1] :]),
     ):
         assert len(part[0].encode()) <= room
-        assert part[0] == plain(taken)
-    if fits(plain(data), room):
-        assert first(data, room) == last(data, room) == (plain(data), len(data))
+        assert part[0] == terminal_text.plain(taken)
+    if terminal_text.fits(terminal_text.plain(data), room):
+        assert terminal_text.first(data, room) == terminal_text.last(data, room) == (terminal_text.plain(data), len(data))
 
 
 def test_parts_end_at_lines_and_a_line_too_long_is_cut_between_characters():
     # A line counts for six bytes at least.
-    assert first(b"one\ntwo\nthree\n", 13) == ("one\ntwo\n", 8)
-    assert last(b"one\ntwo\nthree\n", 12) == ("two\nthree\n", 10)
-    assert first("éééé".encode(), 5) == ("éé", 4)
-    assert last("éééé".encode(), 5) == ("éé", 4)
-    assert first(b"\xff\xff", 5) == ("\\xff", 1)
+    assert terminal_text.first(b"one\ntwo\nthree\n", 13) == ("one\ntwo\n", 8)
+    assert terminal_text.last(b"one\ntwo\nthree\n", 12) == ("two\nthree\n", 10)
+    assert terminal_text.first("éééé".encode(), 5) == ("éé", 4)
+    assert terminal_text.last("éééé".encode(), 5) == ("éé", 4)
+    assert terminal_text.first(b"\xff\xff", 5) == ("\\xff", 1)

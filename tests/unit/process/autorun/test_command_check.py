@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rye.process.autorun import command_check, git_settings
-from rye.sandbox.policy import Confined
+from rye.sandbox import sandbox
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 from support.machine import needs_bubblewrap
@@ -25,7 +25,7 @@ def report():
 
 
 def confined():
-    return Confined([], {}, (), report())
+    return sandbox.Confined([], {}, (), report())
 
 
 def git(*words, cwd):
