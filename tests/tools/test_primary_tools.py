@@ -86,6 +86,13 @@ def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     assert nested["status"] == "error"
     with pytest.raises(rye.RyeError):
         context.host_for("sign")
+    # One of the system's gets what it declares, and nothing is made for another wish.
+    made = []
+    with context.using(host=lambda: made.append(1) or "host", needs=("search",)):
+        assert context.host_for("search") == "host"
+        with pytest.raises(UsageError, match="may not use 'sign'"):
+            context.host_for("sign")
+    assert made == [1]
 
 
 def test_a_server_may_bound_what_is_reached(project):
