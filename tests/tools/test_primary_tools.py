@@ -90,7 +90,7 @@ def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     made = []
     with context.using(host=lambda: made.append(1) or "host", needs=("search",)):
         assert context.host_for("search") == "host"
-        with pytest.raises(UsageError, match="may not use 'sign'"):
+        with pytest.raises(rye.RyeError, match="may not use 'sign'"):
             context.host_for("sign")
     assert made == [1]
 
