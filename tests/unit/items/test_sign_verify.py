@@ -154,9 +154,7 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     assert {row["status"] for row in rows} == {"failed"}
     assert all(row["error"] and row["code"] and row["hint"] for row in rows)
     assert verdict(str(tools / "../my/large.py"))["verdict"] == "malformed"
-
-
-def test_links_within_a_space_serve_and_are_not_replaced_by_signing(project):
+    # A link within its space serves, and is not replaced by signing.
     put(project, ".ai/tools/my/greet.py", tool(), MINE)
     os.symlink("my/greet.py", project / ".ai/tools/link.py")
     assert verdict(".ai/tools/link.py")["verdict"] == "misplaced"
@@ -216,15 +214,11 @@ def test_signing_makes_valid_then_leaves_alone(project):
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert path.stat().st_ino == before.st_ino
     assert os.listdir(path.parent) == ["greet.py"]
-
-
-def test_a_foreign_or_broken_signature_is_replaced(project):
-    path = put(project, "greet.py", tool(), STRANGER)
-    assert outcome("greet.py")["status"] == "signed"
-    path.write_bytes(path.read_bytes() + b"# more\n")
-    assert outcome("greet.py")["status"] == "signed"
-    assert path.read_bytes().count(b"rye:signed:") == 1
-    assert verdict("greet.py")["verdict"] == "valid"
+    # A foreign signature, or a broken one, is replaced.
+    for raw in (signed(tool(), STRANGER), path.read_bytes() + b"# more\n"):
+        path.write_bytes(raw)
+        assert (outcome("my/greet")["status"], verdict("my/greet")["verdict"]) == ("signed", "valid")
+        assert path.read_bytes().count(b"rye:signed:") == 1
 
 
 @pytest.mark.parametrize(
