@@ -127,18 +127,6 @@ def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
     assert "noise" in response["metadata"]["printed"], "control: it did write"
 
 
-def test_json_is_printed_for_errors_too(here):
-    for words, code in (
-        ((*READ, "file_path=b.txt"), "file_not_found"),
-        (("execute", "no/tool"), "item_not_found"),
-        ((*READ, "limit=1"), "invalid_parameters"),
-    ):
-        done = rye(*words, "--json", cwd=here)
-        response = json.loads(done.stdout)
-        assert (response["status"], response["code"]) == ("error", code)
-        assert done.returncode in (1, 2)
-
-
 def test_warnings_go_to_standard_error(here):
     put(here, "tools/rye/file-system/read.py", b"x")
     done = rye(*READ, "file_path=a.txt", "--json", cwd=here)
@@ -250,21 +238,6 @@ def test_a_file_name_that_is_not_utf8_can_be_given(here):
     assert shown == "caf\\xe9\\xff.txt"
     # As it was shown it can be given again.
     assert rye(*READ, f"file_path={shown}", cwd=here).returncode == 0
-
-
-def test_bytes_that_are_no_text_in_any_other_word_are_an_answer(here):
-    put_tool(here, "my/tool", ECHO, TYPES)
-    bad = os.fsdecode(b"\xff")
-    for words in (
-        ("my/tool", f"text={bad}"),
-        (f"my/{bad}",),
-        ("my/tool", f"{bad}=1"),
-        ("my/tool", bad),
-        ("my/tool", "--params", bad),
-    ):
-        done = rye("execute", *words, cwd=here)
-        assert b"Traceback" not in done.stderr
-        assert done.returncode in (0, 2), words
 
 
 # --- commands ---

@@ -13,43 +13,30 @@ from support.terminal import typed
 
 EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x9b31m\u202e\r"
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
-MORE = [
-    ("read", f"--{EVIL}"),
-    ("read", f"{EVIL}=1"),
-    ("bash", "true", f"working_dir={EVIL}"),
-    (f"--color={EVIL}",),
-    ("mcp", "install", "--client", EVIL),
-    ("mcp", "install", "--client", "codex", "--project", "{evil}"),
-    ("mcp", "install", "--client", "codex", "--project", "{evil}", "--write"),
-    ("mcp", "--category", EVIL),
-    ("mcp", "--tools", EVIL),
-    ("mcp", "--http", EVIL),
-    ("mcp", "import", EVIL, "--", EVIL),
-    ("serve", "--agent-sandbox", "--project", f"none/{EVIL}"),
-    ("serve", "--agent-sandbox", "--host", EVIL, "--port", "0"),
-    ("fleet", "run", "{evil}/jobs", "--out", "{evil}/out"),
-    ("keys", "show", EVIL),
-    ("trust", "add", EVIL),
-    ("trust", "approve", EVIL),
-    ("trust", "revoke", EVIL),
-    ("lock", EVIL),
-    ("new", "tool", EVIL),
-    ("sign", "{evil}/x.py"),
-    ("bundle", "create", EVIL, "--folder", "{evil}"),
-    ("bundle", "inspect", EVIL),
-    ("registry", "inspect", EVIL),
-    ("registry", "trust", EVIL),
-    ("registry", "pull", f"oci://127.0.0.1:1/{EVIL}"),
-    ("load", "tool", EVIL),
-    ("search", EVIL),
-    ("blame", "{evil}/f"),
-    ("diff", EVIL, EVIL),
-    ("undo", EVIL),
-    ("tools", "--format", EVIL),
-    ("completion", EVIL),
-    ("doctor", "--project", "{evil}"),
-    ("help", EVIL),
-]
+# Words behind a verb, EVIL for such a word and PLACE for a folder of that name.
+MORE = {
+    "read": ["--EVIL", "EVIL=1"],
+    "bash": ["true working_dir=EVIL"],
+    "--color=EVIL": [""],
+    "mcp": [
+        *("install --client EVIL", "install --client codex --project PLACE", "install --client codex --project PLACE --write"),
+        *("--category EVIL", "--tools EVIL", "--http EVIL", "import EVIL -- EVIL"),
+    ],
+    "serve": ["--agent-sandbox --project none/EVIL", "--agent-sandbox --host EVIL --port 0"],
+    "fleet": ["run PLACE/jobs --out PLACE/out"],
+    "keys": ["show EVIL"],
+    "trust": ["add EVIL", "approve EVIL", "revoke EVIL"],
+    "new": ["tool EVIL"],
+    "sign": ["PLACE/x.py"],
+    "bundle": ["create EVIL --folder PLACE", "inspect EVIL"],
+    "registry": ["inspect EVIL", "trust EVIL", "pull oci://127.0.0.1:1/EVIL"],
+    "load": ["tool EVIL"],
+    "blame": ["PLACE/f"],
+    "diff": ["EVIL EVIL"],
+    "tools": ["--format EVIL"],
+    "doctor": ["--project PLACE"],
+    **{verb: ["EVIL"] for verb in ("lock", "search", "undo", "completion", "help")},
+}
 
 
 @pytest.mark.slow
@@ -57,7 +44,9 @@ def test_no_word_of_a_command_line_steers_the_terminal(project):
     (project / EVIL).mkdir()
     (project / EVIL / "f").write_text("x\n")
     lines = [(verb, *more) for verb in VERBS for more in ((EVIL,), (EVIL, f"--{EVIL}"), ("--project", EVIL))]
-    lines += [tuple(word.replace("{evil}", str(project / EVIL)) for word in line) for line in MORE]
+    stands_for = {"EVIL": EVIL, "PLACE": str(project / EVIL)}
+    for line in (f"{verb} {words}".split() for verb, all_words in MORE.items() for words in all_words):
+        lines.append(tuple(re.sub("EVIL|PLACE", lambda match: stands_for[match[0]], word) for word in line))
     lines += [("rt", verb, *more) for verb in RT_VERBS for more in ((EVIL,), ("f", EVIL, EVIL))]
 
     def shown(line):

@@ -113,19 +113,14 @@ def test_bad_archives_leave_nothing(run, project, tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    "text",
+    "lines",
     [
-        "no header",
-        "---\nname: pdf\n---\n",
-        "---\nname: PDF\ndescription: x\n---\n",
-        "---\nname: pdf\ndescription: x\nversion: 1\n---\n",
-        "---\nname: pdf\ndescription: [x]\n---\n",
-        "---\nname: &a pdf\ndescription: *a\n---\n",
-        f"---\nname: pdf\ndescription: {'x' * 1025}\n---\n",
+        *("name: pdf", "name: PDF\ndescription: x", "name: pdf\ndescription: x\nversion: 1", "name: pdf\ndescription: [x]"),
+        *("name: &a pdf\ndescription: *a", f"name: pdf\ndescription: {'x' * 1025}", None),
     ],
 )
-def test_what_is_no_valid_skill_is_named(run, tmp_path, text):
-    source = make(tmp_path / "downloads", text=text)
+def test_what_is_no_valid_skill_is_named(run, tmp_path, lines):
+    source = make(tmp_path / "downloads", text="no header" if lines is None else f"---\n{lines}\n---\n")
     code, _, err = run("skill", "add", str(source))
     assert code == 1
     assert "no valid skill" in err or '"bad_skill"' in err

@@ -24,13 +24,14 @@ def test_a_table_lists_id_verdict_and_space(project):
     assert ["rye/file-system/read", "valid", "system"] in [line[:3] for line in lines]
     assert b"Made for a test" in done.stdout
     assert done.stdout.count(b"Made for a test") == 1, "nothing of an unsigned tool is shown"
-
-
-def test_json_is_a_list_with_schemas_and_nothing_else(project):
-    done = rye("tools", "--category", "rye/file-system", "--json", cwd=project)
-    rows = json.loads(done.stdout)
+    rows = json.loads(rye("tools", "--category", "rye/file-system", "--json", cwd=project).stdout)
     assert {row["verdict"] for row in rows} == {"valid"}
     assert all(row["parameters"]["properties"] for row in rows)
+    # A description cannot steer the terminal.
+    put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
+    shown = rye("tools", "my", cwd=project, env={"PYTHONIOENCODING": "utf-8"}).stdout.decode()
+    (line,) = [line for line in shown.split("\n") if "my/tool" in line]
+    assert ("rye/fake" in line, "\x1b" in shown, "\u202e" in shown) == (True, False, False)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +45,11 @@ def test_a_misspelt_category_is_an_error_with_the_nearest_names(project, typed, 
         assert done.returncode == 2
         assert f"There is no category {typed!r}. Did you mean {near}".encode() in done.stderr
     assert rye("tools", near, *more, cwd=project).returncode == 0
-
-
-def test_in_python_it_is_the_same_error(project):
-    for call in (lambda: tools("rye/wbe", project_path=project), lambda: toolset(project, ["rye/wbe"])):
-        with pytest.raises(UsageError, match="Did you mean rye/web") as caught:
+    # In Python it is the same error.
+    for call in (lambda: tools(typed, project_path=project), lambda: toolset(project, [typed])):
+        with pytest.raises(UsageError, match=f"Did you mean {near}") as caught:
             call()
         assert caught.value.code == "unknown_category"
-    assert tools("rye/web", project_path=project)
-    with pytest.raises(UsageError):
-        tools("rye/wbe", project_path=project, format="mcp")
 
 
 def test_without_a_category_the_categories_are_counted(project):
@@ -82,15 +78,6 @@ def test_what_cannot_run_says_why(project):
     assert "my/no/such_runtime" in by_id["my/tool"]["hint"]
     assert "hint" not in by_id["my/other"]
     assert "cannot run" in rye("tools", "rye/core/runtimes", cwd=project).stdout.decode()
-
-
-def test_a_description_cannot_steer_the_terminal(project):
-    put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
-    done = rye("tools", "my", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
-    (line,) = [line for line in done.stdout.decode().split("\n") if "my/tool" in line]
-    assert "rye/fake" in line
-    assert "\x1b" not in done.stdout.decode()
-    assert "\u202e" not in done.stdout.decode()
 
 
 def test_a_format_prints_what_the_interface_takes_and_says_what_is_left_out(project):
