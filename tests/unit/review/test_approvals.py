@@ -5,129 +5,112 @@ from __future__ import annotations
 import html
 import re
 import shutil
+import time
 
 import pytest
 
-from rye.errors import RyeError
-from rye.review import approvals
 from rye.trust import decisions
 from support.review_pages import serving
 from support.signed_tools import STRANGER, bring_key, put, signed, tool_text
 
 DIGEST = STRANGER.public.digest
+NO_CODE, NOT_THE_CODE = "No code is shown for this key now", "This is not the code that the terminal shows"
+
+
+class KeysPage:
+    """The page of keys, as a user opened it and presses its buttons."""
+
+    def __init__(self, served, client):
+        self.served, self.client = served, client
+        self.look()
+
+    def look(self):
+        """Open it; return its text."""
+        text = self.client.get("keys").text
+        found = re.search(r'name="shown" value="([^"]*)"', text)
+        self.seen = found and html.unescape(found[1])
+        return text
+
+    def ask(self):
+        """Have a code shown; return it, and what the page says."""
+        text = self.served.post(self.client, "keys/approve", key=DIGEST, shown=self.seen, do="ask").text
+        return re.search(r"type on the page: (\d{6})$", self.served.told[-1])[1], text
+
+    def confirm(self, code, key=DIGEST):
+        return self.served.post(self.client, "keys/approve", key=key, shown=self.seen, do="confirm", code=code).text
 
 
 @pytest.fixture
 def clone(project):
     """A project that brings a key and a tool that it signed."""
     bring_key(project, owner="<b>Mallory")
-    text = tool_text("my/report", head='__permissions__ = ["write"]').replace(
-        b'"""A tool made for a test."""', b'"""A tool.\n\nSide effects: <i>none\x1b[2J.\n"""'
-    )
+    told = b'"""A tool.\n\nSide effects: <i>none\x1b[2J.\n"""'
+    text = tool_text("my/report", head='__permissions__ = ["write"]').replace(b'"""A tool made for a test."""', told)
     put(project, "tools/my/report.py", signed(text, STRANGER))
     return project
 
 
 @pytest.fixture
-def told():
-    return []
-
-
-@pytest.fixture
-def one(clone, told):
-    return approvals.Approvals(str(clone), told.append)
+def page(clone):
+    with serving(clone) as served, served.client() as client:
+        yield KeysPage(served, client)
 
 
 def approved(project):
     return DIGEST in decisions.load().approved_keys(decisions.Root.of(project))
 
 
-def code_in(told):
-    return re.search(r"type on the page: (\d{6})$", told[-1])[1]
-
-
-def test_with_the_code_it_counts_for_what_was_shown(clone, one, told):
-    (waiting,) = one.waiting()
-    assert [row.item_id for row in waiting.rows] == ["my/report"]
-    assert not waiting.asked
-    one.ask(DIGEST, waiting.seen)
-    assert "my/report" in told[-1]
-    assert DIGEST in told[-1]
-    assert "\x1b" not in told[-1]
-    assert one.waiting()[0].asked
+def test_with_the_code_it_counts_for_what_was_shown(clone, page):
+    text = page.look()
+    assert "&lt;b&gt;Mallory" in text
+    assert "<b>" not in text
+    assert "<i>" not in text
+    assert "may: read, write" in text
+    assert 'name="code"' not in text
+    code, text = page.ask()
+    told = page.served.told[-1]
+    assert ("my/report" in told, DIGEST in told, "\x1b" in told) == (True, True, False)
+    assert ('name="code"' in text, code in text, code in page.look()) == (True, False, False)
+    assert NOT_THE_CODE in page.confirm("x")
     assert not approved(clone)
-    code = code_in(told)
-    one.confirm(DIGEST, waiting.seen, f" {code[:3]} {code[3:]}")
+    assert "Approved" in page.confirm(f" {code[:3]} {code[3:]}")
     assert approved(clone)
     assert decisions.load().announced(decisions.Root.of(clone), DIGEST) == {"my/report"}
-    assert one.waiting() == []
+    assert "No key of this project waits" in page.look()
 
 
-def test_a_revoked_key_does_not_wait(one):
-    decisions.revoke(DIGEST)
-    assert one.waiting() == []
-
-
-def refused(one, *given):
-    with pytest.raises(RyeError) as found:
-        one.confirm(*given)
-    return found.value.code
-
-
-def test_without_the_right_code_nothing_counts(clone, one, told, monkeypatch):
-    (waiting,) = one.waiting()
-    assert refused(one, DIGEST, waiting.seen, "000000") == "wrong_code"
-    one.ask(DIGEST, waiting.seen)
-    code = code_in(told)
-    wrong = f"{(int(code) + 1) % 10**6:06}"
+def test_without_the_right_code_nothing_counts(clone, page, monkeypatch):
+    assert NO_CODE in page.confirm("000000")
+    code, _ = page.ask()
     for _ in range(3):
-        assert refused(one, DIGEST, waiting.seen, wrong) == "wrong_code"
+        assert NOT_THE_CODE in page.confirm(f"{(int(code) + 1) % 10**6:06}")
     # After three tries a new one is needed.
-    assert refused(one, DIGEST, waiting.seen, code) == "wrong_code"
-    one.ask(DIGEST, waiting.seen)
-    code = code_in(told)
-    assert refused(one, "0" * 64, waiting.seen, code) == "unknown_key"
-    monkeypatch.setattr(approvals.time, "monotonic", lambda: 1e12)
-    assert refused(one, DIGEST, waiting.seen, code) == "wrong_code"
+    assert NO_CODE in page.confirm(code)
+    code, _ = page.ask()
+    assert "This key does not wait for you" in page.confirm(code, "0" * 64)
+    with monkeypatch.context() as later:
+        real = time.monotonic
+        later.setattr(time, "monotonic", lambda: real() + 301)
+        assert NO_CODE in page.confirm(code)
     assert not approved(clone)
 
 
-def test_what_changed_after_it_was_shown_is_not_approved(clone, one, told):
-    (waiting,) = one.waiting()
-    one.ask(DIGEST, waiting.seen)
+def test_what_changed_after_it_was_shown_is_not_approved(clone, page):
+    code, _ = page.ask()
     put(clone, "tools/my/more.py", signed(tool_text("my/more"), STRANGER))
-    assert refused(one, DIGEST, waiting.seen, code_in(told)) == "changed_proposal"
-    assert refused(one, DIGEST, one.waiting()[0].seen, code_in(told)) == "wrong_code"
+    assert "has changed since you looked" in page.confirm(code)
+    page.look()
+    assert NO_CODE in page.confirm(code)
     assert not approved(clone)
 
 
-def test_another_folder_at_the_projects_path_is_not_approved(clone, one, told):
-    (waiting,) = one.waiting()
-    one.ask(DIGEST, waiting.seen)
+def test_neither_another_folder_at_the_projects_path_nor_a_revoked_key_is_approved(clone, page):
+    code, _ = page.ask()
     old = clone.rename(clone.with_name("old"))
     shutil.copytree(old, clone)
-    one.confirm(DIGEST, waiting.seen, code_in(told))
-    assert not approved(clone)
-    assert approved(old) is False
-
-
-def test_the_page_shows_what_a_key_would_admit_and_takes_the_code(clone):
-    with serving(clone) as served, served.client() as client:
-        text = client.get("keys").text
-        assert "&lt;b&gt;Mallory" in text
-        assert "<b>" not in text
-        assert "<i>" not in text
-        assert "may: read, write" in text
-        seen = html.unescape(re.search(r'name="shown" value="([^"]*)"', text)[1])
-        asked = served.post(client, "keys/approve", key=DIGEST, shown=seen, do="ask").text
-        assert 'name="code"' in asked
-        code = code_in(served.told)
-        assert code not in asked
-        assert code not in client.get("keys").text
-        assert (
-            "This is not the code" in served.post(client, "keys/approve", key=DIGEST, shown=seen, do="confirm", code="x").text
-        )
-        assert not approved(clone)
-        assert "Approved" in served.post(client, "keys/approve", key=DIGEST, shown=seen, do="confirm", code=code).text
-        assert approved(clone)
-        assert "No key of this project waits" in client.get("keys").text
+    page.confirm(code)
+    assert (approved(clone), approved(old)) == (False, False)
+    shutil.rmtree(clone)
+    old.rename(clone)
+    decisions.revoke(DIGEST)
+    assert "No key of this project waits" in page.look()

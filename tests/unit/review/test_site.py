@@ -108,7 +108,7 @@ def test_where_a_form_leads_back_to_is_one_of_the_pages(served, client):
         assert "x" not in answer.history[0].headers
 
 
-def test_marks_of_calls_files_and_hunks(served, client, changed):
+def test_marks_of_calls_files_and_hunks(served, client, changed, user_space):
     ten_lines(changed)
     name = newest(client)
 
@@ -124,6 +124,13 @@ def test_marks_of_calls_files_and_hunks(served, client, changed):
     served.post(client, "mark", do=f"mark {name}")
     assert {state for state, _ in pressed()} == {"false"}
     assert name in calls_in(client.get("", params={"show": "open"}).text)
+    # Damage of what is stored is nothing marked.
+    (stored,) = (user_space / ".ai/state").glob("*/reviewed.json")
+    for text in ("", "[]", '{"reviewed": 1, "looked": 2}', '{"reviewed": [1, null]}', "{" * 9):
+        served.post(client, "mark", do=f"mark {name}")
+        assert name not in calls_in(client.get("", params={"show": "open"}).text)
+        stored.write_text(text)
+        assert name in calls_in(client.get("", params={"show": "open"}).text)
 
 
 @pytest.mark.parametrize("dropped", [False, True], ids=["recorded", "dropped by now"])
