@@ -157,6 +157,17 @@ def ids_in_cache(project):
     return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_the_bytes_of_a_newline_across_two_wide_characters_end_no_line(project, put, codec):
+    """As between U+0A21 and U+0100 in either order."""
+    lines = ["\u0a21\u0100\u0a21\n", "\u0100\u0a00\u0100\n", "last\n"]
+    path = put(("\ufeff" + "".join(lines)).encode(codec))
+    data = done("read", project, file_path="f.txt")
+    assert [text for _, text in rows(data)] == [line.strip() for line in lines]
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[1][0], "new_content": "new"}])
+    assert path.read_bytes() == ("\ufeff" + lines[0] + "new\n" + lines[2]).encode(codec)
+
+
 @pytest.mark.parametrize("char", ["x", "🙂"])
 def test_output_is_cut_in_bytes_at_a_line_boundary_with_true_numbers(project, put, char):
     """Defect 7: the cut was counted in characters, fell within a line, and its numbers were wrong."""
