@@ -317,8 +317,10 @@ def test_without_any_layer_auto_works_and_says_so(project, user_space, monkeypat
     monkeypatch.setattr(landlock, "why_not", lambda: "no Landlock")
     monkeypatch.setenv("SOME_TOKEN", "secret-value")
     monkeypatch.setenv("PLAIN", "kept")
+    monkeypatch.setenv("GIVEN_TOKEN", "named")
+    settings(user_space, "sandbox: {pass_env: [GIVEN_TOKEN]}\n")
     data = bash(project, "env")
-    assert "PLAIN=kept" in data["output"]
+    assert {"PLAIN=kept", "GIVEN_TOKEN=named"} <= {*data["output"].split()}
     assert "secret-value" not in data["output"]
     assert (data["sandbox"]["kind"], data["sandbox"]["holds"]) == ("none", [])
     assert "no bubblewrap; no Landlock" in data["sandbox"]["missing"]["writes_outside"]
