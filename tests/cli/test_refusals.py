@@ -71,6 +71,7 @@ ROWS = [
     # No bundle of one's own is looked for in the installed package.
     *((f"bundle {words} --key key.pem", 2, "Give --folder") for words in ("create --id extra", "create", "verify --id extra")),
     # Servers.
+    ("review", 1, "Only a person at a terminal may open the pages"),
     ("serve", 2, "Say what to serve"),
     ("serve --agent-sandbox --port 70000", 2, "70000 is no port"),
     ("serve --agent-sandbox --project /no/such/folder", 2, "/no/such/folder"),

@@ -8,16 +8,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from support.in_process import rye as shell
 from support.terminal import typed
-
-
-def test_without_a_terminal_it_serves_nothing(project):
-    done = shell("review", cwd=project)
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"Only a person at a terminal may open the pages" in done.stderr
-    assert b"Ask your user" in done.stderr
-    assert b"http" not in done.stderr
 
 
 @pytest.mark.parametrize("port", ["taken", "-1", "70000"])

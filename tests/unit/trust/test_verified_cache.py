@@ -63,31 +63,19 @@ def test_a_cold_call_checks_no_signature_twice_while_the_same_keys_count(project
 
 
 def as_link(cache):
-    target = cache.with_name("target")
-    cache.rename(target)
-    cache.symlink_to(target)
+    cache.symlink_to(cache.rename(cache.with_name("target")))
 
 
-def as_fifo(cache):
-    cache.unlink()
-    os.mkfifo(cache, 0o600)
-
-
-def as_folder(cache):
-    cache.unlink()
-    cache.mkdir(mode=0o600)
-
-
-def as_huge(cache):
-    with cache.open("ab") as file:
-        file.truncate(1 << 30)
+def instead(make):
+    """Return what removes the cache and makes something else in its place."""
+    return lambda cache: (cache.unlink(), make(cache))
 
 
 NOT_BELIEVED = {
     "a link": as_link,
-    "a named pipe": as_fifo,
-    "a folder": as_folder,
-    "huge": as_huge,
+    "a named pipe": instead(lambda cache: os.mkfifo(cache, 0o600)),
+    "a folder": instead(lambda cache: cache.mkdir(mode=0o600)),
+    "huge": lambda cache: os.truncate(cache, 1 << 30),
     "empty": lambda cache: cache.write_bytes(b""),
     "no text": lambda cache: cache.write_bytes(b"\xff\n" * 100),
     "lines with more": lambda cache: cache.write_bytes(cache.read_bytes().replace(b"\n", b"0\n")),

@@ -91,9 +91,11 @@ def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_clo
         subprocess.run(command, check=True, env={"PYTHONPATH": folder}, **as_user(USERS[-1]))
 
 
-def write(project, path, text):
-    answer = rye.execute("rye/file-system/write", {"file_path": path, "content": text}, project_path=project)
-    return answer["data"]["success"], (answer["data"] or {}).get("code")
+def refused(project, path, text="x\n"):
+    """Write a file; tell whether that was refused, as the only thing that may be wrong with it."""
+    answer = rye.execute("rye/file-system/write", {"file_path": path, "content": text}, project_path=project)["data"]
+    assert answer["success"] or answer["code"] == "protected_path", answer
+    return not answer["success"]
 
 
 def test_write_completes_no_repository_whatever_comes_last(project):
@@ -102,33 +104,26 @@ def test_write_completes_no_repository_whatever_comes_last(project):
         order = list(PARTS)
         chance.shuffle(order)
         for part in order:
-            done, code = write(project, f"d{number}/{part}", content(part))
-            assert done or code == "protected_path"
+            refused(project, f"d{number}/{part}", content(part))
         assert not git_takes_it_for_a_repository(project / f"d{number}"), order
     assert repositories.find(os.path.realpath(project)) == set()
-
-
-def test_control_the_same_files_written_by_hand_are_a_repository(project):
+    # Control: the same files written by hand are one.
     for part in PARTS[:4]:
         (project / "d" / part).parent.mkdir(parents=True, exist_ok=True)
         (project / "d" / part).write_text(content(part))
     assert git_takes_it_for_a_repository(project / "d")
 
 
-def test_files_of_such_names_elsewhere_are_written(project):
-    assert write(project, "objects/a.py", "x\n")[0]
-    assert write(project, "src/head/a.py", "x\n")[0]
-    assert write(project, "src/refs/a.py", "x\n")[0]
-    assert write(project, "src/commondir", "x\n")[0]
-
-
-def test_no_call_makes_a_head_nor_the_other_parts_beside_one(project):
-    """One call may write them all, and each is asked for before the first is there."""
-    assert write(project, "HEAD", "x\n") == (False, "protected_path")
+def test_what_makes_a_repository_or_changes_one_is_not_written_and_files_of_such_names_elsewhere_are(project):
+    assert not any(refused(project, path) for path in ("objects/a.py", "src/head/a.py", "src/refs/a.py", "src/commondir"))
+    # One call may write all parts, and each is asked for before the first is there.
+    assert refused(project, "HEAD")
     (project / "HEAD").write_text("x\n")
-    for name in ("objects/a", "refs/a", "commondir"):
-        assert write(project, name, "x\n") == (False, "protected_path")
-    assert write(project, "config", "x\n")[0]
+    assert [refused(project, path) for path in ("objects/a", "refs/a", "commondir", "config")] == [True, True, True, False]
+    subprocess.run(["git", "init", "-q", "--bare", project / "fixture"], check=True)
+    assert refused(project, "fixture/config")
+    assert refused(project, "fixture/hooks/pre-commit")
+    assert call("bash", project, command="true")["success"]
 
 
 @pytest.mark.parametrize("value", ["../shared", '"../shared"', "  ../shared  # mine", "{root}/shared"])
@@ -136,18 +131,8 @@ def test_what_the_projects_settings_name_is_not_written(project, value):
     subprocess.run(["git", "init", "-q", project], check=True)
     with (project / ".git/config").open("a") as file:
         file.write(f"[include]\n\tpath = {value.format(root=project)}\n[core]\n\thooksPath = .husky/_\n")
-    refused = (False, "protected_path")
-    assert write(project, "shared", "x\n") == refused
-    assert write(project, ".husky/pre-commit", "x\n") == write(project, ".husky/_/pre-commit", "x\n") == refused
-    assert write(project, "share", "x\n")[0]
-    assert write(project, "sub/.husky/pre-commit", "x\n")[0]
-
-
-def test_a_bare_repository_is_not_changed_by_write(project):
-    subprocess.run(["git", "init", "-q", "--bare", project / "fixture"], check=True)
-    assert write(project, "fixture/config", "x\n") == (False, "protected_path")
-    assert write(project, "fixture/hooks/pre-commit", "x\n") == (False, "protected_path")
-    assert call("bash", project, command="true")["success"]
+    assert all(refused(project, path) for path in ("shared", ".husky/pre-commit", ".husky/_/pre-commit"))
+    assert not any(refused(project, path) for path in ("share", "sub/.husky/pre-commit"))
 
 
 @pytest.mark.parametrize(
