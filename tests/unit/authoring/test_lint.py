@@ -67,76 +67,69 @@ def test_every_tool_that_ships_is_a_good_one():
 
 
 PROPERTY = '{"type": "string", "format": "workspace-path", "description": "The file"}'
-BROKEN = [
-    ("missing_metadata", '__version__ = "1.0.0"\n', ""),
-    ("missing_metadata", '__tool_description__ = "Count words"', "__tool_description__ = 3"),
-    ("missing_metadata", '__category__ = "my/text"', '__category__ = "my" + "/text"'),
-    ("bad_version", '"1.0.0"', '"1.0"'),
-    ("bad_tool_type", '"python"', '"node"'),
-    ("unknown_runtime", "python_function_runtime", "other"),
-    ("long_summary", '"Count words"', f'"{"x" * 101}"'),
-    ("long_summary", '"Count words"', '"a\\nb"'),
-    ("bad_requirement", '">=0.1"', '"0.1"'),
-    ("bad_timeout", "__timeout__ = 5", "__timeout__ = 0"),
-    ("bad_timeout", "__timeout__ = 5", "__timeout__ = True"),
-    ("wrong_category", '"my/text"', '"my"'),
-    ("missing_item_id", '__item_id__ = "my/text/count"\n', ""),
-    ("wrong_item_id", '"my/text/count"', '"my/text/other"'),
-    ("bad_permissions", '["read"]', '["admin"]'),
-    ("bad_permissions", '["read"]', '"read"'),
-    ("bad_permissions", '["read"]', '["read", "write"]'),
-    ("missing_permission", '__permissions__ = ["read"]\n', ""),
-    ("missing_permission", '["read"]', '["network"]'),
-    ("bad_effects", '"open_world": False}', "}"),
-    ("bad_effects", '"open_world": False}', '"open_world": 0}'),
-    ("bad_effects", '"destructive": False', '"destructive": True'),
-    ("missing_point", "Count the words of a file.", ""),
-    ("missing_point", "Requires:", "Needs:"),
-    ("missing_point", "Does not: change it.\n", ""),
-    ("missing_point", "Side effects: none.", "Side effects:"),
-    ("missing_point", "Returns:", "Gives:"),
-    ("missing_point", "Prefer it", "Take it"),
-    ("long_docstring", "change it.", f"change it. {'x' * 1_400}"),
-    ("missing_schema", "CONFIG_SCHEMA = ", "SCHEMA = "),
-    ("bad_schema", 'CONFIG_SCHEMA = {\n    "type": "object"', 'CONFIG_SCHEMA = {\n    "type": "array"'),
-    ("bad_schema", "CONFIG_SCHEMA = {", "CONFIG_SCHEMA = dict() or {"),
-    ("bad_schema", PROPERTY, PROPERTY.replace('"string"', '"text"')),
-    ("bad_schema", PROPERTY, '{"$ref": "http://x/y"}'),
-    ("bad_schema", PROPERTY, "True"),
-    ("bad_schema", '"required": ["file_path"]', '"required": ["file"]'),
-    ("bad_schema", "def execute", "OUTPUT_SCHEMA = []\n\n\ndef execute"),
-    ("open_schema", '    "additionalProperties": False,\n', ""),
-    (
-        "open_schema",
-        PROPERTY,
-        '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}',
-    ),
-    ("undescribed_parameter", ', "description": "The file"', ""),
-    ("unmarked_path", '"format": "workspace-path", ', ""),
-    ("bad_parameter_name", '"file_path":', '"file path":'),
-    ("import_not_allowed", "from rye.toolkit", "import numpy\nfrom rye.toolkit"),
-    ("import_not_allowed", "from rye.toolkit", "from rye import executor\nfrom rye.toolkit"),
-    ("import_not_allowed", "from rye.toolkit", "from . import other\nfrom rye.toolkit"),
-    ("import_not_allowed", '    """Count."""', "    import rye.trust.verify"),
-    ("bad_requirement", "__timeout__ = 5", '__requires__ = "numpy"'),
-    ("forbidden_call", '    """Count."""', '    open("x")'),
-    ("forbidden_call", '    """Count."""', '    eval("x")'),
-    ("missing_entry_point", "def execute", "def run"),
-    ("bad_entry_point", "(params: dict, project_path: str)", "(params)"),
-    ("hidden_character", "# ", ""),
-    ("syntax_error", "def execute", "def def"),
-    ("long_file", "def execute", "\n" * 400 + "def execute"),
-]
+BROKEN = {
+    "missing_metadata": [
+        *(('__version__ = "1.0.0"\n', ""), ('__tool_description__ = "Count words"', "__tool_description__ = 3")),
+        ('__category__ = "my/text"', '__category__ = "my" + "/text"'),
+    ],
+    "bad_version": [('"1.0.0"', '"1.0"')],
+    "bad_tool_type": [('"python"', '"node"')],
+    "unknown_runtime": [("python_function_runtime", "other")],
+    "long_summary": [('"Count words"', f'"{"x" * 101}"'), ('"Count words"', '"a\\nb"')],
+    "bad_requirement": [('">=0.1"', '"0.1"'), ("__timeout__ = 5", '__requires__ = "numpy"')],
+    "bad_timeout": [("__timeout__ = 5", "__timeout__ = 0"), ("__timeout__ = 5", "__timeout__ = True")],
+    "wrong_category": [('"my/text"', '"my"')],
+    "missing_item_id": [('__item_id__ = "my/text/count"\n', "")],
+    "wrong_item_id": [('"my/text/count"', '"my/text/other"')],
+    "bad_permissions": [('["read"]', '["admin"]'), ('["read"]', '"read"'), ('["read"]', '["read", "write"]')],
+    "missing_permission": [('__permissions__ = ["read"]\n', ""), ('["read"]', '["network"]')],
+    "bad_effects": [
+        *(('"open_world": False}', "}"), ('"open_world": False}', '"open_world": 0}')),
+        ('"destructive": False', '"destructive": True'),
+    ],
+    "missing_point": [
+        *(("Count the words of a file.", ""), ("Requires:", "Needs:"), ("Does not: change it.\n", "")),
+        *(("Side effects: none.", "Side effects:"), ("Returns:", "Gives:"), ("Prefer it", "Take it")),
+    ],
+    "long_docstring": [("change it.", f"change it. {'x' * 1_400}")],
+    "missing_schema": [("CONFIG_SCHEMA = ", "SCHEMA = ")],
+    "bad_schema": [
+        ('CONFIG_SCHEMA = {\n    "type": "object"', 'CONFIG_SCHEMA = {\n    "type": "array"'),
+        *(("CONFIG_SCHEMA = {", "CONFIG_SCHEMA = dict() or {"), (PROPERTY, PROPERTY.replace('"string"', '"text"'))),
+        *((PROPERTY, '{"$ref": "http://x/y"}'), (PROPERTY, "True")),
+        ('"required": ["file_path"]', '"required": ["file"]'),
+        ("def execute", "OUTPUT_SCHEMA = []\n\n\ndef execute"),
+    ],
+    "open_schema": [
+        ('    "additionalProperties": False,\n', ""),
+        (PROPERTY, '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}'),
+    ],
+    "undescribed_parameter": [(', "description": "The file"', "")],
+    "unmarked_path": [('"format": "workspace-path", ', "")],
+    "bad_parameter_name": [('"file_path":', '"file path":')],
+    "import_not_allowed": [
+        ("from rye.toolkit", "import numpy\nfrom rye.toolkit"),
+        ("from rye.toolkit", "from rye import executor\nfrom rye.toolkit"),
+        ("from rye.toolkit", "from . import other\nfrom rye.toolkit"),
+        ('    """Count."""', "    import rye.trust.verify"),
+    ],
+    "forbidden_call": [('    """Count."""', '    open("x")'), ('    """Count."""', '    eval("x")')],
+    "missing_entry_point": [("def execute", "def run")],
+    "bad_entry_point": [("(params: dict, project_path: str)", "(params)")],
+    "hidden_character": [("# ", "")],
+    "syntax_error": [("def execute", "def def")],
+    "long_file": [("def execute", "\n" * 400 + "def execute")],
+}
 
 
-@pytest.mark.parametrize(("code", "old", "new"), BROKEN)
-def test_what_is_wrong_is_told_by_its_code(code, old, new):
-    text = GOOD.replace("Count words", "Count\u202e words") if code == "hidden_character" else GOOD.replace(old, new, 1)
-    assert text != GOOD
-    codes = {one for _, one in found(text)}
-    assert code in codes
-    # What is wrong is told, and little else.
-    assert len(codes) <= 3
+@pytest.mark.parametrize("code", BROKEN)
+def test_what_is_wrong_is_told_by_its_code(code):
+    for old, new in BROKEN[code]:
+        text = GOOD.replace("Count words", "Count\u202e words") if code == "hidden_character" else GOOD.replace(old, new, 1)
+        assert text != GOOD
+        codes = {one for _, one in found(text)}
+        # What is wrong is told, and little else.
+        assert (code in codes, len(codes) <= 3) == (True, True), (old, new, codes)
 
 
 def test_a_finding_names_its_line():
