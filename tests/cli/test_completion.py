@@ -9,45 +9,48 @@ from pathlib import Path
 import pytest
 
 from rye.cli.table import VERBS
-from rye.cli.verbs.completion import candidates
+from support.in_process import rye as run_rye
+
+# What is typed so far, and what can stand for its last word.
+LINES = {
+    "ex": "execute",
+    "execute rye/file-system/re": "rye/file-system/read",
+    "execute rye/file-system/write con": "content=",
+    "edit_l": "edit_lines",
+    "rye/file-system/re": "rye/file-system/read",
+    "write con": "content=",
+    "help edit_l": "edit_lines",
+    "execute edit_l": "edit_lines",
+    "verify --tr": "--trust",
+    "nonsense --x": "",
+    "grep --ig": "--ignore-case",
+    "read a.txt --off": "--offset",
+    "mcp install --client cod": "codex",
+    "mcp in": "install",
+    "registry push --fr": "--from",
+    "registry push --from u": "user",
+    "log --limit ": "",
+    "ls -l": "-l",
+    "reg": "registry",
+    "execute rye/file-system/read file_path=RE": "",
+    "load kn": "knowledge",
+    "load knowledge rye/file": "rye/file-system/file-operations rye/file-system/line-ids",
+    "load song ": "",
+    "execute rye/core/ex": "rye/core/executing-items",
+    "search x --sc": "--scope",
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["ex"], ["execute"]),
-        (["execute", "rye/file-system/re"], ["rye/file-system/read"]),
-        (["execute", "rye/file-system/write", "con"], ["content="]),
-        (["edit_l"], ["edit_lines"]),
-        (["rye/file-system/re"], ["rye/file-system/read"]),
-        (["write", "con"], ["content="]),
-        (["help", "edit_l"], ["edit_lines"]),
-        (["execute", "edit_l"], ["edit_lines"]),
-        (["verify", "--tr"], ["--trust"]),
-        (["nonsense", "--x"], []),
-        (["grep", "--ig"], ["--ignore-case"]),
-        (["read", "a.txt", "--off"], ["--offset"]),
-        (["mcp", "install", "--client", "cod"], ["codex"]),
-        (["mcp", "in"], ["install"]),
-        (["registry", "push", "--fr"], ["--from"]),
-        (["registry", "push", "--from", "u"], ["user"]),
-        (["log", "--limit", ""], []),
-        (["ls", "-l"], ["-l"]),
-        (["reg"], ["registry"]),
-        (["execute", "rye/file-system/read", "file_path=RE"], []),
-        (["load", "kn"], ["knowledge"]),
-        (["load", "knowledge", "rye/file"], ["rye/file-system/file-operations", "rye/file-system/line-ids"]),
-        (["load", "song", ""], []),
-        (["execute", "rye/core/ex"], ["rye/core/executing-items"]),
-        (["search", "x", "--sc"], ["--scope"]),
-    ],
-)
-def test_the_last_word_is_completed(words, expected):
-    assert candidates(words) == expected
+def candidates(line):
+    return run_rye("completion", "--words", *line.split(" "), cwd="/").stdout.decode().split("\n")[:-1]
 
 
-def test_an_empty_word_offers_every_verb():
-    assert {*VERBS, "read", "edit_lines"} <= {*candidates([""])}
+def test_the_last_word_is_completed_and_an_empty_one_offers_every_verb():
+    for line, expected in LINES.items():
+        assert " ".join(candidates(line)) == expected, line
+    assert {*VERBS, "read", "edit_lines"} <= {*candidates("")}
+    (client,) = [one.help for one in VERBS["mcp"].options if one.names == ["--client"]]
+    assert sorted(client.partition(": ")[2].split(", ")) == candidates("mcp install --client "), "the help names every client"
 
 
 def test_bash_completes_an_item_id(tmp_path):
@@ -75,8 +78,3 @@ def test_a_shell_without_a_script_is_refused_in_words(program, shell, code):
     assert (bool(done.returncode), bool(done.stdout)) == (bool(code), not code)
     assert "Traceback" not in done.stderr
     assert ("No completion for 'sh'. Name bash, zsh, fish." in done.stderr) == bool(code)
-
-
-def test_the_help_names_every_client():
-    (client,) = [one.help for one in VERBS["mcp"].options if one.names == ["--client"]]
-    assert sorted(client.partition(": ")[2].split(", ")) == candidates(["mcp", "install", "--client", ""])
