@@ -67,12 +67,9 @@ BAD = [
     "RYE tools --category ''",
     "RYE tools --category ../..",
     "RYE tools x",
-    "RYE tools >&-",
     "RYE tools 2>&- >&-",
-    "RYE tools >/dev/full",
     "RYE execute rye/file-system/read file_path=a.txt >/dev/full",
     "RYE execute rye/file-system/read file_path=a.txt >&-",
-    "RYE --help >/dev/full",
     "RYE verify ''",
     "RYE sign nowhere --key nowhere",
     "RYE keys",
@@ -86,8 +83,6 @@ BAD = [
     "PYTHONIOENCODING=ascii RYE --help",
     "PYTHONIOENCODING=ascii RYE execute --help",
     "LC_ALL=C PYTHONUTF8=0 RYE execute ☃",
-    "RYE tools | true",
-    "RYE --help | true",
 ]
 
 
