@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.cli.main import main
 from rye.fs import names
 from support.calling import call
+from support.in_process import rye as shell
 from support.shell_calls import bash, set_sandbox
 from support.terminal import typed
 
@@ -29,42 +29,42 @@ def changed(project, monkeypatch):
     return project
 
 
-def run(capsys, *words, code=0):
-    assert main(words) == code, capsys.readouterr()
-    return capsys.readouterr().out
+def run(*words, code=0, stream="stdout"):
+    done = shell(*words, cwd=".")
+    assert done.returncode == code, done
+    return getattr(done, stream).decode()
 
 
-def said(capsys, *words):
-    return json.loads(run(capsys, *words, "--json"))
+def said(*words):
+    return json.loads(run(*words, "--json"))
 
 
-def test_the_log_is_a_table_and_json(changed, capsys):
-    rows = said(capsys, "log")
+def test_the_log_is_a_table_and_json(changed):
+    rows = said("log")
     assert [(row["tool"], row["files"], row["added"], row["removed"]) for row in rows] == [
         ("rye/bash/bash", ["a.txt", "b.txt"], 1, 1),
         ("rye/file-system/write", ["c.txt"], 1, 0),
         ("rye/bash/bash", ["a.txt", "b.txt"], 2, 1),
     ]
-    table = run(capsys, "log", "--limit", "1")
+    table = run("log", "--limit", "1")
     assert rows[0]["id"] in table
     assert "2 older changes; --limit 3 shows all." in table
-    assert [row["id"] for row in said(capsys, "log", "c.txt")] == [rows[1]["id"]]
-    assert said(capsys, "log", "--limit", "9" * 20) == rows
-    assert said(capsys, "log", "--limit", "-1") == []
-    assert [row["id"] for row in said(capsys, "log", "--since", rows[1]["id"])] == [rows[0]["id"]]
+    assert [row["id"] for row in said("log", "c.txt")] == [rows[1]["id"]]
+    assert said("log", "--limit", "9" * 20) == rows
+    assert said("log", "--limit", "-1") == []
+    assert [row["id"] for row in said("log", "--since", rows[1]["id"])] == [rows[0]["id"]]
 
 
-def test_lines_that_look_like_headings_of_a_diff_are_counted(project, capsys, monkeypatch):
+def test_lines_that_look_like_headings_of_a_diff_are_counted(project, monkeypatch):
     monkeypatch.chdir(project)
     for verb in ("log", "diff"):
-        assert main([verb]) == 0
-        assert "Nothing is recorded here yet" in capsys.readouterr().err
+        assert "Nothing is recorded here yet" in run(verb, stream="stderr")
     call("write", project, file_path="f.txt", content="a\n-- b/x\n")
     call("write", project, file_path="f.txt", content="a\n++ x\n++ b/f\n")
     bash(project, "printf '%s\\n' a '-- a/f' '++ b/f' > f.txt; printf '%s\\n' '-- y' > g.txt")
     call("write", project, file_path="l.txt", content="é\n")
     call("write", project, file_path="l.txt", content="-- é\n", encoding="latin-1")
-    counts = [(row["added"], row["removed"]) for row in said(capsys, "log")]
+    counts = [(row["added"], row["removed"]) for row in said("log")]
     assert counts == [(1, 1), (1, 0), (2, 1), (2, 1), (2, 0)]
 
 
@@ -84,13 +84,13 @@ def test_from_inside_a_command_the_record_is_not_said_to_be_empty(project, user_
     assert (inside["exit_code"], "a.py" in inside["output"] or "x = 1" in inside["output"]) == (0, True), inside
 
 
-def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):
-    rows = said(capsys, "log")
+def test_a_diff_is_a_patch_that_git_takes_back(changed):
+    rows = said("log")
     before = (changed / "a.txt").read_bytes()
-    patch = run(capsys, "diff", rows[-1]["id"], "a.txt")
+    patch = run("diff", rows[-1]["id"], "a.txt")
     assert ("-4\n+four\n" in patch, "b.txt" in patch) == (True, False), "of one change, and of one file"
-    assert run(capsys, "diff", "nothing", code=2) == ""
-    patch = run(capsys, "diff", f"{rows[-1]['id']}..")
+    assert run("diff", "nothing", code=2) == ""
+    patch = run("diff", f"{rows[-1]['id']}..")
     assert "deleted file" in patch
     subprocess.run(["git", "apply", "-R"], input=patch.encode(), cwd=changed, check=True)
     assert (changed / "a.txt").read_text().endswith("8\n")
@@ -100,48 +100,47 @@ def test_a_diff_is_a_patch_that_git_takes_back(changed, capsys):
     assert (changed / "a.txt").read_bytes() == before
 
 
-def test_a_diff_of_thousands_of_files_has_all_of_them(changed, capsys, tmp_path):
+def test_a_diff_of_thousands_of_files_has_all_of_them(changed, tmp_path):
     bash(changed, "mkdir many; for n in $(seq 2100); do echo $n > many/$n; done")
-    made = run(capsys, "diff")
+    made = run("diff")
     assert made.count("diff --git ") == 2100
     (tmp_path / "p").write_text(made)
     subprocess.run(["git", "apply", "-R", tmp_path / "p"], cwd=changed, check=True)
     assert not (changed / "many").exists()
 
 
-def test_blame_names_the_change_of_each_line(changed, capsys):
-    rows = said(capsys, "log")
-    lines = said(capsys, "blame", "a.txt")
+def test_blame_names_the_change_of_each_line(changed):
+    rows = said("log")
+    lines = said("blame", "a.txt")
     assert [one["change"] for one in lines] == [None] * 4 + [rows[-1]["id"]] + [None] * 4 + [rows[0]["id"]]
-    text = run(capsys, "blame", "a.txt")
+    text = run("blame", "a.txt")
     assert "four" in text.splitlines()[4]
-    assert main(["blame", ""]) == 1
-    assert "The path is empty." in capsys.readouterr().err
+    assert "The path is empty." in run("blame", "", code=1, stream="stderr")
     # What others changed until now is shown.
     (changed / "a.txt").write_text("by hand\n")
-    assert said(capsys, "log")[0]["tool"] == "changed by someone else"
-    assert said(capsys, "blame", "a.txt")[0]["who"] == "someone else"
+    assert said("log")[0]["tool"] == "changed by someone else"
+    assert said("blame", "a.txt")[0]["who"] == "someone else"
 
 
-def test_an_agent_trace_has_the_ranges_of_named_agents(changed, capsys):
-    trace = json.loads(run(capsys, "blame", "a.txt", "c.txt", "--agent-trace"))
+def test_an_agent_trace_has_the_ranges_of_named_agents(changed):
+    trace = json.loads(run("blame", "a.txt", "c.txt", "--agent-trace"))
     assert trace["version"] == "0.1.0"
     assert [one["path"] for one in trace["files"]] == ["a.txt", "c.txt"]
     covered = [span for one in trace["files"][0]["conversations"] for span in one["ranges"]]
     assert sum(span["end_line"] - span["start_line"] + 1 for span in covered) == 10
-    assert run(capsys, "blame", "a.txt", "c.txt", code=2) == ""
+    assert run("blame", "a.txt", "c.txt", code=2) == ""
 
 
-def test_what_is_new_since_a_person_last_looked(changed, capsys):
+def test_what_is_new_since_a_person_last_looked(changed):
     # A list that is cut is not taken for seen.
-    assert [len(said(capsys, "log", "--new", *words)) for words in (("--limit", "1"), (), ())] == [1, 3, 0]
-    assert run(capsys, "diff", "--new") == ""
+    assert [len(said("log", "--new", *words)) for words in (("--limit", "1"), (), ())] == [1, 3, 0]
+    assert run("diff", "--new") == ""
     bash(changed, "echo later >> a.txt")
-    assert "+later" in run(capsys, "diff", "--new")
-    (row,) = said(capsys, "log", "--new")
+    assert "+later" in run("diff", "--new")
+    (row,) = said("log", "--new")
     assert row["files"] == ["a.txt"]
-    assert said(capsys, "log", "--new") == []
-    assert len(said(capsys, "log")) == 4
+    assert said("log", "--new") == []
+    assert len(said("log")) == 4
 
 
 def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(changed):
@@ -164,7 +163,7 @@ def test_at_a_terminal_a_diff_has_its_lines_and_colours_and_cannot_steer_it(chan
 
 
 @pytest.mark.parametrize("name", ["b\udcff.txt", "new\nline.txt", "ü b.txt"])
-def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, monkeypatch, name):
+def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, monkeypatch, name):
     shown = names.show(os.fsencode(name))
     (project / name).write_bytes(b"one\ntwo\n")
     (project / "other.txt").write_bytes(b"other\n")
@@ -173,12 +172,12 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, 
     bash(project, 'for f in *; do echo three >> "$f"; done')
     call("edit_lines", project, file_path=shown, changes=[{"find": "two", "replace": "TWO"}])
     bash(project, "true")
-    rows = said(capsys, "log")
+    rows = said("log")
     assert [row["files"] for row in rows] == [[shown], sorted(["other.txt", shown])], "nothing is taken for someone else's"
     for word in (name, shown):
-        assert [row["id"] for row in said(capsys, "log", word)] == [row["id"] for row in rows]
-        assert [one["change"] for one in said(capsys, "blame", word)] == [None, rows[0]["id"], rows[1]["id"]]
-        assert "+TWO" in said(capsys, "diff", "..", word)["patch"]
+        assert [row["id"] for row in said("log", word)] == [row["id"] for row in rows]
+        assert [one["change"] for one in said("blame", word)] == [None, rows[0]["id"], rows[1]["id"]]
+        assert "+TWO" in said("diff", "..", word)["patch"]
     (project / "other.txt").write_bytes(b"another\n")
     hunks = call("undo", project, entry_id=rows[1]["id"], file_path=shown, list=True)["hunks"]
     assert [(one["file_path"], one["kind"]) for one in hunks] == [(shown, "lines")]
@@ -186,25 +185,24 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, capsys, 
     assert (project / name).read_bytes() == b"one\nTWO\n"
 
 
-def test_a_file_that_was_a_link_in_between_has_a_history(changed, capsys):
+def test_a_file_that_was_a_link_in_between_has_a_history(changed):
     (changed / "kind.txt").write_text("old\n")
     bash(changed, "true")
     bash(changed, "rm kind.txt; ln -s a.txt kind.txt")
-    assert "new file mode 120000" in run(capsys, "diff")
-    assert run(capsys, "log", "kind.txt")
+    assert "new file mode 120000" in run("diff")
+    assert run("log", "kind.txt")
     bash(changed, "rm kind.txt; echo new > kind.txt")
-    (row, *_) = said(capsys, "log", "kind.txt")
-    assert [one["change"] for one in said(capsys, "blame", "kind.txt")] == [row["id"]]
+    (row, *_) = said("log", "kind.txt")
+    assert [one["change"] for one in said("blame", "kind.txt")] == [row["id"]]
 
 
-def test_two_dashes_end_the_options(changed, capsys):
+def test_two_dashes_end_the_options(changed):
     rye.execute("rye/file-system/write", {"file_path": "-dash", "content": "x\n"}, project_path=".")
-    (row,) = json.loads(run(capsys, "log", "--json", "--", "-dash"))
-    assert json.loads(run(capsys, "log", "--limit", "1", "--json", "--", "-dash")) == [row]
+    (row,) = json.loads(run("log", "--json", "--", "-dash"))
+    assert json.loads(run("log", "--limit", "1", "--json", "--", "-dash")) == [row]
     assert row["files"] == ["-dash"]
-    assert run(capsys, "blame", "--", "-dash").endswith("1| x\n")
-    assert json.loads(run(capsys, "blame", "--json", "--", "-dash"))[0]["text"] == "x"
+    assert run("blame", "--", "-dash").endswith("1| x\n")
+    assert json.loads(run("blame", "--json", "--", "-dash"))[0]["text"] == "x"
     for words in (["--", row["id"], "-dash"], [row["id"], "--", "-dash"]):
-        assert "+x" in run(capsys, "diff", *words)
-    assert main(["log", "-dash"]) == 2
-    assert "rye log has no option -dash" in capsys.readouterr().err
+        assert "+x" in run("diff", *words)
+    assert "rye log has no option -dash" in run("log", "-dash", code=2, stream="stderr")
