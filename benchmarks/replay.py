@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pairs
-from outcome import VERDICTS, Attempt, Pair, Unavailable, judge
-from tally import Tally, common_pairs, kind_tables, table
+from outcome import VERDICTS, Attempt, Pair, Tally, Unavailable, common_pairs, judge, kind_tables, table
 
 if TYPE_CHECKING:
     from outcome import Editor

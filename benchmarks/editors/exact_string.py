@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hunks import replacements
 from outcome import Attempt, Pair, json_bytes
-from widening import replacements
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from editors.stdio_client import StdioServer, ToolFailed
+from hunks import replacements
 from outcome import Attempt, Pair, Unavailable, json_bytes, text_bytes
-from widening import replacements
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
-"""Trees made to hurt: deep, wide, looping, unreadable, without end; names of any bytes.
+"""Trees and patterns made to hurt: deep, wide, looping, unreadable, without end; names of any bytes; pipes; patterns that try without end.
 
-Every call ends in bounded time, says what it could not see, and answers in valid UTF-8 JSON.
+Every call ends in bounded time, says what it could not see, and answers in valid UTF-8 JSON; other calls are answered meanwhile.
 """
 
 from __future__ import annotations
@@ -8,16 +8,23 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import rye
-from rye.filesearch import ripgrep
+from rye.executor.primitives import interpreters
+from rye.filesearch import ripgrep, tree
+from support.calling import call, done
+from support.harness import environment
+from support.shell_calls import bash
 from support.waiting import PATIENCE
 
 BINARY = ripgrep.locate(os.stat("/"))
@@ -189,3 +196,195 @@ def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
     assert "locked (Permission denied)" in glob["output"]
     assert glob["files"] == ["a", "shut"]
     assert "locked/ [not readable: Permission denied]" in ls["output"]
+
+
+def in_time(call, about):
+    """Return what a call answers; it may not hang."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert answers, f"the call hangs: {about}"
+    return answers[0]
+
+
+PLACES = [
+    ".git/HEAD", ".git/packed-refs", ".git/config.worktree", ".git/refs/stash", ".git/commondir", ".git", "n/.git",
+    "n/.git/config", "n/.git/hooks/pre-commit", ".gitignore", ".python-version",
+]  # fmt: skip
+KINDS = {"pipe": "mkfifo {0}", "endless": "ln -s /dev/zero {0}", "tty": "ln -s /dev/tty {0}"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_command_hangs_on_one(project, kind):
+    """Made by a person or a program without a sandbox, so that each of them is there."""
+    for path in PLACES:
+        subprocess.run(["rm", "-rf", project / "n", project / ".git"], check=True)
+        subprocess.run(
+            "git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git pack-refs --all",
+            shell=True,
+            cwd=project,
+            check=True,
+        )
+        subprocess.run(
+            f"mkdir -p $(dirname {path}); rm -rf {path}; {KINDS[kind].format(path)}", shell=True, cwd=project, check=True
+        )
+        answer = in_time(lambda: bash(project, "echo done"), path)
+        assert "done" in answer["output"] or not answer["success"], (path, answer)
+        (project / path).unlink(missing_ok=True)
+
+
+def test_a_version_is_not_waited_for(project):
+    os.mkfifo(project / ".python-version")
+    assert interpreters._named_version(str(project), ".python-version") == ""
+    (project / ".python-version").unlink()
+    (project / ".python-version").write_text("3.11.2\n")
+    assert interpreters._named_version(str(project), ".python-version") == "3.11.2"
+    (project / ".python-version").unlink()
+    (project / ".python-version").mkdir()
+    before = os.listdir("/proc/self/fd")
+    assert interpreters._named_version(str(project), ".python-version") == ""
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+# Not `.gitignore`: ripgrep waits at a pipe of that name, until the time of a search is up, and the answer says so.
+READ_BY_THEMSELVES = [
+    ".ignore", ".rgignore", ".ripgreprc", ".git/info/exclude", ".ai/tools/x.py", ".ai/tools/x.yaml", ".ai/knowledge/x.md",
+    ".ai/directives/x.md", ".ai/lockfiles/rye/bash/bash.lock.json", ".ai/trusted_keys/x.toml", ".ai/bundles/x/manifest.yaml",
+    "pyproject.toml", "package.json", ".editorconfig", "tsconfig.json", ".env", "a.py", ".venv/pyvenv.cfg",
+]  # fmt: skip
+CALLS = {
+    "grep": ("rye/file-system/grep", {"pattern": "needle"}),
+    "glob": ("rye/file-system/glob", {"pattern": "**/*.txt"}),
+    "ls": ("rye/file-system/ls", {}),
+    "search_dir": ("rye/swe/search_dir", {"pattern": "needle"}),
+    "read": ("rye/file-system/read", {"file_path": "found.txt"}),
+    "write": ("rye/file-system/write", {"file_path": "new.txt", "content": "x\n"}),
+    "bash": ("rye/bash/bash", {"command": "echo needle found.txt"}),
+}
+
+
+@pytest.mark.slow
+def test_no_tool_waits_at_a_pipe_that_it_would_read_by_itself(project, engine):
+    (project / "a/b").mkdir(parents=True)
+    (project / "found.txt").write_text("needle\n")
+    for path in READ_BY_THEMSELVES:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(project / path)
+    for name, (tool, parameters) in CALLS.items():
+        # Searches end themselves after 30 seconds, which would be a wait too.
+        said = str(in_time(partial(rye.execute, tool, parameters, project_path=project), name))
+        assert "found.txt" in said or name == "write", (name, said)
+        assert "timed out" not in said, (name, said)
+
+
+VERBS = [
+    "search needle", "tools", "verify --all", "trust list", "doctor", "log", "diff", "lint --all", "lock rye/bash/bash",
+    "undo --list",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_verb_waits_at_one(project, verb):
+    for path in [*READ_BY_THEMSELVES, ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json", ".ai/config/rye.yaml", ".git/HEAD"]:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(project / path)
+    # It may refuse them; it does not wait.
+    argv = [sys.executable, "-m", "rye", *verb.split(), "--project", project]
+    subprocess.run(argv, env=environment(), capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["pipe", "device"])
+def test_rules_that_never_end_do_not_outlast_a_search(project, tmp_path, place, monkeypatch):
+    # A pipe is waited for until the time of a search is up, which is 30 seconds elsewhere; a device ends the search by itself.
+    if place == "pipe":
+        monkeypatch.setattr(tree, "MAX_SECONDS", 3.0)
+    os.mkfifo(tmp_path / "outside")
+    (project / "found.txt").write_text("needle\n")
+    (project / ".gitignore").symlink_to(tmp_path / "outside" if place == "pipe" else "/dev/zero")
+    answer = rye.execute("rye/file-system/grep", {"pattern": "needle"}, project_path=project)["data"]
+    assert answer.get("timed_out") if place == "pipe" else answer["code"] == "search_failed"
+    assert "no_ignore=true" in str(answer)
+    found = rye.execute("rye/file-system/grep", {"pattern": "needle", "no_ignore": True}, project_path=project)["data"]
+    assert "found.txt" in found["output"]
+
+
+# Processor seconds, which a busy machine does not change: two of a stalled search, and the start of its interpreter.
+LIMIT = 2.6
+LINE = "a" * 40 + "!" + "0" * 40 + "!" + "ab" * 40 + "!" + " " * 40 + "!" + "x@" * 40 + "é" * 40
+BOMBS = [
+    "(a+)+$", "(a*)*$", "(a|a)*$", "(a|aa)+$", "(a|a?)+$", "(?:a+)+b", "(a+a+)+b", "(a*a*)*b", "(.*)*x$", "(.+)+z", r"(\w+)+\.",
+    r"(\w*)*\.", r"(\d+)+x", r"(0|00)+x", r"(0+)*1", "([a-z]+)*[0-9]z", "(ab|a|b)+c$", "((ab)+)+c", "((ab)*)*c", r"(\s+)+y",
+    r"(\s*)*y", "( +)* y", "(([a-z])+.)+[A-Z]([a-z])+Q", r"^(([a-z])+.)+[A-Z]$", r"(x@|x|@)+z", "(é+)+z", "(é|é)+z",
+    "(a{1,20}){1,20}b", "(a?){30}a{30}b(a?){30}", "(.*a){30}b",
+]  # fmt: skip
+
+
+@pytest.fixture
+def planted(project):
+    (project / "evil.txt").write_text(f"{LINE}\n")
+    (project / "other.txt").write_text("fine\n")
+    return project
+
+
+@pytest.fixture
+def without_ripgrep(monkeypatch):
+    monkeypatch.setattr(ripgrep, "locate", lambda _: None)
+
+
+def spent() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", r"(\w+)+\."])
+def test_a_bomb_ends_in_time_and_hinders_nobody(planted, without_ripgrep, pattern):
+    answered, over = [], threading.Event()
+
+    def others():
+        while not over.is_set():
+            answered.append(done("ls", planted)["count"])
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    before = spent()
+    data = call("grep", planted, pattern=pattern)
+    over.set()
+    thread.join()
+    assert spent() - before < LIMIT
+    assert len(answered) > 20
+    assert data.get("code") == "pattern_too_slow" or "total" in data
+
+
+@pytest.mark.slow
+def test_every_bomb_ends_and_says_what_to_do(planted, without_ripgrep):
+    for pattern in BOMBS[::6]:
+        data = call("grep", planted, pattern=pattern)
+        assert data["success"] or data["code"] == "pattern_too_slow", pattern
+        assert data["success"] or "install ripgrep" in data["error"]
+
+
+@pytest.mark.slow
+def test_control_the_engine_alone_does_not_end():
+    code = f"import re; re.search('(a+)+$', {LINE!r})"
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", code], timeout=1, check=False)
+
+
+@pytest.mark.skipif(ripgrep.locate(os.stat("/")) is None, reason="ripgrep is not installed")
+def test_with_ripgrep_no_pattern_is_slow(planted):
+    before = spent()
+    for pattern in BOMBS:
+        done("grep", planted, pattern=pattern)
+    assert spent() - before < LIMIT * 4
+
+
+@pytest.mark.slow
+def test_what_was_found_before_a_bomb_is_not_mistaken_for_all(planted, without_ripgrep):
+    data = call("grep", planted, pattern="(a+)+$|fine")
+    assert data.get("code") == "pattern_too_slow" or data["total"] == 1
