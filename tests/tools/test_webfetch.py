@@ -274,7 +274,8 @@ def test_control_a_plain_client_would_take_it_all(site):
 
 
 @pytest.mark.slow
-def test_a_page_made_to_hurt_ends_in_its_time(project, site):
+def test_a_page_made_to_hurt_ends_in_its_time(project, site, monkeypatch):
+    monkeypatch.setattr("rye.web.page.read.__kwdefaults__", {"seconds": 0.5})
     started = time.process_time()
     for at in range(len(HURTING)):
         data = fetch(project, f"{site.url}/hurting-{at}")

@@ -214,14 +214,13 @@ class ServerSession:
         if self.offers("diagnosticProvider"):
             reply = self.wire.request("textDocument/diagnostic", {"textDocument": {"uri": uri}}, seconds)
             return well_formed(reply.get("items")) if isinstance(reply, dict) else []
-        again = path in self.stale and self._current(path)
+        current = functools.partial(self._current, path)
         if path in self.stale:
+            # Those of the text itself come first: after them its silence can be understood.
+            self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
             self.stale.discard(path)
             self.show(path, self.opened[path].text, again=True)
-
-        current = functools.partial(self._current, path)
-        # The text is the same, so a server may publish nothing: take its silence for "unchanged".
-        if again:
+            # The text is the same, so a server may publish nothing: take its silence for "unchanged".
             self.wire.pause(min(seconds, _AGAIN_SECONDS), current)
             if not current() and self.wire.alive:
                 known = self.published[uri]
