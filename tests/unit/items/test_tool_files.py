@@ -111,11 +111,6 @@ def test_only_files_below_the_tools_folder_that_are_there_are_signed_and_only_th
     assert call(project)["code"] == "malformed_item"
 
 
-def test_a_script_without_metadata_stays_as_it_is():
-    for raw in (b"#!/bin/sh\nls files\n", b"#!/bin/sh\nls files\n# ---\n# files: [a]\n# ---\n"):
-        assert tool_files.bound(tool_files.with_digests(raw, "my/x", ".sh", lambda path: path.encode()), "my/x", ".sh") == raw
-
-
 @pytest.mark.parametrize(
     ("raw", "suffix"),
     [
@@ -140,3 +135,8 @@ def test_only_the_list_of_files_is_rewritten(raw, suffix):
     assert suffix != ".sh" or found.endswith(b"# ---\nfiles: x\n")
     with pytest.raises(RyeError):
         tool_files.with_digests(raw, "my/tool", suffix, lambda _path: None)
+
+
+def test_a_script_without_metadata_stays_as_it_is():
+    for raw in (b"#!/bin/sh\nls files\n", b"#!/bin/sh\nls files\n# ---\n# files: [a]\n# ---\n"):
+        assert tool_files.bound(tool_files.with_digests(raw, "my/x", ".sh", lambda path: path.encode()), "my/x", ".sh") == raw

@@ -130,16 +130,12 @@ def test_bodies_and_terminators(name):
             assert code.key(raw) == code.body(raw).decode(name).encode(), "the text, whatever the encoding"
 
 
-def test_half_a_unit_is_no_terminator():
+def test_half_a_unit_is_no_terminator_and_bytes_that_do_not_decode_are_shown():
     """A UTF-16 file cut within a character: its last bytes look like a newline, but stand across two units."""
     code = encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0")
-    assert b"x\n\0".endswith(code.newline)
-    assert code.terminator(b"x\n\0") == b""
-
-
-def test_bytes_that_do_not_decode_are_shown():
+    assert (b"x\n\0".endswith(code.newline), code.terminator(b"x\n\0")) == (True, b"")
     assert encoding.UTF8.show(b"caf\xe9 \xff\n") == "caf\\xe9 \\xff"
-    assert encoding.Encoding("utf-16-le", b"\xff\xfe", b"\n\0").show(b"a\0\x00\xd8\n\0") == "a\\x00\\xd8"
+    assert code.show(b"a\0\x00\xd8\n\0") == "a\\x00\\xd8"
 
 
 @pytest.mark.parametrize(

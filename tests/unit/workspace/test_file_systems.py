@@ -105,10 +105,7 @@ def test_where_the_project_has_no_locks_it_is_read_and_written_with_locks_in_the
     assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
     assert failed
     assert (project / "a.txt").read_text() == "one\ntwo\n"
-
-
-def test_the_locks_in_the_state_folder_exclude_each_other(project, monkeypatch):
-    without_locks(monkeypatch, project)
+    # They exclude each other.
     with Workspace(str(project)) as ws, cache.locked(ws, b"a.txt"):
         with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"a.txt", wait=False):
             pass
