@@ -17,7 +17,7 @@ import pytest
 import rye
 from rye import ragix_tools
 from rye.cli import main as cli_main
-from rye.cli.rt.main import main
+from rye.cli.rt import main as rt_main
 from rye.mcp_server import prompts
 from support import signed_tools, terminal
 from support.calling import call
@@ -31,7 +31,7 @@ def rt(*words, cwd, stdin=b"", **env):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("RAGIX_PROFILE", "RAGIX_ENABLE_SWE", "RAGIX_AUTO_DIFF", "RAGIX_VIEW_STATE"):
             patch.delenv(name, raising=False)
-        return run(main, words, cwd=cwd, stdin=stdin, env=env)
+        return run(rt_main.main, words, cwd=cwd, stdin=stdin, env=env)
 
 
 def process(*words, cwd, stdin=b""):
@@ -172,8 +172,6 @@ def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
 
 
 def test_the_seeds_names_for_two_verbs(project, monkeypatch):
-    from rye.cli.rt import main as rt_main
-
     called = []
     monkeypatch.setattr("rye.cli.process.run", lambda run: called.append(run()))
     monkeypatch.setattr(sys, "argv", ["rt-find", "app"])

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from rye.cli.rt import main as rt_main
 from rye.cli.rt import printing
-from rye.cli.rt.main import main
 from support.in_process import run
 
 CALL = re.compile(r"\b[a-z_]+\(\w+=")
@@ -58,4 +58,4 @@ def test_the_terminal_reads_them(project):
 
 
 def rt(project, *words):
-    return run(main, words, cwd=project).stderr.decode()
+    return run(rt_main.main, words, cwd=project).stderr.decode()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.cli.verbs.state import to_remove
+from rye.cli.verbs import state as state_verb
 from rye.config import user_dirs
 from support.calling import call, done, rows
 from support.in_process import rye as shell
@@ -56,10 +56,10 @@ def test_prune_removes_what_is_lost_and_then_what_was_used_longest_ago():
 
     rows = [row("busy", 0, 50), row("old", 90, 10), row("older", 100, 10), row("gone", 2, 10, lost=True), row("mid", 5, 10)]
     rows.append(row("job", 200, 10, busy=True))
-    assert [one["id"] for one in to_remove(rows, None)] == ["gone"]
-    assert [one["id"] for one in to_remove(rows, 90)] == ["gone"]
-    assert [one["id"] for one in to_remove(rows, 75)] == ["gone", "older", "old"]
-    assert [one["id"] for one in to_remove(rows, 0)] == ["gone", "older", "old", "mid"], "what is in use stays"
+    assert [one["id"] for one in state_verb.to_remove(rows, None)] == ["gone"]
+    assert [one["id"] for one in state_verb.to_remove(rows, 90)] == ["gone"]
+    assert [one["id"] for one in state_verb.to_remove(rows, 75)] == ["gone", "older", "old"]
+    assert [one["id"] for one in state_verb.to_remove(rows, 0)] == ["gone", "older", "old", "mid"], "what is in use stays"
 
 
 def test_a_person_is_asked_before_anything_is_removed(copied):
