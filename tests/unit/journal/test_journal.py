@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from pathlib import Path
 
 import pytest
 
-import rye
 from rye.config import user_dirs
-from rye.errors import EditError, WorkspaceError
 from rye.journal import entries, history, journal
-from rye.journal.history import History
 from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.workspace import atomic_replace, cache
 from rye.workspace.atomic_replace import digest_of, temporary_name
 from rye.workspace.workspace import Workspace
+from support.calling import call, done, ids
 
 OLD, NEW, FOREIGN = b"one\ntwo\n", b"one\nTWO\n", b"foreign\n"
-
-
-def call(project, tool, **parameters):
-    return rye.execute(f"rye/file-system/{tool}", parameters, project_path=project)
 
 
 def folder(project):
     return Path(user_dirs.state_dir(str(project))) / "journal"
 
 
-def entry_for(project, before=OLD, after=NEW, path="file", temporary=""):
-    digests = [None if data is None else digest_of(data) for data in (before, after)]
-    removed, added = ([] if data is None else data.splitlines(keepends=True) for data in (before, after))
-    with Workspace(str(project)) as ws:
-        made = journal.new_entry(ws, "test/tool", path, *digests, "utf-8", [entries.Recorded(0, removed, added)])
-    return changed(made, whole=True, temporary=temporary)
+def listed(project):
+    return [row["entry_id"] for row in done("undo", project, list=True, limit=100)["entries"]]
 
 
-def land(project, data, entry, meanwhile=None):
-    with Workspace(str(project)) as ws, ws.place(entry.path) as place, cache.locked(ws, place.path):
-        if meanwhile:
-            meanwhile()
-        return journal.apply_change(ws, place, data, entry)
+def written(project, data):
+    return done("write", project, file_path="file", content=data.decode())["entry_id"]
 
 
 @pytest.fixture
@@ -53,219 +39,129 @@ def file(project):
     return path
 
 
-def test_an_entry_is_private_and_holds_what_undo_needs(project, file):
-    entry = entry_for(project)
-    assert land(project, NEW, entry) == []
-    (path,) = folder(project).glob("*.json")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder(project).parent.stat().st_mode) == 0o700
-    assert not list(folder(project).glob("pending/*"))
-    record = entries.parse(path.read_bytes())
-    assert (record["path"], record["before"], record["after"]) == ("file", digest_of(OLD), digest_of(NEW))
-    with Workspace(str(project)) as ws:
-        assert journal.find(ws, entry.id).splices == entry.splices
-        assert [found.id for found in History(ws)] == [entry.id]
-    assert call(project, "undo")["status"] == "success"
-    assert file.read_bytes() == OLD
-    assert (
-        call(project, "undo", entry_id=call(project, "undo", list=True)["data"]["entries"][0]["entry_id"])["status"]
-        == "success"
-    )
-    assert file.read_bytes() == NEW
-
-
-def test_bytes_that_are_no_text_come_back(project, file):
-    data = bytes(range(256)) * 100
-    file.write_bytes(data)
-    land(project, b"x\n", entry_for(project, data, b"x\n"))
-    assert call(project, "undo")["status"] == "success"
-    assert file.read_bytes() == data
-
-
 def test_hard_links_are_named_in_a_warning(project, file):
-    twin = project.parent / "twin"
-    os.link(file, twin)
-    (warning,) = land(project, NEW, entry_for(project))
+    os.link(file, project.parent / "twin")
+    (warning,) = done("write", project, file_path="file", content="x\n")["warnings"]
     assert "2 hard links" in warning
-    assert twin.read_bytes() == OLD
-    lid = call(project, "read", file_path="file")["data"]["output"].split("LID:")[1][:6]
+    assert (project.parent / "twin").read_bytes() == OLD
     os.link(file, project / "again")
-    response = call(project, "edit_lines", file_path="file", changes=[{"line_id": lid, "new_content": "1"}])
-    assert "hard links" in response["data"]["warnings"][0]
-    assert "hard links" in response["data"]["output"]
-
-
-def test_a_refused_change_leaves_no_entry(project, file):
-    with pytest.raises(WorkspaceError):
-        land(project, NEW, entry_for(project), meanwhile=lambda: file.write_bytes(FOREIGN))
-    assert not list(folder(project).rglob("*.json"))
-    assert call(project, "undo")["code"] == "nothing_to_undo"
-
-
-def test_without_a_journal_the_change_lands_and_says_so(project, file, user_space):
-    (user_space / ".ai").mkdir()
-    (user_space / ".ai/state").write_text("in the way")
-    (warning,) = land(project, NEW, entry_for(project))
-    assert "Not recorded" in warning
-    assert file.read_bytes() == NEW
-
-
-def test_a_journal_that_cannot_be_finished_is_finished_by_the_next_call(project, file, monkeypatch):
-    monkeypatch.setattr(journal, "_finish", lambda *_: (_ for _ in ()).throw(OSError(5, "dying")))
-    land(project, NEW, entry_for(project))
-    monkeypatch.undo()
-    assert len(list(folder(project).glob("pending/*.json"))) == 1
-    assert call(project, "undo")["status"] == "success"
-    assert file.read_bytes() == OLD
-    assert not list(folder(project).glob("pending/*.json"))
-
-
-def test_a_record_that_could_not_be_written_whole_is_not_left(project, file, monkeypatch):
-    monkeypatch.setattr(journal, "_pack", lambda *_: memoryview(b"x" * 10))
-    monkeypatch.setattr(os, "fdopen", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
-    (warning,) = land(project, NEW, entry_for(project))
-    monkeypatch.undo()
-    assert "Not recorded" in warning
-    assert not list(folder(project).rglob("*.json"))
+    answer = done("edit_lines", project, file_path="file", changes=[{"line_id": ids(project, "file")[0], "new_content": "1"}])
+    assert "hard links" in answer["warnings"][0]
+    assert "hard links" in answer["output"]
 
 
 # --- after a crash: every state that a killed change can leave ---
 
-STATES = {
-    # name: (in the file, under the temporary name, landed?, in the file afterwards, kept as .rye-conflict)
-    "before the temporary file": (OLD, None, False, OLD, []),
-    "temporary file half written": (OLD, b"on", False, OLD, []),
-    "temporary file whole": (OLD, NEW, False, OLD, []),
-    "exchanged": (NEW, OLD, True, NEW, []),
-    "exchanged and swept": (NEW, None, True, NEW, []),
-    "exchanged, then changed by others": (FOREIGN, OLD, True, FOREIGN, []),
-    "exchanged with a foreign version": (NEW, FOREIGN, True, NEW, [FOREIGN]),
-    "put back": (FOREIGN, NEW, False, FOREIGN, []),
-    "staged, then changed by others": (FOREIGN, b"on", False, FOREIGN, []),
-    "staged, then deleted by others": (None, NEW, False, None, []),
+# A change that was begun from one content to another, and what is in the file and under the temporary name; whether it
+# counts as made, what is in the file afterwards, and what is kept as .rye-conflict. None: there is no file.
+LEFT = {
+    "before the temporary file": (OLD, NEW, OLD, None, False, OLD, []),
+    "temporary file half written": (OLD, NEW, OLD, b"on", False, OLD, []),
+    "temporary file whole": (OLD, NEW, OLD, NEW, False, OLD, []),
+    "exchanged": (OLD, NEW, NEW, OLD, True, NEW, []),
+    "exchanged and swept": (OLD, NEW, NEW, None, True, NEW, []),
+    "exchanged, then changed by others": (OLD, NEW, FOREIGN, OLD, True, FOREIGN, []),
+    "exchanged with a foreign version": (OLD, NEW, NEW, FOREIGN, True, NEW, [FOREIGN]),
+    "put back": (OLD, NEW, FOREIGN, NEW, False, FOREIGN, []),
+    "staged, then changed by others": (OLD, NEW, FOREIGN, b"on", False, FOREIGN, []),
+    "staged, then deleted by others": (OLD, NEW, None, NEW, False, None, []),
+    "not deleted yet": (OLD, None, OLD, None, False, OLD, []),
+    "set aside": (OLD, None, None, OLD, True, None, []),
+    "deleted": (OLD, None, None, None, True, None, []),
+    "not made yet": (None, NEW, None, None, False, None, []),
+    "made": (None, NEW, NEW, None, True, NEW, []),
 }
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_the_next_call_settles_what_a_crash_left(project, file, name):
-    stands, aside, landed, afterwards, kept = STATES[name]
-    temporary = temporary_name()
-    entry = entry_for(project)
+def begun(project, before, after, path="file", temporary="", folders=()):
+    """Leave a change pending, as a kill does."""
+    removed, added = ([] if data is None else data.splitlines(keepends=True) for data in (before, after))
+    digests = [None if data is None else digest_of(data) for data in (before, after)]
     with Workspace(str(project)) as ws:
-        assert journal._begin(ws, entry, temporary.decode()) is not None
-    for path, data in ((file, stands), (project / temporary.decode(), aside)):
-        path.unlink(missing_ok=True)
-        if data is not None:
-            path.write_bytes(data)
-    with Workspace(str(project)) as ws:
-        journal.recover(ws)
-        assert [found.id for found in History(ws)] == ([entry.id] if landed else [])
-    assert not list(folder(project).glob("pending/*"))
-    assert (file.read_bytes() if file.exists() else None) == afterwards
-    assert [path.read_bytes() for path in project.glob("*.rye-conflict")] == kept
-    assert not [name for name in os.listdir(project) if atomic_replace.is_temporary(os.fsencode(name))]
-    if landed and afterwards == NEW:
-        assert call(project, "undo")["status"] == "success"
-        assert file.read_bytes() == OLD
-
-
-@pytest.mark.parametrize(("stands", "aside", "landed"), [(OLD, None, False), (None, OLD, True), (None, None, True)])
-def test_a_deletion_that_a_crash_ended(project, file, stands, aside, landed):
-    temporary = temporary_name()
-    entry = entry_for(project, after=None)
-    with Workspace(str(project)) as ws:
-        journal._begin(ws, entry, temporary.decode())
-    if stands is None:
-        file.unlink()
-    if aside is not None:
-        (project / temporary.decode()).write_bytes(aside)
-    with Workspace(str(project)) as ws:
-        journal.recover(ws)
-        assert bool([*History(ws)]) == landed
-    if landed:
-        assert call(project, "undo")["status"] == "success"
-        assert file.read_bytes() == OLD
-
-
-def test_a_folder_that_is_gone_takes_its_pending_change_along(project):
-    with Workspace(str(project)) as ws:
-        journal._begin(ws, entry_for(project, path="gone/file"), temporary_name().decode())
-        journal.recover(ws)
-    assert not list(folder(project).rglob("*.json"))
-
-
-def in_folders(project, before, after):
-    """Return the pending entry of a change of a file whose folders it made or removed, with no temporary file left."""
-    entry = changed(entry_for(project, before, after, "n/e/w.txt", temporary_name().decode()), folders=["n", "n/e"])
+        entry = journal.new_entry(ws, "test/tool", path, *digests, "utf-8", [entries.Recorded(0, removed, added)])
+    entry = changed(entry, whole=True, temporary=temporary or temporary_name().decode(), folders=[*folders])
     waiting = folder(project) / "pending"
-    waiting.mkdir(parents=True)
+    waiting.mkdir(parents=True, exist_ok=True)
     (waiting / f"{entry.id}.json").write_bytes(entries.dump(entries.record_of(entry)))
     return entry
 
 
-@pytest.mark.parametrize("left", ["n/e/w.txt", "n/e", "n", ""])
-def test_an_undo_that_removes_folders_and_is_cut_off_is_finished(project, left):
+def recover(project):
+    with Workspace(str(project)) as ws:
+        journal.recover(ws)
+    return not list(folder(project).glob("pending/*"))
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_the_next_call_settles_what_a_crash_left(project, file, name):
+    before, after, stands, aside, landed, afterwards, kept = LEFT[name]
+    entry = begun(project, before, after)
+    for path, data in ((file, stands), (project / entry.temporary, aside)):
+        path.unlink(missing_ok=True)
+        if data is not None:
+            path.write_bytes(data)
+    assert recover(project)
+    assert listed(project) == ([entry.id] if landed else [])
+    assert (file.read_bytes() if file.exists() else None) == afterwards
+    assert [path.read_bytes() for path in project.glob("*.rye-conflict")] == kept
+    assert not [name for name in os.listdir(project) if atomic_replace.is_temporary(os.fsencode(name))]
+    if landed and afterwards == after:
+        assert call("undo", project)["success"]
+        assert (file.read_bytes() if file.exists() else None) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left", "landed", "stays"),
+    [
+        *[(OLD, None, left, not left.endswith(".txt"), left.endswith(".txt")) for left in ("n/e/w.txt", "n/e", "n", "")],
+        (None, NEW, "n/e/w.txt", True, True),
+        (None, NEW, "n/e", False, False),
+    ],
+)
+def test_folders_that_a_change_makes_or_removes_come_and_go_with_it(project, before, after, left, landed, stays):
     if left:
         (project / left).parent.mkdir(parents=True, exist_ok=True)
-        (project / left).write_bytes(OLD) if left.endswith(".txt") else (project / left).mkdir()
-    entry = in_folders(project, OLD, None)
-    with Workspace(str(project)) as ws:
-        journal.recover(ws)
-        # Where the file is there, the change was not begun.
-        is_done = not left.endswith(".txt")
-        assert [row.id for row in History(ws)] == [entry.id] * is_done
-        assert not is_done or journal.find(ws, entry.id).folders == ["n", "n/e"]
-    assert (project / "n").exists() is not is_done
-    assert not list((folder(project) / "pending").iterdir())
+        (project / left).write_bytes(before or after) if left.endswith(".txt") else (project / left).mkdir()
+    entry = begun(project, before, after, "n/e/w.txt", folders=["n", "n/e"])
+    assert recover(project)
+    assert listed(project) == [entry.id] * landed
+    assert (project / "n").exists() is stays
+    if landed and after is None:
+        assert done("undo", project)
+        assert (project / "n/e/w.txt").read_bytes() == OLD
 
 
-@pytest.mark.parametrize("is_done", [True, False])
-def test_a_new_file_in_new_folders_that_is_cut_off_comes_or_leaves_no_folder(project, is_done):
-    (project / "n/e").mkdir(parents=True)
-    if is_done:
-        (project / "n/e/w.txt").write_bytes(NEW)
-    entry = in_folders(project, None, NEW)
-    with Workspace(str(project)) as ws:
-        journal.recover(ws)
-        assert [row.id for row in History(ws)] == [entry.id] * is_done
-    assert (project / "n").exists() is is_done
-
-
-def test_a_change_at_work_is_left_alone(project, file):
-    with Workspace(str(project)) as ws:
-        journal._begin(ws, entry_for(project), temporary_name().decode())
-        with cache.locked(ws, b"file"):
-            journal.recover(ws)
-            assert list(folder(project).glob("pending/*"))
-        journal.recover(ws)
-    assert not list(folder(project).glob("pending/*"))
+def test_a_change_at_work_is_left_alone_and_one_whose_folder_is_gone_is_dropped(project, file):
+    begun(project, OLD, NEW)
+    with Workspace(str(project)) as ws, cache.locked(ws, b"file"):
+        assert not recover(project)
+    begun(project, OLD, NEW, "gone/file")
+    assert recover(project)
+    assert listed(project) == []
 
 
 def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
-    with Workspace(str(project)) as ws:
-        for victim in ("file", "../outside", ".git/config", ".rye-0123456789abcdef.txt"):
-            journal._begin(ws, entry_for(project), victim)
-        (project.parent / "outside").write_text("stays")
-        journal.recover(ws)
+    (project.parent / "outside").write_text("stays")
+    for victim in ("file", "../outside", ".git/config", ".rye-0123456789abcdef.txt"):
+        begun(project, OLD, NEW, temporary=victim)
+    assert recover(project)
     assert file.read_bytes() == OLD
     assert (project.parent / "outside").read_text() == "stays"
-    assert not list(folder(project).glob("pending/*"))
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"{}", b"[]", b"null", b'{"splices": 3}', b"\x78\x9c", os.urandom(300), b'{"a":' * 100_000]
 )
 def test_records_that_are_none_are_passed_over(project, file, data):
-    land(project, NEW, entry_for(project))
-    (folder(project) / "pending").mkdir(exist_ok=True)
-    (folder(project) / "zzz.json").write_bytes(data)
+    entry = written(project, NEW)
     torn = folder(project) / "pending/zzz.json"
-    torn.write_bytes(data)
-    assert call(project, "undo", list=True)["data"]["total"] == 1
+    torn.parent.mkdir(exist_ok=True)
+    for path in (folder(project) / "zzz.json", torn):
+        path.write_bytes(data)
+    assert listed(project) == [entry]
     assert torn.exists()
-    old = time.time() - 3600
-    os.utime(torn, (old, old))
-    assert call(project, "undo")["status"] == "success"
+    os.utime(torn, (time.time() - 3600,) * 2)
+    assert call("undo", project)["success"]
     assert not torn.exists()
     assert file.read_bytes() == OLD
 
@@ -280,130 +176,92 @@ def test_locks_that_are_taken_out_of_their_order_are_told(project):
                 pass
 
 
-@pytest.mark.parametrize("name", ["", "nope", "../x", "pending/x", "a" * 300, "\0"])
+@pytest.mark.parametrize("name", ["nope", "../x", "pending/x", "a" * 300])
 def test_unknown_entries(project, name):
-    with Workspace(str(project)) as ws, pytest.raises(EditError) as caught:
-        journal.find(ws, name)
-    assert caught.value.code == "unknown_entry"
+    assert call("undo", project, entry_id=name)["code"] == "unknown_entry"
 
 
-def test_old_entries_go_by_size(project, file, user_space, monkeypatch):
-    # The entries are counted now and then; here after each.
-    monkeypatch.setattr(history, "_TRIM_EVERY", 1)
-    for number in range(12):
-        data = b"%d " % number + os.urandom(3_000).hex().encode() + b"\n"
-        land(project, data, entry_for(project, file.read_bytes(), data))
+def test_old_entries_go_by_size_and_by_number(project, file, user_space, monkeypatch):
+    for _ in range(12):
+        written(project, os.urandom(3_000).hex().encode() + b"\n")
     stored = sorted(folder(project).glob("*.json"))
-    assert len(stored) == 12
+    assert [path.stat().st_mode & 0o777 for path in (*stored, folder(project).parent)] == [0o600] * 12 + [0o700]
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("journal:\n  max_bytes: 40000\n")
-    land(project, NEW, entry_for(project, file.read_bytes()))
+    last = written(project, os.urandom(300).hex().encode())
     left = sorted(folder(project).glob("*.json"))
     assert 0 < len(left) < 12
-    assert left[-1] not in stored
-    assert sum(path.stat().st_size for path in left) <= sum(path.stat().st_blocks * 512 for path in left) <= 40_000
-
-
-def test_a_journal_has_no_more_entries_than_its_bound(project, file, monkeypatch):
+    assert left[-1].stem == last
+    assert sum(path.stat().st_blocks * 512 for path in left) <= 40_000
     monkeypatch.setattr(history, "_TRIM_EVERY", 1)
-    monkeypatch.setattr(history, "MAX_ENTRIES", 20)
-    for number in range(50):
-        data = b"%d\n" % number
-        land(project, data, entry_for(project, file.read_bytes(), data))
-        assert len(list(folder(project).glob("*.json"))) <= 20
-    with Workspace(str(project)) as ws:
-        rows = [*History(ws)]
-        assert len(rows) >= 17
-        assert entries.load(folder(project) / f"{rows[0].id}.json").splices[0].added == [b"49\n"]
-    assert call(project, "undo")["status"] == "success"
-    assert file.read_bytes() == b"48\n"
-
-
-# --- the clock ---
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """What the journal takes for the time: seconds to add to the real one."""
-    real, shift = time.time, [0.0]
-    monkeypatch.setattr(time, "time", lambda: real() + shift[0])
-    return shift
+    monkeypatch.setattr(history, "MAX_ENTRIES", 5)
+    for number in range(12):
+        written(project, b"%d\n" % number)
+        assert len(list(folder(project).glob("*.json"))) <= 5
+    assert call("undo", project)["success"]
+    assert file.read_bytes() == b"10\n"
 
 
 @pytest.mark.parametrize("step", [-3600.0, -400 * 86_400.0, 3600.0])
-def test_the_last_change_is_the_one_made_last_whatever_the_clock_says(project, clock, step):
+def test_the_last_change_is_the_one_made_last_whatever_the_clock_says(project, monkeypatch, step):
+    real = time.time
     for name in ("a.txt", "b.txt"):
         (project / name).write_bytes(b"old\n")
-    assert call(project, "write", file_path="a.txt", content="new\n")["status"] == "success"
-    clock[0] = step
-    assert call(project, "write", file_path="b.txt", content="new\n")["status"] == "success"
-    assert call(project, "undo")["data"]["file_path"] == "b.txt"
-    assert call(project, "undo")["data"]["file_path"] == "a.txt"
-    listed = call(project, "undo", list=True)["data"]["entries"]
-    assert [row["file_path"] for row in listed] == ["a.txt", "b.txt", "b.txt", "a.txt"]
-    assert sorted(row["entry_id"] for row in listed) == [row["entry_id"] for row in reversed(listed)]
+        done("write", project, file_path=name, content="new\n")
+        monkeypatch.setattr(time, "time", lambda: real() + step)
+    assert [done("undo", project)["file_path"] for _ in range(2)] == ["b.txt", "a.txt"]
+    rows = done("undo", project, list=True)["entries"]
+    assert [row["file_path"] for row in rows] == ["a.txt", "b.txt", "b.txt", "a.txt"]
+    assert sorted(listed(project), reverse=True) == listed(project)
 
 
 # --- damage ---
 
 
 def test_a_changed_character_of_a_record_is_seen(project, file):
-    entry = entry_for(project)
-    land(project, NEW, entry)
-    path = folder(project) / f"{entry.id}.json"
+    entry = written(project, NEW)
+    path = folder(project) / f"{entry}.json"
     whole = path.read_bytes()
     for at in range(0, len(whole), 7):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert call(project, "undo", entry_id=entry.id)["code"] == "damaged_entry"
+        assert call("undo", project, entry_id=entry)["code"] == "damaged_entry"
         assert file.read_bytes() == NEW
     path.write_bytes(whole)
-    assert call(project, "undo", entry_id=entry.id)["status"] == "success"
+    # A copy under another name is no second change.
+    other = entry[:-1] + ("1" if entry.endswith("0") else "0")
+    (folder(project) / f"{other}.json").write_bytes(whole)
+    assert call("undo", project, entry_id=other)["code"] == "damaged_entry"
+    assert listed(project) == [entry]
+    assert call("undo", project, entry_id=entry)["success"]
 
 
-def test_a_copy_of_a_record_under_another_name_is_no_second_change(project, file):
-    entry = entry_for(project)
-    land(project, NEW, entry)
-    other = entry.id[:-1] + ("1" if entry.id.endswith("0") else "0")
-    (folder(project) / f"{other}.json").write_bytes((folder(project) / f"{entry.id}.json").read_bytes())
-    assert call(project, "undo", entry_id=other)["code"] == "damaged_entry"
-    assert file.read_bytes() == NEW
-    assert call(project, "undo", list=True)["data"]["total"] == 1
-    assert call(project, "undo", entry_id=entry.id)["status"] == "success"
-
-
-def test_lines_that_do_not_give_the_old_content_are_not_written(project, file):
+@pytest.mark.parametrize("way", ["write", "edit_lines"])
+def test_lines_that_do_not_give_the_old_content_are_not_written(project, file, way):
     """The record is whole by its digest, but not what was there before."""
-    entry = entry_for(project)
-    land(project, NEW, entry)
-    path = folder(project) / f"{entry.id}.json"
+    if way == "write":
+        entry = written(project, NEW)
+    else:
+        changes = [{"line_id": ids(project, "file")[1], "new_content": "TWO"}]
+        entry = done("edit_lines", project, file_path="file", changes=changes)["entry_id"]
+    path = folder(project) / f"{entry}.json"
     record = entries.parse(path.read_bytes())
-    record["splices"][0]["removed"] = ["one\n", "2\n"]
+    record["splices"][0]["removed"][-1:] = ["other\n"]
     path.write_bytes(entries.dump(record))
-    assert call(project, "undo", entry_id=entry.id)["code"] == "damaged_entry"
+    assert call("undo", project, entry_id=entry)["code"] == "damaged_entry"
     assert file.read_bytes() == NEW
-    file.write_bytes(OLD)
-    lid = call(project, "read", file_path="file")["data"]["output"].split("LID:")[1][:6]
-    made = call(project, "edit_lines", file_path="file", changes=[{"line_id": lid, "new_content": "1"}])["data"]["entry_id"]
-    path = folder(project) / f"{made}.json"
-    record = entries.parse(path.read_bytes())
-    record["splices"][0]["removed"] = ["other\n"]
-    path.write_bytes(entries.dump(record))
-    assert call(project, "undo")["code"] == "damaged_entry"
-    assert file.read_bytes() == b"1\ntwo\n"
 
 
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "garbage", "one character", "a folder"])
 def test_a_damaged_index_is_made_anew(project, file, damage):
     for data in (NEW, OLD, b"third\n"):
-        land(project, data, entry_for(project, file.read_bytes(), data))
-    before = [row["entry_id"] for row in call(project, "undo", list=True)["data"]["entries"]]
+        written(project, data)
+    before = listed(project)
     index = folder(project) / "index"
-    whole = index.read_bytes()
+    whole, at = index.read_bytes(), index.stat().st_size // 2
     index.unlink()
     if damage == "a folder":
         index.mkdir()
     elif damage != "gone":
-        at = len(whole) // 2
         torn = {
             "empty": b"",
             "cut": whole[:at],
@@ -411,8 +269,6 @@ def test_a_damaged_index_is_made_anew(project, file, damage):
             "one character": whole[:at] + b"~" + whole[at + 1 :],
         }
         index.write_bytes(torn[damage])
-    listed = [row["entry_id"] for row in call(project, "undo", list=True)["data"]["entries"]]
-    assert listed == before
-    assert call(project, "undo")["data"]["undone"] == before[0]
-    assert call(project, "undo")["data"]["undone"] == before[1]
+    assert listed(project) == before
+    assert [done("undo", project)["undone"] for _ in range(2)] == before[:2]
     assert file.read_bytes() == NEW
