@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,10 +16,10 @@ from rye.errors import WorkspaceError
 from rye.fs.beneath import EXCHANGE
 from rye.journal import commit, journal
 from rye.journal import entries as edits_entries
-from rye.journal.history import History
 from rye.workspace import cache
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
+from support.calling import done
 from support.replacing import without
 
 TOOL = "test/tool"
@@ -26,6 +27,7 @@ BEFORE = {"a": b"a old\n", "d/b": b"b old\n", "c": b"c old\n"}
 # b is changed, c deleted, n created.
 AFTER = {"a": b"a new\n", "d/b": b"b new\n", "n/n": b"n new\n"}
 PATHS = ("a", "d/b", "c", "n/n")
+FOREIGN = b"someone else's\n"
 
 
 class Cut(BaseException):
@@ -66,9 +68,9 @@ def settle(project):
         return commit.recover(ws)
 
 
-def cut_at(monkeypatch, name, count, module=commit):
-    """End the process, as it were, when a function of a module is called for the `count`-th time."""
-    real, seen = getattr(module, name), []
+def cut_at(monkeypatch, name, count):
+    """End the process, as it were, when a function of commits is called for the `count`-th time."""
+    real, seen = getattr(commit, name), []
 
     def call(*arguments, **options):
         seen.append(name)
@@ -76,12 +78,12 @@ def cut_at(monkeypatch, name, count, module=commit):
             raise Cut
         return real(*arguments, **options)
 
-    monkeypatch.setattr(module, name, call)
+    monkeypatch.setattr(commit, name, call)
 
 
 def entries(project):
-    with Workspace(str(project)) as ws:
-        return [journal.find(ws, row.id) for row in History(ws)]
+    """The files of which the record has a change."""
+    return {row["file_path"] for row in done("undo", project, list=True)["entries"]}
 
 
 def nothing_left(project):
@@ -90,87 +92,72 @@ def nothing_left(project):
     return True
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_file_changed_in_the_last_moment_is_not_lost(project, path, monkeypatch):
-    """After all was verified, and before its turn came."""
+def someone_writes_at_its_turn(project, path, monkeypatch, *, each=False):
+    """Let another program write a file after all was verified, just before its turn comes."""
     real = commit.exchange
 
     def turn(step, before, after):
         if step.place.shown == path:
-            (project / path).write_bytes(b"someone else's\n")
-            monkeypatch.setattr(commit, "exchange", real)
+            (project / path).write_bytes(FOREIGN)
+            if not each:
+                monkeypatch.setattr(commit, "exchange", real)
         real(step, before, after)
 
     monkeypatch.setattr(commit, "exchange", turn)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_file_changed_in_the_last_moment_is_not_lost(project, path, monkeypatch):
+    someone_writes_at_its_turn(project, path, monkeypatch)
     with pytest.raises(WorkspaceError) as caught:
         change(project)
     assert caught.value.code == "conflict"
-    assert contents(project) == {**BEFORE, path: b"someone else's\n"}
+    assert contents(project) == {**BEFORE, path: FOREIGN}
     assert nothing_left(project)
 
 
 def test_cut_off_while_it_is_taken_back(project, monkeypatch):
-    real = commit.exchange
-
-    def turn(step, before, after):
-        if step.place.shown == "c":
-            (project / "c").write_bytes(b"someone else's\n")
-        real(step, before, after)
-
-    monkeypatch.setattr(commit, "exchange", turn)
-    cut_at(monkeypatch, "exchange", 4, commit)
+    someone_writes_at_its_turn(project, "c", monkeypatch, each=True)
+    cut_at(monkeypatch, "exchange", 4)
     with pytest.raises(Cut):
         change(project)
     monkeypatch.undo()
     assert [path.suffix for path in Path(user_dirs.commits_dir(str(project))).iterdir()] == [".abort"]
     assert "taken back" in settle(project)[0]
-    assert contents(project) == {**BEFORE, "c": b"someone else's\n"}
+    assert contents(project) == {**BEFORE, "c": FOREIGN}
     assert not Path(user_dirs.commits_dir(str(project))).exists()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_waiting_file_changed_since_takes_the_commit_back(project, monkeypatch, count):
+# At which exchange a commit was cut off, which file another program then wrote or removed (with its folder), and what the next
+# call makes of it: the state before or after, and what is kept as .rye-conflict.
+CUT_OFF = {
+    "a file that waited, first": (1, "d/b", FOREIGN, BEFORE, [AFTER["d/b"]]),
+    "a file that waited": (2, "d/b", FOREIGN, BEFORE, [AFTER["d/b"]]),
+    "a file that was in place": (3, "a", b"a new, and more\n", AFTER, [BEFORE["a"]]),
+    "a file that is gone": (4, "d/b", None, AFTER, []),
+}
+
+
+@pytest.mark.parametrize(("count", "path", "data", "wanted", "kept"), CUT_OFF.values(), ids=CUT_OFF)
+def test_a_file_that_another_program_changed_after_a_kill_stays_as_it_is(project, monkeypatch, count, path, data, wanted, kept):
     cut_at(monkeypatch, "exchange", count)
     with pytest.raises(Cut):
         change(project)
     monkeypatch.undo()
-    (project / "d/b").write_bytes(b"someone else's\n")
-    said = settle(project)
-    assert "d/b was changed by another program meanwhile, and left as it is" in said[0]
-    kept = [path for path in (project / "d").iterdir() if path.name.endswith(".rye-conflict")]
-    assert [path.read_bytes() for path in kept] == [AFTER["d/b"]]
-    assert kept[0].name in said[0]
-    found = contents(project)
-    del found[str(kept[0].relative_to(project))]
-    assert found == {**BEFORE, "d/b": b"someone else's\n"}
-    assert entries(project) == []
+    if data is None:
+        shutil.rmtree((project / path).parent)
+    else:
+        (project / path).write_bytes(data)
+    (said,) = settle(project)
+    assert f"{path} was changed by another program meanwhile, and left as it is" in said or (data is None and path in said)
+    beside = {path: data for path, data in contents(project).items() if path.endswith(".rye-conflict")}
+    assert [*beside.values()] == kept
+    assert all(name.rpartition("/")[2] in said for name in beside)
+    stands = {name: text for name, text in {**wanted, path: data}.items() if text is not None}
+    assert contents(project) == {**stands, **beside}
+    assert entries(project) == (set(PATHS) if wanted is AFTER else set())
     with Workspace(str(project)) as ws:
-        assert "d/b was changed" in commit.notes(ws, "batch")[0]
-
-
-def test_a_landed_file_changed_since_lets_the_commit_be_finished(project, monkeypatch):
-    cut_at(monkeypatch, "exchange", 3)
-    with pytest.raises(Cut):
-        change(project)
-    monkeypatch.undo()
-    (project / "a").write_bytes(b"a new, and more\n")
-    said = settle(project)
-    assert "a was changed by another program meanwhile" in said[0]
-    found = {path: data for path, data in contents(project).items() if not path.endswith(".rye-conflict")}
-    assert found == {**AFTER, "a": b"a new, and more\n"}
-    assert not Path(user_dirs.commits_dir(str(project))).exists()
-
-
-def test_a_folder_that_is_gone_since(project, monkeypatch):
-    cut_at(monkeypatch, "exchange", 4)
-    with pytest.raises(Cut):
-        change(project)
-    monkeypatch.undo()
-    for path in (project / "d").iterdir():
-        path.unlink()
-    (project / "d").rmdir()
-    assert "d/b" in settle(project)[0]
-    assert contents(project) == {path: data for path, data in AFTER.items() if path != "d/b"}
+        assert path in commit.notes(ws, "batch")[0]
 
 
 def test_a_commit_at_work_is_left_alone(project, monkeypatch):
@@ -187,27 +174,20 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
     assert contents(project) == AFTER
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"garbage", b'{"entries":[{}]}', b'{"entries":1}'])
-def test_a_record_cut_short_is_dropped_when_it_is_old(project, data):
-    folder = Path(user_dirs.commits_dir(str(project)))
-    folder.mkdir(parents=True)
-    (folder / "x.prepare").write_bytes(data)
+@pytest.mark.parametrize("data", [b"", b"garbage", b'{"entries":[{}]}', b'{"entries":1}', None])
+def test_a_record_cut_short_is_dropped_when_it_is_old_and_names_no_file_but_temporary_ones(project, data):
+    if data is None:
+        with Workspace(str(project)) as ws:
+            entry = journal.new_entry(ws, TOOL, "a", digest_of(b"x"), digest_of(b"y"), "utf-8", [])
+        data = edits_entries.dump({"entries": [{**edits_entries.record_of(entry), "temporary": "c"}]})
+    record = Path(user_dirs.commits_dir(str(project))) / "x.done"
+    record.parent.mkdir(parents=True)
+    record.write_bytes(data)
     assert settle(project) == []
-    assert (folder / "x.prepare").exists()
-    os.utime(folder / "x.prepare", (0, 0))
+    assert record.exists()
+    os.utime(record, (0, 0))
     assert settle(project) == []
-    assert not folder.exists()
-    assert contents(project) == BEFORE
-
-
-def test_a_record_names_no_file_but_its_own_temporary_ones(project):
-    with Workspace(str(project)) as ws:
-        entry = journal.new_entry(ws, TOOL, "a", digest_of(b"x"), digest_of(b"y"), "utf-8", [])
-    folder = Path(user_dirs.commits_dir(str(project)))
-    folder.mkdir(parents=True)
-    record = {**edits_entries.record_of(entry), "temporary": "c"}
-    (folder / "x.done").write_bytes(edits_entries.dump({"entries": [record]}))
-    settle(project)
+    assert not record.parent.exists()
     assert contents(project) == BEFORE
 
 
@@ -243,7 +223,6 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
     settle(project)
     found, before, after = contents(project), *({k: v for k, v in one.items() if v is not None} for one in (old, new))
     assert found in (before, after)
-    recorded = {entry.path for entry in entries(project)}
-    assert before == after or recorded == (set(names) if found == after else set())
+    assert before == after or entries(project) == (set(names) if found == after else set())
     assert nothing_left(project)
     assert settle(project) == []
