@@ -90,6 +90,19 @@ def test_a_large_file_counts_as_changed_by_the_command_that_made_it_alone(starte
     assert "big" in bash(started, "truncate -s 21M big")["not_recorded"]
 
 
+def test_what_its_owner_closed_is_said_and_the_rest_is_recorded(started):
+    (started / "shut").touch(0)
+    if os.access(started / "shut", os.R_OK):
+        pytest.skip("root reads what is closed")
+    (started / "folder").mkdir(0)
+    assert bash(started, "true")["not_recorded"] == {"folder": "Permission denied"}
+    done = bash(started, "echo two > a.txt; chmod 600 shut; echo x > shut; chmod 0 shut; echo y > new; chmod 0 new")
+    assert done["changed"] == ["a.txt", "new", "shut"]
+    assert done["not_recorded"] == dict.fromkeys(("folder", "new", "shut"), "Permission denied")
+    assert undo(started, entry_id=done["change_id"], file_path="a.txt")["success"]
+    (started / "folder").chmod(0o700)
+
+
 GIT = "git -c user.name=a -c user.email=a@b -c init.defaultBranch=main"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import threading
@@ -11,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.journal import file_history
+from rye.cli.main import main
 from rye.journal.file_history import Step
 from rye.provenance import blame
-from rye.workspace.workspace import Workspace
 from support.calling import done
 from support.shell_calls import bash
 
@@ -115,33 +115,40 @@ def tracked(project):
     return project
 
 
-def writers(project, path):
-    with Workspace(project) as ws:
-        return [None if one.entry is None else one.entry.id for one in blame.of_file(ws, path)]
+@pytest.fixture
+def lines(tracked, capsys):
+    def of(path):
+        assert main(["blame", path, "--project", str(tracked), "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    return of
 
 
-def test_tools_commands_and_others_are_told_apart(tracked):
+def whose(found):
+    return [one["change"] for one in found]
+
+
+def test_tools_commands_and_others_are_told_apart(tracked, lines):
     one = done("rye/swe/edit_range", tracked, path="a.py", start_line=2, end_line=2, new_text="two\n")["entry_id"]
     two = bash(tracked, "sed -i 's/line 4/four/' a.py")["change_id"]
     (tracked / "a.py").write_text((tracked / "a.py").read_text().replace("line 6", "six"))
     three = bash(tracked, "echo end >> a.py")["change_id"]
-    found = writers(tracked, "a.py")
+    found = whose(lines("a.py"))
     assert [at for at, who in enumerate(found) if who == one] == [1]
     assert [at for at, who in enumerate(found) if who == two] == [4]
     assert [at for at, who in enumerate(found) if who == three] == [10]
-    with Workspace(tracked) as ws:
-        assert file_history.author_in_words(blame.of_file(ws, "a.py")[6].entry) == "someone else"
+    assert lines("a.py")[6]["who"] == "someone else"
     assert found[0] is None
 
 
-def test_lines_keep_their_writer_through_a_rename_a_move_and_an_indent(tracked):
+def test_lines_keep_their_writer_through_a_rename_a_move_and_an_indent(tracked, lines):
     one = bash(tracked, "sed -i 's/line 4/written by one/' a.py")["change_id"]
     bash(tracked, "mkdir sub; mv a.py sub/b.py; sed -i 's/^/    /' sub/b.py")
     bash(tracked, "tac sub/b.py > t; mv t sub/b.py")
-    assert [at for at, who in enumerate(writers(tracked, "sub/b.py")) if who == one] == [5]
+    assert [at for at, who in enumerate(whose(lines("sub/b.py"))) if who == one] == [5]
 
 
-def test_a_file_that_grows_meanwhile_has_a_writer_for_each_line_that_was_read(tracked):
+def test_a_file_that_grows_meanwhile_has_a_writer_for_each_line_that_was_read(tracked, lines):
     over = threading.Event()
 
     def grow():
@@ -153,14 +160,14 @@ def test_a_file_that_grows_meanwhile_has_a_writer_for_each_line_that_was_read(tr
     growing = threading.Thread(target=grow)
     growing.start()
     try:
-        found = [writers(tracked, "a.py") for _ in range(30)]
+        found = [lines("a.py") for _ in range(30)]
     finally:
         over.set()
         growing.join()
     assert len(found[0]) < len(found[-1])
 
 
-def test_a_rebase_and_a_squash_leave_the_writers(tracked):
+def test_a_rebase_and_a_squash_leave_the_writers(tracked, lines):
     run = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for arguments in (["init", "-q", "-b", "main"], ["config", "user.name", "t"], ["config", "user.email", "t@example.org"]):
         subprocess.run([*run, *arguments], cwd=tracked, check=True, capture_output=True)
@@ -170,5 +177,5 @@ def test_a_rebase_and_a_squash_leave_the_writers(tracked):
     two = bash(tracked, f"sed -i 's/line 8/second/' a.py; {commit}")["change_id"]
     bash(tracked, f"git checkout -q main; echo last >> b.py; {commit}; git checkout -q work")
     bash(tracked, "git rebase -q main && git reset -q --soft main && git commit -qm squashed")
-    found = writers(tracked, "a.py")
+    found = whose(lines("a.py"))
     assert (found[1], found[8]) == (one, two)
