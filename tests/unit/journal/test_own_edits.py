@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from rye.journal.tree_changes import SOMEONE_ELSE
-from rye.snapshots import known_tree
-from rye.workspace.workspace import Workspace
+from rye.config import user_dirs
 from support.calling import done, undo
 from support.shell_calls import bash, started
 from support.waiting import until
 
+SOMEONE_ELSE = "changed by someone else"
 LINES = "".join(f"line {number}\n" for number in range(20))
 CODECS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
 
@@ -109,5 +110,4 @@ def test_a_project_that_was_never_looked_at_is_not_read_for_a_list(project):
     (project / "a.txt").write_text("one\n")
     done("write", project, file_path="b.txt", content="one\n")
     assert len(undo(project, list=True)["entries"]) == 1
-    with Workspace(project) as ws:
-        assert not known_tree.is_known(ws.fd)
+    assert not Path(user_dirs.state_dir(str(project)), "tree/known").exists()
