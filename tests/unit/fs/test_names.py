@@ -62,16 +62,11 @@ def test_what_is_plain_stays_plain_and_what_is_not_is_seen():
     assert names.parse(r"C:\dir\name") == rb"C:\dir\name"
 
 
+# What is not ASCII is invisible, or folds to the letter that it looks like.
 SPELLINGS = [
-    ".git",
-    ".GIT",
-    ".Git",
-    ".git.",
+    *[".git", ".GIT", ".Git", ".git.", ".git...", ".git:x", ".git::$INDEX_ALLOCATION", ".git", "git~1", "GIT~1", ".git", ".ai/trusted_keys", ".AI/trusted_keys", ".ai/Trusted_Keys", ".ai./trusted_keys.", "ai~1/trusted_keys", ".ai/TRUSTE~1", ".ai/keys", ".ai/cache", ".Ai/Cache::$DATA", ".ai/config", ".AI/Config", ".ai/lockfiles", ".ai/LOCKFI~1"],
     ".git ",
     ".git. . .",
-    ".git...",
-    ".git:x",
-    ".git::$INDEX_ALLOCATION",
     ".git :x",
     ".git\u200c",
     ".g\u200dit",
@@ -81,31 +76,14 @@ SPELLINGS = [
     ".git\ufe0f",
     ".\uff47\uff49\uff54",
     "\uff0egit",
-    ".g\u0131t".replace("\u0131", "i"),
     ".\u24d6\u24d8\u24e3",
-    "git~1",
-    "GIT~1",
-    ".ɢit".replace("ɢ", "g"),
-    ".ai/trusted_keys",
-    ".AI/trusted_keys",
-    ".ai/Trusted_Keys",
-    ".ai./trusted_keys.",
     ".ai/tru\u017fted_keys",
     ".ai/trusted_\u212aeys",
-    "ai~1/trusted_keys",
-    ".ai/TRUSTE~1",
-    ".ai/keys",
     ".ai/KEYS ",
-    ".ai/cache",
-    ".Ai/Cache::$DATA",
     ".a\u200bi/keys",
     ".\uff41\uff49/\uff4b\uff45\uff59\uff53",
     ".ai/k\ufe00eys",
     ".ai/trusted_keys\u3164",
-    ".ai/config",
-    ".AI/Config",
-    ".ai/lockfiles",
-    ".ai/LOCKFI~1",
 ]
 
 
@@ -123,24 +101,9 @@ def test_the_spellings_are_no_plain_ones():
     assert sum(spelling not in plain for spelling in SPELLINGS) >= 30
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".gitignore",
-        ".github/workflows/x.yml",
-        ".gitattributes",
-        ".ai/tools/x.py",
-        ".ai/knowledge/keys.md",
-        "ai/keys",
-        "git",
-        "keys",
-        "trusted_keys",
-        ".ai/configs/cache.yaml",
-        "x.git",
-        ".ai/trusted",
-        ".aide/keys",
-        "\xff/.gi",
-    ],
-)
+NEIGHBOURS = [".gitignore", ".github/workflows/x.yml", ".gitattributes", ".ai/tools/x.py", ".ai/knowledge/keys.md", "ai/keys", "git", "keys", "trusted_keys", ".ai/configs/cache.yaml", "x.git", ".ai/trusted", ".aide/keys", "ÿ/.gi"]
+
+
+@pytest.mark.parametrize("path", NEIGHBOURS)
 def test_neighbours_of_protected_places_are_free(path):
     assert protected_paths.protected(tuple(path.encode().split(b"/"))) is None
