@@ -62,9 +62,14 @@ def test_what_is_plain_stays_plain_and_what_is_not_is_seen():
     assert names.parse(r"C:\dir\name") == rb"C:\dir\name"
 
 
+PLAIN = (
+    ".git .GIT .Git .git. .git... .git:x .git::$INDEX_ALLOCATION .git git~1 GIT~1 .git .ai/trusted_keys "
+    ".AI/trusted_keys .ai/Trusted_Keys .ai./trusted_keys. ai~1/trusted_keys .ai/TRUSTE~1 .ai/keys .ai/cache "
+    ".Ai/Cache::$DATA .ai/config .AI/Config .ai/lockfiles .ai/LOCKFI~1"
+)
 # What is not ASCII is invisible, or folds to the letter that it looks like.
 SPELLINGS = [
-    *[".git", ".GIT", ".Git", ".git.", ".git...", ".git:x", ".git::$INDEX_ALLOCATION", ".git", "git~1", "GIT~1", ".git", ".ai/trusted_keys", ".AI/trusted_keys", ".ai/Trusted_Keys", ".ai./trusted_keys.", "ai~1/trusted_keys", ".ai/TRUSTE~1", ".ai/keys", ".ai/cache", ".Ai/Cache::$DATA", ".ai/config", ".AI/Config", ".ai/lockfiles", ".ai/LOCKFI~1"],
+    *PLAIN.split(),
     ".git ",
     ".git. . .",
     ".git :x",
@@ -101,9 +106,12 @@ def test_the_spellings_are_no_plain_ones():
     assert sum(spelling not in plain for spelling in SPELLINGS) >= 30
 
 
-NEIGHBOURS = [".gitignore", ".github/workflows/x.yml", ".gitattributes", ".ai/tools/x.py", ".ai/knowledge/keys.md", "ai/keys", "git", "keys", "trusted_keys", ".ai/configs/cache.yaml", "x.git", ".ai/trusted", ".aide/keys", "ÿ/.gi"]
+NEIGHBOURS = (
+    ".gitignore .github/workflows/x.yml .gitattributes .ai/tools/x.py .ai/knowledge/keys.md ai/keys git keys trusted_keys "
+    ".ai/configs/cache.yaml x.git .ai/trusted .aide/keys \xff/.gi"
+)
 
 
-@pytest.mark.parametrize("path", NEIGHBOURS)
+@pytest.mark.parametrize("path", NEIGHBOURS.split())
 def test_neighbours_of_protected_places_are_free(path):
     assert protected_paths.protected(tuple(path.encode().split(b"/"))) is None

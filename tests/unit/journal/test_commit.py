@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs.beneath import EXCHANGE
+from rye.fs import beneath
 from rye.journal import commit, journal
 from rye.journal import entries as edits_entries
 from rye.workspace import cache
@@ -38,7 +38,7 @@ class Cut(BaseException):
 def project(request, project, monkeypatch):
     """Also a file system that cannot exchange names."""
     if request.param != "exchange":
-        without(monkeypatch, EXCHANGE)
+        without(monkeypatch, beneath.EXCHANGE)
     for path, data in BEFORE.items():
         (project / path).parent.mkdir(exist_ok=True)
         (project / path).write_bytes(data)
@@ -206,7 +206,7 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
             # A file system that cannot exchange names.
-            without(patch, EXCHANGE)
+            without(patch, beneath.EXCHANGE)
         cut = data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop", "remove_temporary"]))
         cut_at(patch, cut, data.draw(st.integers(1, 6)))
         try:

@@ -26,7 +26,7 @@ from rye.workspace import running_commands
 from support.calling import call, undo
 from support.harness import fingerprint
 from support.shell_calls import bash, record, set_sandbox
-from support.waiting import until
+from support.waiting import PATIENCE, until
 
 SOMEONE_ELSE = "changed by someone else"
 
@@ -163,7 +163,7 @@ def test_calls_that_wait_at_once_share_the_look_before_them(started, monkeypatch
     changed = [path for one in answers for path in one.get("changed", ())]
     assert names <= {*changed}
     assert "mine.txt" not in changed
-    (by_hand,) = [one for one in listed(started) if one["tool"] == tree_changes.SOMEONE_ELSE]
+    (by_hand,) = [one for one in listed(started) if one["tool"] == SOMEONE_ELSE]
     assert by_hand["file_path"] == "mine.txt"
     # One that comes later has a look of its own.
     (started / "mine.txt").write_text("again\n")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
+import zlib
 
 import pytest
 
-from rye.snapshots import contents as contents_module
 from rye.snapshots.contents import Contents
 
 
@@ -86,7 +86,7 @@ def test_what_the_packing_thread_fails_at_is_told(tmp_path, monkeypatch):
         raise MemoryError
 
     with Contents(tmp_path / "store") as store:
-        monkeypatch.setattr(contents_module.zlib, "compress", fail)
+        monkeypatch.setattr(zlib, "compress", fail)
         for one in small_ones(5)[4:]:
             if len(one) > 10_000:
                 continue

@@ -8,8 +8,8 @@ import random
 import shutil
 from pathlib import Path
 
+from rye.snapshots import tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import SKIPPED, Scope, Walk, state_of
 from rye.snapshots.watch import Watch
 from support.harness import exchange
 
@@ -97,7 +97,7 @@ def changed_once(root, outside, chance):
 def seen(walk):
     """Return what a walk found, and what it could not look into: what it knows of that is as old as its last look at it."""
     found = {
-        f"{path}/{name}": state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
+        f"{path}/{name}": tree.state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
     } | dict.fromkeys(walk.folders)
     closed = tuple(f"{path}/" for path in walk.left_out)
     return {path: state for path, state in found.items() if not f"{path}/".startswith(closed)}, set(walk.left_out)
@@ -115,11 +115,11 @@ def history(base: Path, seed: int) -> int:
     os.link(root / "a/e.txt", root / "c/e.txt")
     os.link(root / "c/f.txt", root / "a/b/f.txt")
     fd = os.open(root, os.O_RDONLY)
-    watch, short = Watch(fd, SKIPPED), 0
-    scope = Scope(1 << 20, 1 << 30)
+    watch, short = Watch(fd, tree.SKIPPED), 0
+    scope = tree.Scope(1 << 20, 1 << 30)
     try:
         with Contents(base / "known") as contents, Contents(base / "other") as others:
-            walk = Walk({}, contents, scope, watch)
+            walk = tree.Walk({}, contents, scope, watch)
             walk.run(fd)
             watch.settle(walk.folders)
             for look in range(10):
@@ -127,10 +127,10 @@ def history(base: Path, seed: int) -> int:
                     changed_once(root, outside, chance)
                 before = walk.folders
                 is_quick = chance.random() < 0.6
-                walk = Walk(before, contents, scope, watch, quick=is_quick)
+                walk = tree.Walk(before, contents, scope, watch, quick=is_quick)
                 short += watch.tree is before and is_quick
                 walk.run(fd)
-                whole = Walk(before, others, scope)
+                whole = tree.Walk(before, others, scope)
                 whole.run(fd)
                 assert seen(walk) == seen(whole), f"seed {seed}, look {look}"
                 if chance.random() < 0.9:
