@@ -68,22 +68,11 @@ def test_every_tool_is_within_what_the_interface_documents(format, project):
 VALUES = st.recursive(
     st.sampled_from(
         [
-            {"type": "string"},
-            {"type": "integer", "minimum": 0},
-            {"type": "boolean", "default": False},
-            {"type": "number"},
-            {},
-            {"enum": ["a", "b"]},
-            {"enum": [1, "a", None]},
-            {"const": 3},
-            {"type": ["string", "null"], "maxLength": 5},
-            True,
-            {"type": "object"},
-            {"type": "array"},
-            {"type": "string", "format": "date"},
-            {"not": {"type": "string"}},
-            {"type": "string", "pattern": "^a"},
-            {"allOf": [{"type": "string"}, {"minLength": 1}]},
+            *[{"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "boolean", "default": False}],
+            *[{"type": "number"}, {}, {"enum": ["a", "b"]}, {"enum": [1, "a", None]}, {"const": 3}],
+            *[{"type": ["string", "null"], "maxLength": 5}, True, {"type": "object"}, {"type": "array"}],
+            *[{"type": "string", "format": "date"}, {"not": {"type": "string"}}],
+            *[{"type": "string", "pattern": "^a"}, {"allOf": [{"type": "string"}, {"minLength": 1}]}],
         ]
     ),
     lambda below: st.one_of(
