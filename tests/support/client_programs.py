@@ -185,11 +185,6 @@ def play(
     return Run(process.returncode, told["offered"], told["results"], printed)
 
 
-def typed_words(client: str) -> tuple[str, ...]:
-    """Return the words by which a user asks a command line for one thing."""
-    return _ARGUMENTS[client]
-
-
 def _interrupt(process: subprocess.Popen[str], when: Path) -> None:
     end = time.monotonic() + 120
     while not when.exists() and process.poll() is None and time.monotonic() < end:

@@ -47,9 +47,6 @@ PRELUDES = {
     "local": "remote.origin.url={base}/copy/inner",
     "git": "core.repositoryformatversion=1 extensions.partialclone=origin remote.origin.promisor=true remote.origin.url=git://example.invalid/x.git",
 }
-_FETCHES = (
-    "core.", "http.", "remote.", "credential.", "url.", "protocol.", "fetch.", "ssh.", "transfer.", "transport.", "promisor.",
-)  # fmt: skip
 ADDRESSES = ("remote.origin.url", "submodule.sub.url")
 # So many are taken out of a file one by one; of more the file as a whole is set aside.
 MIXED = 30

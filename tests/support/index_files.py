@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from hashlib import sha256
 
-import rye
 from rye.line_ids import index
+from support.calling import call, done
 
 SMALL = b"".join(b"line %d\n" % (n % 7) for n in range(12))
 LARGE = b"".join(b"line %d\n" % n for n in range(index.ALL_IDS_MAX + 50))
 
 
 def read(project, path="f.txt", **more):
-    answer = rye.execute("rye/file-system/read", {"file_path": path, **more}, project_path=project)
-    assert answer["status"] == "success", answer
-    return answer["data"]
-
-
-def rows(data):
-    return re.findall(r"^\[LID:([0-9a-z]+)\] (.*)$", data["output"], re.MULTILINE)
+    return done("read", project, file_path=path, **more)
 
 
 def edit(project, path="f.txt", **change):
-    answer = rye.execute("rye/file-system/edit_lines", {"file_path": path, "changes": [change]}, project_path=project)
-    return answer["data"]
+    return call("edit_lines", project, file_path=path, changes=[change])
 
 
 def folder(project):

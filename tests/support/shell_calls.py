@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import rye
 from rye.call.context import CallOptions
+from support import calling
 
 
 def call(tool, project, /, **parameters):
-    """The tool's result, success or failure; a refusal before the tool ran looks the same."""
-    answer = rye.execute(f"rye/bash/{tool}", parameters, project_path=project)
-    data = answer["data"] or {"success": False, "error": answer["error"], "code": answer["code"]}
-    assert data.get("code") != "tool_crashed", answer
-    return data
+    """The tool's result, as `calling.call` gives it."""
+    return calling.call(f"rye/bash/{tool}", project, **parameters)
 
 
 def bash(project, command, /, **parameters):
@@ -47,8 +46,6 @@ def set_sandbox(user_space, mode):
 
 def record(user_space, job_id):
     """A job's record as it stands in the state folder."""
-    import json
-
     (path,) = user_space.glob(f".ai/state/*/jobs/{job_id}/job.json")
     return json.loads(path.read_bytes())
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.index_files import LARGE, SMALL, read, rows, settle
+from support.calling import rows
+from support.index_files import LARGE, SMALL, read, settle
 
 
 @pytest.fixture

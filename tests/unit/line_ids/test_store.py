@@ -19,7 +19,8 @@ from rye.config import user_dirs
 from rye.line_ids import store
 from rye.workspace import seals
 from rye.workspace.workspace import Workspace
-from support.index_files import LARGE, SMALL, binary, edit, entry, folder, read, rows, settle
+from support.calling import rows
+from support.index_files import LARGE, SMALL, binary, edit, entry, folder, read, settle
 
 
 def sound(project, content, known):
