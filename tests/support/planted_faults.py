@@ -193,7 +193,7 @@ edits/whole_file.py
 * a whole file replaces another state: tools/test_write.py::test_the_expected_digest
 - if expected is None or expected.removeprefix("sha256:").lower() == before:
 + if True:
-* a view's escapes are written as text: tools/test_escaped_bytes.py::test_write_refuses_what_was_shown_escaped
+* a view's escapes are written as text: tools/test_guessed_encodings.py::test_write_refuses_what_was_shown_escaped
 - if old is None or "\\x" not in content or old.isascii():
 + if True:
 
@@ -252,10 +252,10 @@ journal/journal.py
 + if False:
 
 journal/commit.py
-* a batch's record removes any file: unit/journal/test_commit.py::test_a_record_names_no_file_but_its_own_temporary_ones
+* a batch's record removes any file: unit/journal/test_commit.py::test_a_record_cut_short_is_dropped_when_it_is_old_and_names_no_file_but_temporary_ones
 - return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
 + return found
-* a batch is finished in part: unit/journal/test_commit.py::test_a_waiting_file_changed_since_takes_the_commit_back
+* a batch is finished in part: unit/journal/test_commit.py::test_a_file_that_another_program_changed_after_a_kill_stays_as_it_is
 - if all(state.ready for state in states):
 + if True:
 

@@ -149,6 +149,17 @@ def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
     assert (project.parent / "outside").read_text() == "stays"
 
 
+def test_a_copy_of_a_record_under_another_name_is_no_second_change(project, file):
+    entry = written(project, NEW)
+    (record,) = folder(project).glob("*.json")
+    other = record.stem[:-1] + ("1" if record.stem.endswith("0") else "0")
+    record.with_stem(other).write_bytes(record.read_bytes())
+    assert call("undo", project, entry_id=other)["code"] == "damaged_entry"
+    assert listed(project) == [entry]
+    assert call("undo", project)["success"]
+    assert file.read_bytes() == OLD
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"{}", b"[]", b"null", b'{"splices": 3}', b"\x78\x9c", os.urandom(300), b'{"a":' * 100_000]
 )
