@@ -6,6 +6,9 @@ from hashlib import sha256
 
 import pytest
 
+from rye.line_ids import index, reconcile
+from rye.line_ids.document import fit, scan
+from rye.workspace.encoding import UTF8
 from support.calling import done, ids, refused, undo
 
 
@@ -89,3 +92,28 @@ def test_ends_of_the_last_thousand_are_told_and_no_dead_id_serves(project):
         refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[line(was[at], "x")]) for at in (0, -1)
     ]
     assert ["was replaced" in one for one in told] == [False, True]
+
+
+def test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one():
+    """No call is known that gives back an ID that stands: whichever comes to, it must not name two lines."""
+
+    def state(texts, step):
+        data = b"".join(text + b"\n" for text in texts)
+        text, width, digests = scan(data, UTF8)
+        made = step(digests, sha256(data).hexdigest(), width)
+        fit(made, text)
+        return made
+
+    def spliced(start, stop, texts, names):
+        change = reconcile.Change(start, stop, texts, names)
+        made = state([*old[:start], *texts, *old[stop:]], lambda _, name, __: reconcile.splice(first, [change], name))
+        return [made.marks[at].id for at in range(made.count)]
+
+    # Beside the line that comes back stands one that differs in white space and has no known ID.
+    old = [b"keep", b"    }", b"x"]
+    first = state(old, lambda digests, name, width: index.fresh(1, name, digests, width))
+    kept, brace, last = (first.marks[at].id for at in range(3))
+    assert spliced(1, 2, [b"}", b"new", b"    }"], [None, None, brace])[3] == brace
+    twice = spliced(3, 3, [b"keep"], [kept])
+    assert twice[:3] == [kept, brace, last]
+    assert len(set(twice)) == 4
