@@ -88,6 +88,7 @@ class Contents:
         self._path = folder / _NAME
         self._batch: list[tuple[bytes, bytes]] = []
         self._batch_bytes = 0
+        self._last_batch = b"", b""
         self._packer: _Packer | None = None
         # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
         self._waiting: dict[str, list[_Row]] = {_MORE: [], _CONTENT: []}
@@ -323,9 +324,13 @@ class Contents:
             raise ValueError(digest.hex())
 
     def _from_batch(self, place: bytes, size: int) -> bytes:
-        rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (place[:_DIGEST_BYTES],))
-        at = int.from_bytes(place[_DIGEST_BYTES:])
-        return _unpacked(*rows[0])[at : at + size] if rows else b""
+        name, at = place[:_DIGEST_BYTES], int.from_bytes(place[_DIGEST_BYTES:])
+        batch = self._last_batch
+        if batch[0] != name:
+            # Files are brought back in the order in which they were read: most lie in the same one as the file before.
+            rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (name,))
+            batch = self._last_batch = name, _unpacked(*rows[0]) if rows else b""
+        return batch[1][at : at + size]
 
     @_alone
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:

@@ -4,8 +4,8 @@ The kernel reports each change in a folder by inotify: a name that comes or goes
 or given another mode. A file with several names may be written by a name in another folder, so the folders of such files
 always count as changed, and everything does where a name came and is gone again: it may have been another name of any file.
 So it does where the kernel cannot tell: another file system than a local one, too many folders, events that it dropped.
-Of names in folders that are not looked into nothing is told. What is written by a mapping is told when the mapping goes: with
-its process at the latest, also where the file was closed before.
+Of names in folders that are not looked into nothing is told, nor of those that come and go in a new folder before it is met.
+What is written by a mapping is told when that goes: with its process at the latest, also where the file was closed before.
 """
 
 from __future__ import annotations

@@ -51,12 +51,15 @@ def written_unseen(file, chance, *places):
             other.unlink()
 
 
-def recorded(folder):
-    """Tell whether a folder is looked into: nothing is told of names in others."""
-    return not any(one.name == "node_modules" or (one / "CACHEDIR.TAG").exists() for one in (folder, *folder.parents))
+def recorded(folder, root, known):
+    """Tell whether a folder is looked into, and was at the last look: nothing is told of names in others."""
+    path = "" if folder == root else str(folder.relative_to(root))
+    return path in known and not any(
+        one.name == "node_modules" or (one / "CACHEDIR.TAG").exists() for one in (folder, *folder.parents)
+    )
 
 
-def changed_once(root, outside, chance):
+def changed_once(root, outside, chance, known):
     """Do one random thing to a tree; what cannot be done is passed over."""
     folders = [root, *(path for path in root.rglob("*") if path.is_dir() and not path.is_symlink())]
     files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
@@ -75,7 +78,9 @@ def changed_once(root, outside, chance):
         "replace": lambda: (root / "new").write_text(str(chance.random())) and os.replace(root / "new", file),
         "rename": lambda: os.rename(chance.choice([*files, *folders[1:]]), target),
         "exchange": lambda: exchange(chance.choice(folders[1:]), chance.choice(folders[1:])),
-        "unseen": lambda: all(map(recorded, (folder, other))) and written_unseen(file, chance, folder, other),
+        "unseen": lambda: (
+            all(recorded(one, root, known) for one in (folder, other)) and written_unseen(file, chance, folder, other)
+        ),
         "symlink": lambda: target.symlink_to(file),
         "remove": file.unlink,
         "remove folder": lambda: shutil.rmtree(chance.choice(folders[1:])),
@@ -123,9 +128,9 @@ def history(base: Path, seed: int) -> int:
             walk.run(fd)
             watch.settle(walk.folders)
             for look in range(10):
-                for _ in range(chance.randrange(8)):
-                    changed_once(root, outside, chance)
                 before = walk.folders
+                for _ in range(chance.randrange(8)):
+                    changed_once(root, outside, chance, before)
                 is_quick = chance.random() < 0.6
                 walk = tree.Walk(before, contents, scope, watch, quick=is_quick)
                 short += watch.tree is before and is_quick
