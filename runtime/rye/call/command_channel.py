@@ -12,6 +12,7 @@ import contextvars
 import json
 import os
 import select
+import shutil
 import socket
 import stat
 import sys
@@ -209,6 +210,6 @@ def _path_with_rt() -> dict[str, str]:
     path = os.environ.get("PATH", os.defpath)
     folder = os.path.dirname(sys.executable)
     # Last, so that no program that is found today becomes another one.
-    if os.access(f"{folder}/rt", os.X_OK) and not any(os.access(f"{one}/rt", os.X_OK) for one in path.split(":")):
+    if os.access(f"{folder}/rt", os.X_OK) and shutil.which("rt") is None:
         return {"PATH": f"{path}:{folder}"}
     return {}
