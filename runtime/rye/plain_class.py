@@ -59,7 +59,7 @@ class _RecordType(type):
         own = [name for name, kind in namespace.get("__annotations__", {}).items() if not kind.startswith("ClassVar")]
         fields = {name: one for base in bases for name, one in getattr(base, "__fields__", {}).items()}
         fields |= {name: _described(namespace.pop(name, _REQUIRED)) for name in own}
-        made = super().__new__(cls, name, bases, {**namespace, "__slots__": tuple(own), "__match_args__": tuple(fields)})
+        made = super().__new__(cls, name, bases, {**namespace, "__slots__": tuple(own)})
         made.__fields__ = fields
         made.__places__ = {name: at for at, name in enumerate(fields)}
         # The slot descriptors set a field without `__setattr__`, which frozen records refuse.
@@ -70,7 +70,6 @@ class _RecordType(type):
         if not frozen:
             # What may change has no hash, as with dataclasses: a changed key would be lost in its dict.
             type.__setattr__(made, "__setattr__", object.__setattr__)
-            type.__setattr__(made, "__delattr__", object.__delattr__)
             type.__setattr__(made, "__hash__", None)
         return made
 
@@ -103,7 +102,7 @@ class Record(metaclass=_RecordType):
 
     Raises:
         TypeError: a field is missing, unknown or given twice.
-        AttributeError: a field of a frozen record is set or deleted.
+        AttributeError: a field of a frozen record is set.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -120,9 +119,6 @@ class Record(metaclass=_RecordType):
     def __setattr__(self, name: str, _value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__}.{name} cannot be set: make another with `changed`")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted")
-
     def __eq__(self, other: object) -> bool:
         # A subclass with the same values is another kind of record.
         if type(other) is not type(self):
@@ -135,9 +131,6 @@ class Record(metaclass=_RecordType):
     def __repr__(self) -> str:
         shown = (f"{name}={getattr(self, name)!r}" for name, one in type(self).__fields__.items() if one.shown)
         return f"{type(self).__qualname__}({', '.join(shown)})"
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), type(self).__values__(self)
 
 
 def _completed(made: _RecordType, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

@@ -17,10 +17,11 @@ import pytest
 import rye
 from rye.mcp_server import listing
 from rye.mcp_server import server as mcp_server
+from rye.trust import decisions
 from support.in_process import rye as run_rye
 from support.mcp_peer import ARGUMENTS, environment, peer
 from support.shell_calls import set_sandbox, sleepers
-from support.signed_tools import OK, put_tool
+from support.signed_tools import MINE, OK, put_tool
 from support.waiting import until
 
 LIMIT = 40_000
@@ -76,10 +77,15 @@ def test_a_tool_is_listed_with_all_that_a_client_needs_to_judge_it(shared, serve
         assert (tool["_meta"]["rye/digest"], tool["_meta"]["rye/signer"]) == (row["digest"], row["signer"])
         assert tool["title"]
         assert len(tool["description"]) <= 1_500
+        for point in ("Requires: ", "Does not: ", "Side effects: ", "Returns: ", "Prefer"):
+            assert f"\n{point}" in tool["description"], (tool["name"], point)
         assert tool["inputSchema"]["type"] == tool["outputSchema"]["type"] == "object"
-        assert {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} <= set(tool["annotations"])
-    assert tools["read"]["annotations"]["readOnlyHint"]
+    read = {"title": "Read", "readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    assert tools["read"]["annotations"] == read
     assert not tools["edit_lines"]["annotations"]["readOnlyHint"]
+    # About four bytes make a token: `benchmarks/agent_edits` counts them in two tokenizers.
+    short = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools.values()]
+    assert sum(len(json.dumps(one, separators=(",", ":"))) for one in short) < 7_100
 
 
 @pytest.mark.slow
@@ -108,6 +114,22 @@ def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(p
             assert refused["structuredContent"]["code"] == "out_of_reach"
         found = server.call("rye_search", {"query": "*", "scope": "tool.my"})["structuredContent"]["results"]
         assert [row["id"] for row in found] == ["my/tools/count"]
+
+
+def test_a_servers_listing_is_never_stale(project):
+    put_tool(project, "my/one")
+    with peer(project, "--category", "my") as server:
+
+        def mine():
+            return {name for name in server.tools() if name.startswith("my__")}
+
+        assert mine() == {"my__one"}
+        put_tool(project, "my/two")
+        assert mine() == {"my__one", "my__two"}
+        (project / ".ai/tools/my/one.py").write_text("# not signed\n")
+        assert mine() == {"my__two"}
+        decisions.revoke(MINE.public.digest)
+        assert mine() == set()
 
 
 def test_a_server_offers_what_was_named_and_nothing_that_changes_anything(project):

@@ -112,30 +112,3 @@ def test_an_edit_prints_as_many_lines_as_it_is_asked_for_and_says_so(tmp_path):
     more = [{"line_id": toolkit.view_lines(root, "a.txt", lambda document: document.ids(90, 91))[0], "new_content": "y"}]
     with pytest.raises(toolkit.EditError, match="never shown"):
         toolkit.edit_lines(root, "a.txt", more, tool="my/tool")
-
-
-@pytest.mark.slow
-def test_dead_ids_are_bounded_and_never_come_back(tmp_path):
-    (tmp_path / "a.txt").write_text("".join(f"line {at}\n" for at in range(20)))
-    root = str(tmp_path)
-
-    def look(document):
-        document.printed(0, document.count)
-        document.shown((0, document.count))
-        return document.ids(0, document.count)
-
-    ids = toolkit.view_lines(root, "a.txt", look)
-    first, seen = ids[0], set(ids)
-    for number in range(1, 1_100):
-        at = number % 19 + 1
-        change = {"line_id": ids[at], "new_content": f"changed {number % 7}"}
-        applied = toolkit.edit_lines(root, "a.txt", [change], tool="my/tool", show=toolkit.Show(5_000))
-        ids[at] = next(row.id for row in applied.lines if row.number == at + 1)
-        assert ids[at] not in seen
-        seen.add(ids[at])
-    assert len(applied.document.index.dead) <= 900
-    assert ids[0] == first == toolkit.view_lines(root, "a.txt", look)[0], "a line that lives keeps its ID in a new epoch"
-    assert toolkit.view_lines(root, "a.txt", look) == ids
-    dead = [{"line_id": next(iter(seen - set(ids))), "new_content": "x"}]
-    with pytest.raises(toolkit.EditError, match="Nothing was written"):
-        toolkit.edit_lines(root, "a.txt", dead, tool="my/tool")

@@ -60,9 +60,6 @@ def names_of(item_ids: Iterable[str]) -> dict[str, str]:
 
     Args:
         item_ids: every tool's, not a choice of them: what a tool is called does not depend on what else is asked for.
-
-    Raises:
-        ItemError: `ambiguous_name`, when two long ids share 80 bits of their digests.
     """
     ids = sorted(set(item_ids))
     last = [item_id.rpartition("/")[2] for item_id in ids if item_id.startswith(_SYSTEM)]
@@ -71,10 +68,7 @@ def names_of(item_ids: Iterable[str]) -> dict[str, str]:
         short = item_id.rpartition("/")[2]
         # Short names are for the system's tools alone, so that a project's tool cannot take the name of one.
         fits = item_id.startswith(_SYSTEM) and last.count(short) == 1 and _SHORT.fullmatch(short) and len(short) <= LONGEST
-        name = short if fits else encode(item_id)
-        if name in out:
-            raise ItemError("ambiguous_name", f"{out[name]} and {item_id} come to one name.", "Rename one of them.")
-        out[name] = item_id
+        out[short if fits else encode(item_id)] = item_id
     return out
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
-import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import rye
-from rye.errors import UsageError
 from support import provider_checkers
 from support.signed_tools import put_tool
 
@@ -25,31 +24,11 @@ def problems(declared, format):
     return list(provider_checkers.problems(format, declared))
 
 
-def described(text):
-    """The description of a tool whose docstring is this text."""
-    return f"__agent_description__ = {text!r}"
-
-
+# What the schemas below do not have: references, and a combination at the root.
 RICH = {
     "type": "object",
-    "properties": {
-        "path": {"type": "string", "format": "workspace-path", "description": "Where", "minLength": 1},
-        "when": {"type": "string", "format": "date-time"},
-        "kind": {"type": "string", "enum": ["a", "b", ""], "default": "a", "description": "Which"},
-        "level": {"enum": [1, 2, 3]},
-        "fixed": {"const": "x"},
-        "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-        "either": {"oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]},
-        "several": {"type": ["integer", "string"]},
-        "list": {"type": "array", "maxItems": 999, "items": {"$ref": "#/$defs/change"}},
-        "any": {},
-        "free": {"type": "object", "description": "Parameters of the item"},
-        "rows": {"type": "array"},
-        "map": {"type": "object", "additionalProperties": {"type": "string"}},
-    },
-    "required": ["path"],
-    "additionalProperties": False,
-    "anyOf": [{"required": ["path"]}, {"required": ["kind"]}],
+    "properties": {"path": {"type": "string"}, "list": {"type": "array", "items": {"$ref": "#/$defs/change"}}},
+    "anyOf": [{"required": ["path"]}, {"required": ["list"]}],
     "$defs": {"change": closed(line_id={"type": "string"}, new={"$ref": "#/$defs/text"}), "text": {"type": "string"}},
 }
 
@@ -178,50 +157,15 @@ def test_every_interface_gets_the_same_plain_schema(project):
 
 
 def test_a_long_description_keeps_each_points_first_sentence(project):
-    points = [
-        "It does. " * 40,
-        "Requires: this. " * 20,
-        "Does not: that.",
-        "Side effects: none.",
-        "Returns: much. " * 30,
-        "Prefer it to x.",
-    ]
-    text = "\n".join(point.strip() for point in points)
+    firsts = ("It does.", "Requires: this.", "Does not: that.", "Side effects: none.", "Returns: much.", "Prefer it to x.")
+    text = "\n".join(first + " More of it." * 35 * first.startswith(("It", "Re")) for first in firsts)
     for name, said in (("one", text), ("two", "x" * 3000)):
-        put_tool(project, f"my/{name}", more=described(said))
+        put_tool(project, f"my/{name}", more=f"__agent_description__ = {said!r}")
     one, two = (tool["function"]["description"] for tool in rye.tools("my", project_path=project, format="openai"))
     assert len(text) > 1024 >= len(one)
-    firsts = (
-        "It does.",
-        "\nRequires: this.",
-        "\nDoes not: that.",
-        "\nSide effects: none.",
-        "\nReturns: much.",
-        "\nPrefer it to x.",
-    )
-    assert all(first in one for first in firsts)
+    assert [first for first in firsts if not re.search(f"^{first}", one, re.MULTILINE)] == []
     assert len(two) == 1024
     assert rye.tools("my", project_path=project, format="anthropic")[0]["description"] == text
-
-
-def test_mcp_says_effects_digest_and_signer(project):
-    tools = {tool["name"]: tool for tool in rye.tools("rye/file-system", project_path=project, format="mcp")}
-    rows = {row["name"]: row for row in rye.tools("rye/file-system", project_path=project)}
-    assert tools["read"]["annotations"] == {
-        "title": "Read",
-        "readOnlyHint": True,
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-    }
-    assert tools["write"]["annotations"]["readOnlyHint"] is False
-    for name, tool in tools.items():
-        assert tool["_meta"]["rye/digest"] == rows[name]["digest"]
-        assert tool["_meta"]["rye/signer"] == rows[name]["signer"]
-        assert tool["_meta"]["rye/item_id"] == rows[name]["item_id"]
-        response = rye.execute(rows[name]["item_id"], {"file_path": "nothing", "pattern": "x"}, project_path=project)
-        if response["data"] is not None:
-            jsonschema_rs.Draft202012Validator(tool["outputSchema"]).validate(response["data"])
 
 
 BOMB = closed(a={"$ref": "#/$defs/x0"}) | {
@@ -245,9 +189,3 @@ def test_what_an_interface_cannot_say_is_left_out_of_what_it_gets(project, schem
     for form in FORMATS:
         names = [(one.get("function") or one)["name"] for one in tools.schemas(form)]
         assert names == ["my__odd", "my__tool"][form in without :], form
-
-
-def test_an_unknown_format_is_refused(project):
-    for unknown in ("nope", "", "OpenAI"):
-        with pytest.raises(UsageError, match="Use one of openai"):
-            rye.tools(project_path=project, format=unknown)
