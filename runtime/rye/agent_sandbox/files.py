@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Final
 from rye.call import context, profile
 from rye.call.context import CallOptions
 from rye.errors import WorkspaceError
-from rye.fs import beneath, names
+from rye.fs import atomic, beneath, names
 from rye.journal import commit, journal, tree_changes
 from rye.workspace import cache, running_commands
-from rye.workspace.atomic_replace import conflict, discard, sync_directory, temporary_name
+from rye.workspace.atomic_replace import conflict, discard, temporary_name
 from rye.workspace.path_errors import wrong_kind
 from rye.workspace.workspace import Place, Workspace
 
@@ -81,7 +81,7 @@ def _exchange(ws: Workspace, place: Place, temporary: bytes, fd: int) -> None:
         if now.stat is not None:
             os.fchmod(fd, stat.S_IMODE(now.stat.st_mode))
         os.rename(temporary, now.name, src_dir_fd=now.dir_fd, dst_dir_fd=now.dir_fd)
-        sync_directory(now.dir_fd)
+        atomic.sync(dir_fd=now.dir_fd)
 
 
 def _refuse_kind(place: Place) -> None:

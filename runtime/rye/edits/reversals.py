@@ -235,10 +235,7 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
     """
     splice = entry.splices[0]
     data = None if entry.before is None else b"".join(splice.removed)
-    now = None
-    if place.stat is not None:
-        with ws.file(entry.path) as file:
-            now = file.read()
+    now = ws.content_of(place)
     if (None if now is None else sha256(now).hexdigest()) != entry.after:
         if now is not None and hunks.whole_sides(entry) is not None:
             return None

@@ -248,16 +248,6 @@ def joined(splices: Sequence[Splice]) -> list[Splice]:
     return out
 
 
-def reversed_splices(splices: Sequence[tuple[int, int, Sequence[bytes]]]) -> list[Splice]:
-    """Return the splices that undo: each (start, lines added, raw lines removed), start in the old text's numbering."""
-    out: list[Splice] = []
-    shift = 0
-    for start, added, removed in splices:
-        out.append(Splice(start + shift, start + shift + added, list(removed)))
-        shift += added - len(removed)
-    return out
-
-
 def unified_diff(
     path: str, text: Text, splices: Sequence[Splice], *, created: bool = False, line_ends: bool = False
 ) -> list[str]:

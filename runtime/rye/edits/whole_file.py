@@ -96,7 +96,7 @@ def replace_file(
     with Workspace(project_path) as ws:
         recovered = commit.recover(ws)
         with journal.place_for(ws, file_path) as place, cache.locked(ws, place.path):
-            old = _content(ws, place)
+            old = ws.content_of(place)
             _check_digest(place, old, expected_sha256)
             _check_escapes(ws, place, old, content, encoding)
             pasted_ids.refuse_in_file(ws, place.path, place.shown, old or b"", content)
@@ -163,13 +163,6 @@ def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: st
 def _with_nul(code: Encoding, content: str) -> bytes:
     """Encode text with NULs, which a whole file may hold and lines may not; other rules of `Encoding.encode` hold."""
     return "\0".encode(code.name).join(code.encode(part) for part in content.split("\0"))
-
-
-def _content(ws: Workspace, place: Place) -> bytes | None:
-    if place.stat is None:
-        return None
-    with ws.file(place.shown) as file:
-        return file.read()
 
 
 def _check_escapes(ws: Workspace, place: Place, old: bytes | None, content: str, encoding: str) -> None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from rye.errors import UsageError
 from rye.filesearch import globs
+from rye.fs.atomic import closing
 
 MAX_BYTES = 1 << 20
 """Of a larger file only so much is read."""
@@ -37,10 +38,8 @@ def parse(data: bytes) -> list[Rule]:
 
 def rules_of(fd: int) -> list[Rule]:
     """Return the rules of an open file, which is closed; none where it is no regular file."""
-    try:
+    with closing(fd):
         return parse(os.pread(fd, MAX_BYTES, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else []
-    finally:
-        os.close(fd)
 
 
 def _rule(line: str) -> Rule | None:

@@ -26,6 +26,7 @@ from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
 from rye.filesearch.ripgrep import Pattern, SearchScope
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.line_ids.render import Hit
 from rye.process.child import Child, Command, scratch_file, split_records
 from rye.workspace import protected_paths
@@ -92,11 +93,9 @@ class SearchTree:
             fd, physical = beneath.open_beneath(self.fd, parts, os.O_PATH)
         except OSError:
             return False
-        try:
+        with closing(fd):
             # A different physical path: a link took the place of a folder after the search saw it.
             return physical == parts and stat.S_ISREG(os.fstat(fd).st_mode)
-        finally:
-            os.close(fd)
 
     def files(self, view: SearchScope) -> Iterator[list[bytes]]:
         """Yield the names of regular files, as the file system has them, some at a time, in no order.
@@ -272,15 +271,13 @@ def opened(ws: Workspace, path: str) -> Iterator[SearchTree]:
         fd, physical = beneath.open_beneath(ws.fd, parts, os.O_PATH)
     except OSError as err:
         raise ws.refusal(err, path) from None
-    try:
+    with closing(fd):
         info = os.fstat(fd)
         # Judged on the open descriptor: the path could be exchanged after a check by name.
         protected_paths.refuse_keys_folder(info, physical)
         if stat.S_ISDIR(info.st_mode):
             yield SearchTree(ws, fd, physical, ripgrep.Ripgrep(ripgrep.locate(os.fstat(ws.fd))), is_file=False)
             return
-    finally:
-        os.close(fd)
     with ws.file(path) as file:
         yield SearchTree(ws, file.fd, file.parts, ripgrep.Ripgrep(ripgrep.locate(os.fstat(ws.fd))), is_file=True)
 

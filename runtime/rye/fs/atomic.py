@@ -22,6 +22,21 @@ NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 ORDER: Final = ("a call's key", "files", "the tree", "the index")
 """The locks of which one is waited for while others are held, in their order; see `rye.journal.journal`."""
 
+
+class closing:  # noqa: N801 - as `contextlib.closing`
+    """Closes a descriptor when the block ends."""
+
+    def __init__(self, fd: int) -> None:
+        """Take an open descriptor."""
+        self._fd = fd
+
+    def __enter__(self) -> int:
+        return self._fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+
 _taken_last = ContextVar("the place in that order of the lock that was taken last", default=-1)
 
 
@@ -67,7 +82,7 @@ def locked(
     except FileNotFoundError:
         os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
         fd = os.open(lock, flags, 0o600)
-    try:
+    with closing(fd):
         try:
             wait(fd, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, lock, time.monotonic() + patience, meanwhile)
         except OSError as err:
@@ -79,8 +94,6 @@ def locked(
             # Not only closed: a process that was forked meanwhile has the descriptor, too, and would keep the lock.
             with suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_UN)
-    finally:
-        os.close(fd)
 
 
 def wait(fd: int, kind: int, lock: str | Path, end: float, meanwhile: Callable[[], None]) -> None:
@@ -161,13 +174,15 @@ def _put(temporary: str, path: str | Path, dir_fd: int | None, *, durably: bool)
         os.replace(temporary, path, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
 
-def sync(folder: str | Path) -> None:
-    """Make a folder's names durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def sync(folder: str | Path = ".", dir_fd: int | None = None) -> None:
+    """Make a folder's names durable; `folder` may be a path from an open one."""
+    with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)) as fd:
+        try:
+            os.fsync(fd)
+        except OSError as err:
+            # Some file systems have no fsync for folders.
+            if err.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+                raise
 
 
 def read_regular(
@@ -180,8 +195,7 @@ def read_regular(
     """
     # O_NONBLOCK, since opening a named pipe would wait for a writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    fd = os.open(path, flags, dir_fd=dir_fd)
-    try:
+    with closing(os.open(path, flags, dir_fd=dir_fd)) as fd:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -189,8 +203,6 @@ def read_regular(
         while len(data) < min(most, info.st_size) and (more := os.read(fd, most - len(data))):
             data += more
         return data, info
-    finally:
-        os.close(fd)
 
 
 def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:

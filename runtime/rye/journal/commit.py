@@ -46,7 +46,6 @@ from rye.workspace.atomic_replace import (
     put,
     set_aside,
     stage,
-    sync_directory,
     temporary_name,
 )
 from rye.workspace.path_errors import system_failure
@@ -252,7 +251,7 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
                 prepare(step, change.data)
             # One sync a directory: several files of a commit often share one.
             for fd in {os.fstat(step.place.dir_fd).st_ino: step.place.dir_fd for step in steps}.values():
-                sync_directory(fd)
+                atomic.sync(dir_fd=fd)
             record = _advance(record, ".commit")
         except BaseException as err:
             # Before the phase `commit` no file is in place: removing the staged files and the record undoes everything.
@@ -296,10 +295,7 @@ def _with_folders(changes: Sequence[Change], made: Sequence[Entry]) -> list[Entr
 def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry:
     entry = change.entry
     if entry is None:
-        old = None
-        if change.place.stat is not None:
-            with ws.file(change.place.shown) as file:
-                old = file.read()
+        old = ws.content_of(change.place)
         if (None if old is None else digest_of(old)) != change.expected:
             raise conflict(change.place)
         entry = journal.whole_entry(ws, tool, change.place, old, change.data)
@@ -362,7 +358,7 @@ def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
             file.flush()
             # Durable before the first temporary file exists, or a crash could leave files that no record names.
             os.fsync(file.fileno())
-        _sync(folder)
+        atomic.sync(folder)
     except OSError as err:
         _drop(path, ())
         raise _unwritable(err) from None
@@ -386,20 +382,12 @@ def _unsettled(err: Exception) -> WorkspaceError:
     )
 
 
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        sync_directory(fd)
-    finally:
-        os.close(fd)
-
-
 def _advance(record: Path, phase: str) -> Path:
     """Move the commit to a phase, durably."""
     moved = record.with_suffix(phase)
     record.rename(moved)
     try:
-        _sync(record.parent)
+        atomic.sync(record.parent)
     except OSError:
         # A phase that may be lost in a crash must not be acted on.
         moved.rename(record)

@@ -20,6 +20,7 @@ from rye.call import context
 from rye.config import stored_state, user_dirs
 from rye.errors import UsageError
 from rye.fs import atomic
+from rye.fs.atomic import closing
 from rye.journal import entries
 from rye.journal.entries import Entry
 from rye.workspace.workspace import Workspace
@@ -127,7 +128,7 @@ def _add(where: Path, rows: Sequence[Row]) -> bool:
     except FileNotFoundError:
         _rebuild(where)
         fd = os.open(index, flags)
-    try:
+    with closing(fd):
         size = os.fstat(fd).st_size
         looked = max(_TAIL, 1_024 * len(rows))
         tail = os.pread(fd, looked, max(0, size - looked))
@@ -139,8 +140,6 @@ def _add(where: Path, rows: Sequence[Row]) -> bool:
         if any(row.key for row in rows):
             # The entry of a named call must not be found without its row after a power cut.
             os.fsync(fd)
-    finally:
-        os.close(fd)
     return size // _TRIM_EVERY != (size + len(lines)) // _TRIM_EVERY
 
 

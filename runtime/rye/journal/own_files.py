@@ -88,14 +88,7 @@ def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool
     places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in paths]
     # All locks in one call, which takes them in a fixed order: two writers cannot wait for each other.
     stack.enter_context(cache.locked(ws, *{place.path for place in places}))
-    return [(place, _content(ws, place)) for place in places]
-
-
-def _content(ws: Workspace, place: Place) -> bytes | None:
-    if place.stat is None:
-        return None
-    with ws.file(place.shown) as opened:
-        return opened.read()
+    return [(place, ws.content_of(place)) for place in places]
 
 
 def _write_unrecorded(file: OwnFile) -> None:

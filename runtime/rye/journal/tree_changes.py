@@ -24,6 +24,7 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
+from rye.fs.atomic import closing
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
 from rye.journal.own_edits import OwnEdits
@@ -571,13 +572,10 @@ class _GitFiles:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         # A command may have put a named pipe or a device there, which would block, or never end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        fd = beneath.open_unlinked(self._fd, below.split("/"), flags)
-        try:
+        with closing(beneath.open_unlinked(self._fd, below.split("/"), flags)) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
             return os.pread(fd, most, 0).decode("utf-8", "replace")
-        finally:
-            os.close(fd)
 
 
 def fields(recorded: RecordedChanges) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Final
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
+from rye.fs.atomic import closing
 from rye.journal import entries, tree_changes
 from rye.journal.entries import Entry
 from rye.plain_class import changed
@@ -61,11 +62,8 @@ def parts_of(path: str) -> beneath.Parts:
 def folder_of(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
     """Open the folder of a path, through no link; yields it with the last name. Raises OSError."""
     *above, name = parts_of(path)
-    fd = beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], _FOLDER)
-    try:
+    with closing(beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], _FOLDER)) as fd:
         yield fd, os.fsdecode(name)
-    finally:
-        os.close(fd)
 
 
 def state_now(ws: Workspace, path: str) -> State | None:
@@ -186,12 +184,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
 def _sync_folders(ws: Workspace, steps: Sequence[Change]) -> None:
     """Make the names of all steps durable, each folder once: until then the undo counts as under way."""
     for folder in {one.path.rpartition("/")[0] for one in steps}:
-        with suppress(OSError):
-            fd = beneath.open_unlinked(ws.fd, folder.split("/") if folder else [], _FOLDER)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(beneath.open_unlinked(ws.fd, folder.split("/") if folder else [], _FOLDER)) as fd:
+            os.fsync(fd)
 
 
 def _cut_off(path: str, failure: OSError, entry: Entry, done: int) -> WorkspaceError:
@@ -483,12 +477,9 @@ def _set_modes(ws: Workspace, changes: Sequence[Change]) -> None:
 
 
 def _set_mode(fd: int, name: str, mode: int) -> None:
-    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-    try:
+    with closing(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)) as opened:
         # Through /proc, because no chmod takes a descriptor opened with O_PATH.
         os.chmod(f"/proc/self/fd/{opened}", mode)
-    finally:
-        os.close(opened)
 
 
 def _temporary(entry_id: str, path: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
+from rye.fs.atomic import closing
 from rye.line_ids.index import EPOCHS
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -94,9 +95,6 @@ def _last(rows: bytes, name: str) -> int | None:
 def _append(file: str, name: str, epoch: int) -> None:
     # At the end and in one write, which those of other processes do not cross; on a line of its own, whatever a full disk left.
     row = f"\n{name} {epoch}\n".encode()
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    with closing(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)) as fd:
         if os.write(fd, row) < len(row):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file)
-    finally:
-        os.close(fd)

@@ -19,6 +19,7 @@ from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.journal import journal
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
@@ -98,11 +99,9 @@ class DocPaths:
             except OSError:
                 fd = None
             if fd is not None:
-                try:
+                with closing(fd):
                     for name in map(os.fsencode, os.listdir(fd)):
                         by_form.setdefault(names.show(name).lower(), []).append(name)
-                finally:
-                    os.close(fd)
             self._listings[folder] = by_form
         return self._listings[folder]
 

@@ -22,6 +22,7 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
+from rye.fs.atomic import closing
 from rye.plain_class import as_dict, changed
 from rye.process import job_supervisor, output_files, run
 from rye.process.autorun.command_check import Look
@@ -168,10 +169,8 @@ def home(root: Root, job_id: str) -> Iterator[int]:
                 break
         else:
             raise _not_found(job_id)
-        try:
+        with closing(fd):
             yield fd
-        finally:
-            os.close(fd)
         return
     raise _not_found(job_id)
 
@@ -181,12 +180,9 @@ def _not_found(job_id: str) -> UsageError:
 
 
 def _read_record(dir_fd: int) -> Record:
-    fd = os.open(job_supervisor.RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
+    with closing(os.open(job_supervisor.RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)) as fd:
         found: Record = json.loads(os.read(fd, _MAX_RECORD))
         return found
-    finally:
-        os.close(fd)
 
 
 def record(dir_fd: int) -> Record | None:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.process import reaper
 
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
@@ -117,11 +118,8 @@ def _identity(path: str) -> _Identity:
 
 def _made_before(path: str, then: int) -> bool:
     """Tell whether a file was made before a time (ns), or may have been. Raises OSError."""
-    fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd:
         seconds, nanoseconds = beneath.birth_time(fd)
-    finally:
-        os.close(fd)
     return seconds * 1_000_000_000 + nanoseconds <= then
 
 
@@ -194,8 +192,7 @@ def _renew(path: str) -> None:
     from rye.workspace.workspace import Place
 
     folder, name = os.path.split(path)
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         info = os.lstat(name, dir_fd=fd)
         if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST:
             raise OSError(errno.EINVAL, "not a small file")
@@ -203,8 +200,6 @@ def _renew(path: str) -> None:
             data = file.read(_MOST)
         place = Place(fd, (os.fsencode(name),), info)
         atomic_replace.replace(place, data, atomic_replace.digest_of(data), atomic_replace.temporary_name())
-    finally:
-        os.close(fd)
 
 
 def _mount_over(pid: int, path: str, known: _Identity) -> None:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from rye.call import context
 from rye.call.results import cut_notice
 from rye.config import user_dirs
+from rye.fs.atomic import closing
 from rye.process import terminal_text
 
 _HEADER = struct.Struct("<8sQQQ")
@@ -94,8 +95,7 @@ def read(dir_fd: int, name: str, offset: int, most: int) -> Part:
         OSError: there is no such file.
         ValueError: it is not of this format.
     """
-    fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _FLAGS, dir_fd=dir_fd)
-    try:
+    with closing(os.open(name, os.O_RDONLY | os.O_NONBLOCK | _FLAGS, dir_fd=dir_fd)) as fd:
         head, ring, total = _facts(fd)
         first = max(0, total + offset) if offset < 0 else min(offset, total)
         # Between the head and the oldest byte of the ring nothing is stored: move the start behind the gap.
@@ -106,8 +106,6 @@ def read(dir_fd: int, name: str, offset: int, most: int) -> Part:
         # The writer may have overtaken the beginning of what was read from the ring.
         overtaken = max(0, _facts(fd)[2] - ring - start) if start >= head else 0
         return Part(data[overtaken:], start + overtaken, total, start + overtaken - first)
-    finally:
-        os.close(fd)
 
 
 def _facts(fd: int) -> tuple[int, int, int]:
@@ -276,11 +274,8 @@ class StoredOutputs:
                 folder.mkdir(mode=0o700)
                 _prune(parent)
             # O_NOFOLLOW and a descriptor: another process of the user could exchange the folder for a link.
-            dir_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
+            with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as dir_fd:
                 return OutputFile(dir_fd, name)
-            finally:
-                os.close(dir_fd)
         except OSError:
             return None
 

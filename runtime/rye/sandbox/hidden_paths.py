@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from rye.config import user_dirs
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.sandbox import environment
 from rye.workspace import protected_paths
@@ -479,12 +480,9 @@ def _is_repository(folder: str) -> bool:
 
 
 def _line(path: str) -> str:
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)) as fd:
         # Not `open(fd)`: for a folder, which `.git` mostly is, that raises and leaves the descriptor open.
         return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip()
-    finally:
-        os.close(fd)
 
 
 def programs(folder: str) -> Iterator[str]:

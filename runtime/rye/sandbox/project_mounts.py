@@ -24,6 +24,7 @@ from typing import Any
 
 from rye.config import user_dirs
 from rye.fs import atomic
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.workspace import protected_paths, running_commands
 
@@ -284,11 +285,8 @@ def _make(path: str, content: bytes | None) -> list[int]:
         os.mkdir(path, 0o755)
     else:
         # O_EXCL: the user's git may create the same file now, and its content must stay.
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
+        with closing(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)) as fd:
             os.write(fd, content)
-        finally:
-            os.close(fd)
     info = os.lstat(path)
     return [info.st_dev, info.st_ino]
 

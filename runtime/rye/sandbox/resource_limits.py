@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final, Literal
 
 from rye.call import context
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 
 NAME: Final = "resources_limited"
@@ -150,11 +151,8 @@ def _remove(groups: Groups) -> None:
 
 def _write(path: str, value: int) -> None:
     # Never O_CREAT: the kernel makes these files.
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(path, os.O_WRONLY | os.O_CLOEXEC)) as fd:
         os.write(fd, str(value).encode())
-    finally:
-        os.close(fd)
 
 
 @cache

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.fs import atomic
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.snapshots.tree import Folders
 
@@ -195,11 +196,8 @@ def prepare(where: Path, before: Known | None, now: Known, entry_id: str) -> Non
     differs: dict[str, Any] = {path: marks for path, marks in now.folders.items() if marks is not before.folders.get(path)}
     differs |= dict.fromkeys(before.folders.keys() - now.folders.keys())
     body = json.dumps({"newest": now.newest, "entry": entry_id, "folders": differs}, separators=(",", ":")).encode() + b"\n"
-    fd = os.open(where / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
+    with closing(os.open(where / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)) as fd:
         os.write(fd, b"%08x %b" % (zlib.crc32(body), body))
-    finally:
-        os.close(fd)
 
 
 def finish(where: Path, now: Known) -> None:

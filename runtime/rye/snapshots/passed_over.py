@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.workspace import repositories
 
 MOST_ENTRIES: Final = 500
@@ -58,12 +59,8 @@ def said(root_fd: int, passed: Iterable[str], gone: Iterable[str], since: int) -
 
 def is_repository(root_fd: int, path: str) -> bool:
     """Tell whether a folder is git's own, under any name."""
-    with suppress(OSError):
-        fd = beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)
-        try:
-            return repositories.is_git_directory({name.lower() for name in os.listdir(fd)})
-        finally:
-            os.close(fd)
+    with suppress(OSError), closing(beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)) as fd:
+        return repositories.is_git_directory({name.lower() for name in os.listdir(fd)})
     return False
 
 
@@ -83,21 +80,17 @@ def _changed(root_fd: int, passed: Iterable[str], since: int) -> list[str]:
         top, path = waiting.popleft()
         if top in found:
             continue
-        with suppress(OSError):
-            fd = beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)
-            try:
-                if os.fstat(fd).st_ctime_ns >= since:
-                    found[top] = None
-                    continue
-                with os.scandir(fd) as listing:
-                    for entry in listing:
-                        left -= 1
-                        info = entry.stat(follow_symlinks=False)
-                        if info.st_ctime_ns >= since:
-                            found[top] = None
-                            break
-                        if stat.S_ISDIR(info.st_mode):
-                            waiting.append((top, f"{path}/{entry.name}"))
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)) as fd:
+            if os.fstat(fd).st_ctime_ns >= since:
+                found[top] = None
+                continue
+            with os.scandir(fd) as listing:
+                for entry in listing:
+                    left -= 1
+                    info = entry.stat(follow_symlinks=False)
+                    if info.st_ctime_ns >= since:
+                        found[top] = None
+                        break
+                    if stat.S_ISDIR(info.st_mode):
+                        waiting.append((top, f"{path}/{entry.name}"))
     return sorted(found)

@@ -17,6 +17,8 @@ from hashlib import sha256
 from rye.call.context import deadline
 from rye.call.results import call_text
 from rye.errors import WorkspaceError
+from rye.fs import atomic
+from rye.fs.atomic import closing
 from rye.fs.beneath import EXCHANGE, NOREPLACE, UNSUPPORTED, rename
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
@@ -118,7 +120,7 @@ def set_aside(place: Place, temporary: bytes, expected: str) -> None:
     try:
         same = digest_at(place.dir_fd, temporary) == expected
         if same:
-            sync_directory(place.dir_fd)
+            atomic.sync(dir_fd=place.dir_fd)
     except OSError:
         give_back(place, temporary)
         raise
@@ -170,8 +172,7 @@ def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None
     """Write the temporary file, durable and with the target's metadata; only its name is not durable yet."""
     created = 0o666 if place.stat is None else 0o600
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, created, dir_fd=place.dir_fd)
-    try:
+    with closing(os.open(temporary, flags, created, dir_fd=place.dir_fd)) as fd:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
@@ -180,8 +181,6 @@ def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None
         elif mode is not None:
             os.fchmod(fd, mode)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) -> None:
@@ -231,7 +230,7 @@ def _put_new(place: Place, temporary: bytes, inode: int) -> None:
     except FileExistsError:
         raise conflict(place) from None
     try:
-        sync_directory(place.dir_fd)
+        atomic.sync(dir_fd=place.dir_fd)
     except OSError as err:
         try:
             rename(place.dir_fd, place.name, temporary, NOREPLACE)
@@ -257,7 +256,7 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int,
     try:
         same = digest_at(place.dir_fd, temporary) == expected
         if same:
-            sync_directory(place.dir_fd)
+            atomic.sync(dir_fd=place.dir_fd)
     except OSError as err:
         _put_back(place, temporary, inode, err)
         raise
@@ -295,15 +294,12 @@ def _check_then_rename(place: Place, temporary: bytes, expected: str, backup: by
         os.rename(backup, temporary, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
     # The old content is gone: whether the new one is durable changes nothing about the content.
     with contextlib.suppress(OSError):
-        sync_directory(place.dir_fd)
+        atomic.sync(dir_fd=place.dir_fd)
 
 
 def _copy(place: Place, backup: bytes) -> None:
-    fd = os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)
-    try:
+    with closing(os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)) as fd:
         data = read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)
-    finally:
-        os.close(fd)
     stage(place, data, backup, None)
 
 
@@ -320,7 +316,7 @@ def digest_at(dir_fd: int, name: bytes) -> str | None:
         if err.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
             return None
         raise
-    try:
+    with closing(fd):
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_FILE_BYTES:
             return None
@@ -329,21 +325,6 @@ def digest_at(dir_fd: int, name: bytes) -> str | None:
         while count := os.readv(fd, [buffer]):
             hashed.update(memoryview(buffer)[:count])
         return str(hashed.hexdigest())
-    finally:
-        os.close(fd)
-
-
-def sync_directory(dir_fd: int) -> None:
-    """Make the names in a directory durable."""
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        os.fsync(fd)
-    except OSError as err:
-        # Some file systems have no fsync for directories.
-        if err.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(fd)
 
 
 def discard(dir_fd: int, name: bytes) -> bool:

@@ -20,6 +20,7 @@ from rye.call.context import check_deadline, deadline
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
+from rye.fs.atomic import closing
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
 
@@ -52,11 +53,8 @@ def folder(ws: Workspace, *parts: str) -> Iterator[int]:
     Raises:
         WorkspaceError: `cache_unwritable` when neither can be written.
     """
-    fd = _folder(ws, parts)
-    try:
+    with closing(_folder(ws, parts)) as fd:
         yield fd
-    finally:
-        os.close(fd)
 
 
 def _folder(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()) -> int:
@@ -92,11 +90,8 @@ def _in_project(ws: Workspace, parts: tuple[str, ...], files: Sequence[str] = ()
 
 def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
     try:
-        base = os.open(user_dirs.state_dir(ws.fd), _DIR)
-        try:
+        with closing(os.open(user_dirs.state_dir(ws.fd), _DIR)) as base:
             return _descend(base, ("cache", *parts))
-        finally:
-            os.close(base)
     except OSError as err:
         raise WorkspaceError(
             "cache_unwritable",
@@ -112,11 +107,8 @@ def _descend(base: int, parts: tuple[str, ...]) -> int:
         return beneath.open_unlinked(base, parts, _DIR)
     except FileNotFoundError:
         for depth, part in enumerate(parts):
-            above = beneath.open_unlinked(base, parts[:depth], _DIR)
-            try:
+            with closing(beneath.open_unlinked(base, parts[:depth], _DIR)) as above:
                 _make(part, above)
-            finally:
-                os.close(above)
         return beneath.open_unlinked(base, parts, _DIR)
 
 
@@ -125,8 +117,7 @@ def _make(part: str, dir_fd: int) -> None:
         os.mkdir(part, dir_fd=dir_fd)
     except FileExistsError:
         return
-    below = os.open(part, _DIR, dir_fd=dir_fd)
-    try:
+    with closing(os.open(part, _DIR, dir_fd=dir_fd)) as below:
         # Under sudo or in a container the folder is for its owner, too, who could otherwise not write in it.
         if os.geteuid() == 0:
             above = os.fstat(dir_fd)
@@ -135,8 +126,6 @@ def _make(part: str, dir_fd: int) -> None:
         # The folder is no part of the project's source: git must not list it.
         if part in ("cache", VIEWS):
             _write(below, ".gitignore", b"*\n")
-    finally:
-        os.close(below)
 
 
 def read(dir_fd: int, name: str, limit: int = 256 * 1024 * 1024) -> bytes | None:
@@ -201,11 +190,8 @@ def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: fl
     # Every process finds the same file system without locks, so all of them lock in the state folder then.
     for opened in (partial(_folder, ws, ("locks",), files), partial(_in_state, ws, ("locks",))):
         try:
-            base = opened()
-            try:
+            with closing(opened()) as base:
                 return _lock_all(held, base, wanted, begun, end)
-            finally:
-                os.close(base)
         except OSError as err:
             if err.errno not in atomic.NO_LOCKS:
                 raise system_failure(err, "The file's lock") from None

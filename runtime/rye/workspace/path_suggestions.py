@@ -17,6 +17,7 @@ from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.workspace.workspace import Workspace
 
 _SECONDS = 0.05
@@ -116,7 +117,5 @@ def _nearest_folder(ws: Workspace, folder: str) -> tuple[str, list[str]]:
             # The folder is missing too, but its parent may exist.
             folder = folder.rpartition("/")[0]
             continue
-        try:
+        with closing(fd):
             return folder or ".", [names.show(os.fsencode(name)) for name in os.listdir(fd)[:10_000]]
-        finally:
-            os.close(fd)

@@ -28,6 +28,7 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.errors import UsageError, WorkspaceError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 
 ALSO_ABSENT: Final = (".vscode", ".mcp.json", ".claude", ".cursor")
 """Names that a command may not make either, where they do not exist."""
@@ -97,11 +98,8 @@ def existing_paths(root_fd: int, paths: Sequence[str]) -> list[str]:
 def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
     """Return the paths of which at least the first component exists. Raises OSError."""
     # Opened anew, for a position of its own. One listing, because most of the names are not there.
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)
-    try:
+    with closing(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)) as fd:
         entries = os.listdir(fd)
-    finally:
-        os.close(fd)
     firsts, found = _FIRST_AS_SPELLED.intersection(entries), []
     folded = [(one, case_folded(os.fsencode(one))) for one in entries] if any(name in PATTERNS for name in paths) else []
     for name in paths:
@@ -124,11 +122,9 @@ def _has_hooks(root_fd: int) -> bool:
         return True
     except OSError:
         return False
-    try:
+    with closing(fd):
         # Samples have a dot, which no hook's name has.
         return any("." not in name for name in os.listdir(fd))
-    finally:
-        os.close(fd)
 
 
 def name_at(root_fd: int, parts: beneath.Parts, links: Links | None = None) -> str | None:
@@ -159,10 +155,8 @@ def _spelled(root_fd: int, parts: beneath.Parts) -> str | None:
 def _is_home(root_fd: int, parts: beneath.Parts) -> bool:
     try:
         fd, _ = beneath.open_beneath(root_fd, parts, beneath.DIRECTORY)
-        try:
+        with closing(fd):
             return os.path.samestat(os.fstat(fd), os.stat(user_dirs.user_space()))
-        finally:
-            os.close(fd)
     except OSError:
         return False
 
@@ -233,10 +227,8 @@ def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
         except OSError:
             # It does not exist yet, and what is above it was looked at.
             return None
-        try:
+        with closing(fd):
             info = os.fstat(fd)
-        finally:
-            os.close(fd)
         current = (info.st_dev, info.st_ino)
         if current in closed:
             return f"the user's own .ai/{closed[current]}"

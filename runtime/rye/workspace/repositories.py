@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath
+from rye.fs.atomic import closing
 
 MAX_ENTRIES: Final = 2_000_000
 """A walk over a tree ends after so many names."""
@@ -193,13 +194,9 @@ def _opened(root: str, path: str, closed: dict[str, os.stat_result] | None = Non
 def _close_again(root: str, closed: dict[str, os.stat_result]) -> None:
     """Give folders that were opened up their modes again: the inner first, which were found last."""
     for path, held in reversed(closed.items()):
-        with suppress(OSError):
-            fd = _opened(root, path)
-            try:
-                if os.path.samestat(os.fstat(fd), held):
-                    os.fchmod(fd, stat.S_IMODE(held.st_mode))
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(_opened(root, path)) as fd:
+            if os.path.samestat(os.fstat(fd), held):
+                os.fchmod(fd, stat.S_IMODE(held.st_mode))
 
 
 def find(root: str, found: Listings | None = None) -> set[str]:

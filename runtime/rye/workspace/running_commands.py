@@ -22,6 +22,7 @@ from typing import Final
 
 from rye.config import user_dirs
 from rye.fs import atomic
+from rye.fs.atomic import closing
 
 FOLDER: Final = "running"
 
@@ -162,11 +163,9 @@ def _is_locked(path: str, dir_fd: int | None = None) -> bool:
     except OSError:
         # Out of descriptors, say: to take a living command for a dead one would open what guards it.
         return True
-    try:
+    with closing(fd):
         # Shared: those who ask at the same time must not take each other for the one that runs it.
         return not _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    finally:
-        os.close(fd)
 
 
 def _lock(fd: int, kind: int) -> bool:
@@ -185,14 +184,10 @@ def _lock(fd: int, kind: int) -> bool:
 def _sweep(folder: str) -> None:
     """Remove what killed processes left."""
     for name in os.listdir(folder):
-        with suppress(OSError):
-            fd = os.open(f"{folder}/{name}", _ASKED)
-            try:
-                # Held until it is gone: who has just made it waits for its own lock, and sees then that it is to make another.
-                if _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB):
-                    os.unlink(f"{folder}/{name}")
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(os.open(f"{folder}/{name}", _ASKED)) as fd:
+            # Held until it is gone: who has just made it waits for its own lock, and sees then that it is to make another.
+            if _lock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB):
+                os.unlink(f"{folder}/{name}")
 
 
 def _forget() -> None:

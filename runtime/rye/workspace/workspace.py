@@ -21,6 +21,7 @@ from rye.call.context import check_deadline
 from rye.config import user_dirs
 from rye.errors import UsageError, WorkspaceError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
@@ -331,10 +332,8 @@ class Workspace:
             WorkspaceError: as `open_file`, but for its kind; `not_a_directory`.
         """
         fd, physical = self._opened(path, flags)
-        try:
+        with closing(fd):
             yield fd, physical
-        finally:
-            os.close(fd)
 
     def _opened(self, path: str, flags: int) -> tuple[int, beneath.Parts]:
         try:
@@ -359,16 +358,21 @@ class Workspace:
                 dir_fd, physical = self._parent(parts, created, guarded=guarded, create=create_parents)
             except OSError as err:
                 raise self.refusal(err, path) from None
-            try:
+            with closing(dir_fd):
                 if guarded:
                     self.guard(physical)
                 check = partial(self.guard_open, dir_fd, physical) if guarded else None
                 yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
-            finally:
-                os.close(dir_fd)
         except BaseException:
             self._remove_empty(created)
             raise
+
+    def content_of(self, place: Place) -> bytes | None:
+        """Return the content of the file in a place; None where there is none. Errors as `open_file`, and `OpenFile.read`."""
+        if place.stat is None:
+            return None
+        with self.file(place.shown) as file:
+            return file.read()
 
     def missing_folders(self, path: str) -> list[bytes]:
         """Return the physical paths of the folders that `place` would make for a file, the outer first."""
@@ -405,15 +409,13 @@ class Workspace:
             if parts[count - 1] in (b"", b"."):
                 continue
             dir_fd, physical = beneath.open_parent(self.fd, parts[:count])
-            try:
+            with closing(dir_fd):
                 if guarded:
                     self.guard(physical, names.show(b"/".join(parts)))
                 # Where another process made it, it is not ours to remove.
                 with suppress(FileExistsError):
                     os.mkdir(physical[-1], dir_fd=dir_fd)
                     created.append(physical)
-            finally:
-                os.close(dir_fd)
         return beneath.open_parent(self.fd, parts)
 
     def _remove_empty(self, created: list[beneath.Parts]) -> None:
@@ -422,10 +424,8 @@ class Workspace:
         for parts in reversed(created):
             try:
                 fd, _ = beneath.open_beneath(self.fd, parts[:-1], beneath.DIRECTORY)
-                try:
+                with closing(fd):
                     os.rmdir(parts[-1], dir_fd=fd)
-                finally:
-                    os.close(fd)
             except OSError:
                 return
 
