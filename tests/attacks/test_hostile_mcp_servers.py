@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.executor.primitives.mcp_call import digest_of
 from support.signed_tools import put, signed, trust_key
+from unit.executor.test_mcp_call import digest_of
 
 RUNTIME = "rye/core/runtimes/mcp_stdio_runtime"
 TOOL = {"name": "t", "description": "Do it.", "inputSchema": {"type": "object", "properties": {}}}

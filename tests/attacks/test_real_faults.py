@@ -220,6 +220,7 @@ def test_no_descriptors_left_is_said_and_nothing_is_lost(project):
             answer = edit(project, known[5])
             resource.setrlimit(resource.RLIMIT_NOFILE, old)
             codes.append(answer.get("code"))
+            assert "emove" not in answer.get("error", ""), "nothing is at fault but the number of descriptors"
             changed = "changed" in (project / "a.txt").read_text()
             assert changed == answer["success"], answer
             assert not left(project)

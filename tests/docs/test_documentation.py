@@ -12,8 +12,10 @@ import pytest
 import rye
 from rye.cli.options import COMMON
 from rye.cli.table import VERBS
-from rye.items import directives, parse, spaces
+from rye.items import parse, spaces
 from rye.trust import signature, verify
+from support.in_process import rye as shell
+from support.signed_tools import put, signed, trust_key
 
 FOLDER = Path(spaces.system_folder()) / "knowledge"
 ENTRIES = sorted(FOLDER.rglob("*.md"))
@@ -96,10 +98,13 @@ def test_yaml_is_yaml(text):
     assert parse.yaml_mapping(text)
 
 
-def test_the_directive_that_is_shown_is_one():
+def test_the_directive_that_is_shown_is_one(project):
     (text,) = [match[2] for match in BLOCK.finditer(body(FOLDER / "rye/core/executing-items.md")) if match[1] == "xml"]
-    found = directives.parse(text.strip())
-    assert directives.fill(found.instructions, directives.check(found, {"tag": "v2"}))[0].count("v2") == 1
+    item_id = re.search("<category>(.*)</category>", text)[1] + "/" + re.search('name="([^"]*)"', text)[1]
+    trust_key()
+    put(project, f"directives/{item_id}.md", signed(text.strip().encode(), item_type="directive", suffix=".md"))
+    answer = rye.execute(item_id, {"tag": "v2"}, item_type="directive", project_path=project)
+    assert answer["data"]["output"].count("v2") == 1, answer
 
 
 def test_the_tool_that_is_shown_runs(project):
@@ -109,12 +114,8 @@ def test_the_tool_that_is_shown_runs(project):
     found = {}
     exec(compile(tool, "<documentation>", "exec"), found)
     assert found["execute"]({"file_path": "a.txt"}, str(project))["output"] == "2 lines, 3 words"
-    path = project / ".ai/tools/my/text/shout.py"
-    path.parent.mkdir(parents=True)
-    path.write_text(tool)
-    from rye.authoring.lint import lint
-
-    assert lint(path.read_bytes(), ".py", "my/text/shout") == []
+    put(project, "tools/my/text/shout.py", tool.encode())
+    assert shell("lint", cwd=project).returncode == 0
 
 
 def test_the_calls_from_python_are_as_they_are_shown(project):

@@ -94,8 +94,8 @@ def version_of(item_id: str, version: str = "1.2.3", key=MINE, **options) -> byt
 def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """Serve what `answer(method, path, headers, body)` returns, on a free port of loopback.
 
-    An answer is (status, headers, body), and perhaps another length to be announced, before the connection ends. Yields the
-    registry's name, and the requests as they come: (method, path, headers, body).
+    An answer is (status, headers, body), and perhaps another length to be announced, before the connection ends; a status may
+    have its reason: (401, "no"). Yields the registry's name, and the requests as they come: (method, path, headers, body).
     """
     seen: list[tuple[Any, ...]] = []
 
@@ -106,7 +106,7 @@ def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, lis
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             seen.append((self.command, self.path, dict(self.headers), body))
             status, headers, reply, *announced = answer(self.command, self.path, self.headers, body)
-            self.send_response(status)
+            self.send_response(*(status if isinstance(status, tuple) else (status,)))
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(announced[0] if announced else len(reply)))
@@ -130,3 +130,14 @@ def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, lis
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def allowed_site(user_space: Path, answer: Callable[..., tuple[Any, ...]]) -> Iterator[str]:
+    """Serve as `answering` does, at an address that the user's settings let tools ask; yield its URL."""
+    with answering(answer) as (where, _):
+        address = where.removeprefix("oci://")
+        config = user_space / ".ai/config/rye.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f'web: {{allow_hosts: ["{address}"]}}\n')
+        yield f"http://{address}"

@@ -9,21 +9,26 @@ import pytest
 
 import rye
 from rye.items import spaces
+from support.calling import rows
 from support.signed_tools import put, signed, trust_key
 
 NAMES = ("file-system/read", "file-system/edit_lines", "file-system/write", "file-system/undo", "workspace/get_patch_change")
 
 
-@pytest.fixture
-def copies(project):
+def copy_tools(project, permissions):
     """Copy the file tools to `my/fs/…` as a user would: another category and id, permissions, another signature."""
     trust_key()
     for name in NAMES:
         folder, _, last = name.partition("/")
         raw = Path(spaces.system_folder(), f"tools/rye/{name}.py").read_bytes().partition(b"\n")[2]
         text = raw.replace(f'"rye/{folder}'.encode(), b'"my/fs')
-        text = text.replace(b"\n__effects__", b'\n__permissions__ = ["read", "write"]\n__effects__', 1)
+        text = text.replace(b"\n__effects__", f"\n__permissions__ = {permissions!r}\n__effects__".encode(), 1)
         put(project, f"tools/my/fs/{last}.py", signed(text))
+
+
+@pytest.fixture
+def copies(project):
+    copy_tools(project, ["read", "write"])
     return project
 
 
@@ -33,13 +38,51 @@ def call(project, item_id, **parameters):
     return answer
 
 
+def test_what_a_copy_of_read_shows_and_refuses_is_word_for_word_that_of_the_systems(copies):
+    (copies / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 3_001)))
+    known = rows(call(copies, "rye/file-system/read", file_path="a.txt", limit=10)["data"])
+    version = call(copies, "rye/file-system/read", file_path="a.txt", limit=10)["data"]["version"]
+    call(copies, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": known[4][0], "new_content": "five"}])
+    for asked in (
+        {"offset": -2},
+        {"offset": 2_990},
+        {"limit": 3, "show_whitespace": True},
+        {"line_ids": "none", "limit": 4},
+        {"offset": 9_999},
+        {"file_path": "missing.txt"},
+        {"file_path": "../outside"},
+        {"encoding": "latin-1", "limit": 2},
+        {"changes_since": version},
+    ):
+        own, copied = (
+            rye.execute(item_id, {"file_path": "a.txt", **asked}, project_path=copies)["data"]
+            for item_id in ("rye/file-system/read", "my/fs/read")
+        )
+        # But for what only the system's own may print.
+        assert copied == json.loads(json.dumps(own).replace("[tool_result", "(tool_result")), asked
+
+
+@pytest.mark.parametrize(
+    ("permissions", "allowed"), [(["read"], ["read"]), (["write"], ["read", "edit_lines", "write"]), (["network"], [])]
+)
+def test_the_parent_holds_a_copy_to_its_permissions(project, permissions, allowed):
+    (project / "a.txt").write_text("secret\nb\n")
+    known = rows(call(project, "rye/file-system/read", file_path="a.txt")["data"])
+    asked = {"read": {}, "edit_lines": {"changes": [{"line_id": known[1][0], "new_content": "x"}]}, "write": {"content": "y\n"}}
+    copy_tools(project, permissions)
+    for name, more in asked.items():
+        answer = rye.execute(f"my/fs/{name}", {"file_path": "a.txt", **more}, project_path=project)
+        assert answer.get("code") == (None if name in allowed else "permission_missing"), answer
+        assert "secret" not in json.dumps(answer["data"]) or "read" in allowed
+    assert (project / "a.txt").read_text() == ("y\n" if "write" in allowed else "secret\nb\n")
+
+
 def test_copies_of_read_and_edit_lines_work_with_line_ids_and_with_the_bundles_own(copies):
     (copies / "a.txt").write_text("one\ntwo\nthree\n")
     first = call(copies, "my/fs/read", file_path="a.txt")
     assert first["isolation"]["permissions"] == ["read", "write"]
-    ids = [line.partition("LID:")[2].partition("]")[0] for line in first["data"]["output"].splitlines()]
-    own = call(copies, "rye/file-system/read", file_path="a.txt")["data"]["output"]
-    assert [line.partition("LID:")[2].partition("]")[0] for line in own.splitlines()] == ids
+    ids = [name for name, _ in rows(first["data"])]
+    assert [name for name, _ in rows(call(copies, "rye/file-system/read", file_path="a.txt")["data"])] == ids
     call(copies, "my/fs/edit_lines", file_path="a.txt", changes=[{"line_id": ids[1], "new_content": "TWO"}])
     call(copies, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": ids[2], "new_content": "THREE"}])
     call(copies, "my/fs/edit_lines", file_path="a.txt", changes=[{"line_id": ids[0], "new_content": "ONE"}])

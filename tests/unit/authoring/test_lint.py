@@ -1,15 +1,12 @@
-"""`rye.authoring.lint`: each rule with a file that breaks it, and a whole one that breaks none."""
+"""`rye lint`: each rule with a file that breaks it, and a whole one that breaks none."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import pytest
 
-import rye
-from rye.authoring import lint
-from rye.items import spaces
-from support.signed_tools import put, signed, trust_key
+from support.in_process import rye
 
 GOOD = '''"""Count the words of a file.
 
@@ -48,22 +45,26 @@ def execute(params: dict, project_path: str) -> dict:
 '''
 
 
-def found(text, item_id="my/text/count", mode=0o100644, suffix=".py"):
-    return [(one.line, one.code) for one in lint.lint(text.encode() if isinstance(text, str) else text, suffix, item_id, mode)]
+@pytest.fixture
+def found(project):
+    """A function that lints a text, at the place of an id or elsewhere; it returns line and code of each finding."""
+
+    def lines_and_codes(text, item_id="my/text/count", mode=0o644, suffix=".py"):
+        return [(row["line"], row["code"]) for row in rows(project, text, item_id, mode, suffix)]
+
+    return lines_and_codes
 
 
-def test_a_good_tool_has_no_findings():
-    assert found(GOOD) == []
-    assert found(GOOD, item_id=None, mode=None) == []
+def rows(project, text, item_id, mode=0o644, suffix=".py"):
+    path = project / (f".ai/tools/{item_id}{suffix}" if item_id else f"count{suffix}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    path.chmod(mode)
+    return json.loads(rye("lint", path, "--json", cwd=project).stdout)
 
 
-def test_every_tool_that_ships_is_a_good_one():
-    folder = Path(spaces.system_folder()) / "tools"
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-    assert len(files) >= 8
-    for path in files:
-        item_id = path.relative_to(folder).with_suffix("").as_posix()
-        assert lint.lint(path.read_bytes(), path.suffix, item_id) == [], path
+def test_a_good_tool_has_no_findings(found):
+    assert found(GOOD) == found(GOOD, item_id=None) == []
 
 
 PROPERTY = '{"type": "string", "format": "workspace-path", "description": "The file"}'
@@ -123,7 +124,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("code", BROKEN)
-def test_what_is_wrong_is_told_by_its_code(code):
+def test_what_is_wrong_is_told_by_its_code(found, code):
     for old, new in BROKEN[code]:
         text = GOOD.replace("Count words", "Count\u202e words") if code == "hidden_character" else GOOD.replace(old, new, 1)
         assert text != GOOD
@@ -132,26 +133,26 @@ def test_what_is_wrong_is_told_by_its_code(code):
         assert (code in codes, len(codes) <= 3) == (True, True), (old, new, codes)
 
 
-def test_a_finding_names_its_line():
+def test_a_finding_names_its_line(found):
     assert found(GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")) == [(10, "import_not_allowed")]
     assert found(GOOD.replace('    """Count."""', '    open("x")')) == [(32, "forbidden_call")]
     assert found(GOOD.encode().replace(b"# ", b"").replace(b"Count words", b"\xff")) == [(16, "not_utf8")]
     assert found("def f(:\n") == [(1, "syntax_error")]
 
 
-def test_what_is_declared_may_be_imported_and_modes_are_checked():
+def test_what_is_declared_may_be_imported_and_modes_are_checked(found):
     text = GOOD.replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
     assert found(text.replace("__timeout__ = 5", '__requires__ = ["NumPy>=2"]')) == []
     assert found(GOOD.replace("from rye.toolkit", "import json\nfrom rye.toolkit")) == []
-    assert found(GOOD, mode=0o100666) == [(1, "writable_by_others")]
-    assert found(GOOD, mode=0o100755) == [(1, "executable_file")]
-    assert found(GOOD, mode=0o100600) == []
+    assert found(GOOD, mode=0o666) == [(1, "writable_by_others")]
+    assert found(GOOD, mode=0o755) == [(1, "executable_file")]
+    assert found(GOOD, mode=0o600) == []
     assert found(GOOD[GOOD.index("from rye.toolkit") :]) == [(1, "missing_docstring")]
-    for suffix in ("", ".x-y", ".json", ".md"):
+    for suffix in ("", ".x-y", ".json"):
         assert found("root:x:0:0\n", suffix=suffix) == [(1, "not_a_tool")]
 
 
-def test_yaml_tools():
+def test_yaml_tools(found):
     good = "version: 1.0.0\ntool_type: http\ncategory: my/text\ndescription: d\n"
     assert found(good, suffix=".yaml") == []
     assert found(good.replace("1.0.0", '"1"'), suffix=".yaml") == [(1, "bad_version")]
@@ -166,26 +167,21 @@ def test_yaml_tools():
     assert found(good + "permissions: read\n", suffix=".yaml") == [(1, "bad_permissions")]
 
 
-@pytest.mark.parametrize(("suffix", "marker"), [(".sh", "#"), (".js", "//"), (".rb", "#")])
-def test_scripts_are_checked_by_their_header(suffix, marker):
-    header = (
-        f"{marker} ---\n{marker} version: 1.0.0\n{marker} tool_type: x\n{marker} category: my/text\n{marker} description: d\n"
+@pytest.mark.parametrize(("suffix", "marker", "runtime"), [(".sh", "#", "bash_script"), (".js", "//", "node")])
+def test_scripts_are_checked_by_their_header(found, suffix, marker, runtime):
+    facts = (
+        "version: 1.0.0",
+        "tool_type: x",
+        f"executor_id: rye/core/runtimes/{runtime}_runtime",
+        "category: my/text",
+        "description: d",
     )
+    header = "".join(f"{marker} {line}\n" for line in ("---", *facts))
     assert found(f"{header}{marker} ---\necho x\n", suffix=suffix) == []
-    assert found(f"#!/usr/bin/env x\n{header}{marker} ---\n", suffix=suffix) == []
-    assert found(f"{header}echo x\n", suffix=suffix) == [(1, "bad_yaml")]
-    assert found("echo x\n", suffix=suffix) == [(1, "missing_metadata")]
-
-
-def test_a_message_cannot_steer_a_terminal_and_what_lint_finds_good_runs(project):
-    text = GOOD.replace('"file_path":', '"\\x1b[2Jfile":').replace("from rye.toolkit", "import numpy\nfrom rye.toolkit")
-    for one in lint.lint(text.encode(), ".py", "my/text/count"):
-        assert one.message.isprintable()
-    trust_key()
-    put(project, "tools/my/text/count.py", signed(GOOD.encode()))
-    (project / "a.txt").write_text("one two")
-    response = rye.execute("my/text/count", {"file_path": "a.txt"}, project_path=project)
-    assert response["data"]["output"] == "2"
+    shebang = "#!/bin/bash\n" if suffix == ".sh" else ""
+    assert found(f"{shebang}{header}{marker} ---\n", suffix=suffix) == []
+    assert found(f"{header}echo x\n", suffix=suffix)[0] == (1, "bad_yaml")
+    assert found("echo x\n", suffix=suffix)[0] == (1, "missing_metadata")
 
 
 SCRIPT = """\
@@ -220,10 +216,6 @@ config: {{url: 'https://example.org/x'}}
         (".yaml", HTTP, "[network]", []),
     ],
 )
-def test_the_permissions_of_scripts_and_of_requests_are_checked(suffix, text, permissions, said):
-    found = [
-        one
-        for one in lint.lint(text.format(permissions=permissions).encode(), suffix, "my/tool")
-        if one.code == "missing_permission"
-    ]
-    assert [one.message for one in found] == said
+def test_the_permissions_of_scripts_and_of_requests_are_checked(project, suffix, text, permissions, said):
+    found = rows(project, text.format(permissions=permissions), "my/tool", suffix=suffix)
+    assert [one["message"] for one in found if one["code"] == "missing_permission"] == said

@@ -1,82 +1,11 @@
-"""Line IDs and the journal for tools of other signers: through their parent, within their permissions."""
+"""What a tool of another signer may ask of its parent: line IDs, edits and whole files, within bounds (`test_copied_tools`)."""
 
 from __future__ import annotations
 
-import json
 import re
-from pathlib import Path
-
-import pytest
 
 import rye
-from support.calling import done, rows
-from support.signed_tools import put, put_tool, signed, trust_key
-
-SYSTEM = Path(rye.__file__).parents[2] / ".ai/tools/rye/file-system"
-NAMES = ("read", "edit_lines", "write")
-
-
-def copied(root, name, permissions):
-    """Put a copy of a system tool under `my/fs/`, signed by the user."""
-    raw = (SYSTEM / f"{name}.py").read_text(encoding="utf-8")
-    raw = re.sub(r"\A# rye:signed:.*\n", "", raw)
-    raw = raw.replace("rye/file-system", "my/fs") + f"\n__permissions__ = {permissions!r}\n"
-    trust_key()
-    put(root, f"tools/my/fs/{name}.py", signed(raw.encode()))
-
-
-@pytest.fixture
-def mine(project):
-    for name in NAMES:
-        copied(project, name, ["read", "write"])
-    (project / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 3_001)))
-    return project
-
-
-def call(project, name, **parameters):
-    response = rye.execute(f"my/fs/{name}", parameters, project_path=project)
-    assert response.get("code") == "path_outside" or response["isolation"]["permissions"], response
-    return response
-
-
-def test_results_are_those_of_the_system_tools(mine, tmp_path):
-    """Windows, whitespace, changes since a version, notices and refusals: word for word, but for what only we may print."""
-    asked = [
-        {"offset": -2},
-        {"offset": 2_990},
-        {"limit": 3, "show_whitespace": True},
-        {"line_ids": "none", "limit": 4},
-        {"offset": 9_999},
-        {"file_path": "missing.txt"},
-        {"file_path": "../outside"},
-        {"encoding": "latin-1", "limit": 2},
-    ]
-    version = done("read", mine, file_path="a.txt", limit=10)["version"]
-    known = rows(done("read", mine, file_path="a.txt", limit=10))
-    change = {"line_id": known[4][0], "new_content": "five"}
-    done("edit_lines", mine, file_path="a.txt", changes=[change])
-    asked.append({"changes_since": version})
-    for parameters in ({"file_path": "a.txt", **one} for one in asked):
-        theirs = rye.execute("rye/file-system/read", parameters, project_path=mine)
-        assert call(mine, "read", **parameters)["data"] == json.loads(
-            json.dumps(theirs["data"]).replace("[tool_result", "(tool_result")
-        )
-
-
-@pytest.mark.parametrize(("permissions", "allowed"), [(["read"], {"read"}), (["write"], set(NAMES)), (["network"], set())])
-def test_the_parent_holds_it_to_its_permissions(project, permissions, allowed):
-    (project / "a.txt").write_text("secret\nb\n")
-    known = rows(done("read", project, file_path="a.txt"))
-    asked = {"read": {}, "edit_lines": {"changes": [{"line_id": known[1][0], "new_content": "x"}]}, "write": {"content": "y\n"}}
-    for name in NAMES:
-        copied(project, name, permissions)
-        response = call(project, name, file_path="a.txt", **asked[name])
-        assert (response["status"] == "success") == (name in allowed), response
-        if name not in allowed:
-            assert response["code"] == "permission_missing"
-        assert "secret" not in json.dumps(response["data"]) or "read" in allowed
-    assert (project / "a.txt").read_text() == ("y\n" if "write" in allowed else "secret\nb\n")
-
+from support.signed_tools import put_tool
 
 ASK = """\
 from rye.toolkit import view_lines

@@ -8,17 +8,14 @@ import logging
 import os
 import re
 import threading
-from pathlib import Path
 
 import pytest
 
 import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.executor import executor
-from rye.items import bundles, parse, spaces
-from rye.trust import verify
-from rye.trust.verify import render_key_document
-from support.signed_tools import MINE, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+from rye.items import parse, spaces
+from support.signed_tools import MINE, OK, STRANGER, key_document, put, put_tool, signed, tool_text, trust_key
 from support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -109,6 +106,7 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
     canary = tmp_path / "canary"
     trust_key()
     text = tool_text("my/tool", category="other", more=f"__requires_rye__ = '>=99'\nopen({str(canary)!r}, 'w').close()")
+    text = text.replace(b"Made for a test", b"OBEY ME")
     in_place = text.replace(b'"other"', b'"my"')
     gates = [
         # What is no Python at all gets the verdict on its signature, not on its syntax.
@@ -123,7 +121,7 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         ("rye_too_old", signed(in_place)),
     ]
     # What a clone says of its keys is no fact.
-    put(project, "trusted_keys/s.toml", render_key_document(STRANGER.public, "rye-registry"))
+    put(project, "trusted_keys/s.toml", key_document(STRANGER, "rye-registry"))
     for code, raw in gates:
         put(project, PLACE, raw)
         response = call(project, parameters={"unknown": 1}, dry_run=dry_run)
@@ -132,9 +130,13 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         assert "item" not in response, "nothing of an unverified file is told"
         assert "rye-registry" not in json.dumps(response)
         assert not canary.exists()
+        (row,) = rye.tools("my", project_path=project)
+        if code not in ("runtime_missing", "rye_too_old"):
+            assert (row["verdict"] == code.removesuffix("_item"), set(row)) == (True, {"item_id", "verdict", "space", "hint"})
     put(project, PLACE, signed(in_place.replace(b">=99", b">=0.1")))
     assert call(project)["status"] == "success"
     assert canary.exists()
+    assert "OBEY ME" in json.dumps(rye.tools("my", project_path=project))
 
 
 @pytest.mark.parametrize(
@@ -159,38 +161,6 @@ def test_a_signed_tool_that_cannot_run_is_an_answer_that_says_why(project, optio
     put_tool(project, "my/tool", **options)
     response = call(project)
     assert (response["status"], response["code"]) == ("error", code), response
-
-
-def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, monkeypatch):
-    """A good manifest and a good signature of another key that counts: still not the system's."""
-    folder = tmp_path / "bundle"
-
-    def refused():
-        return call(project, "rye/tool").get("code")
-
-    def manifest(key=MINE):
-        facts = bundles.compose(spaces.Space("system", str(folder / ".ai")), {"id": "rye"})
-        put(folder, "bundles/rye/manifest.yaml", signed(facts, key, suffix=".yaml"))
-
-    put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool"), STRANGER))
-    for item_id in (RUNTIME, PRIMITIVE):
-        shipped = Path(spaces.system_folder(), f"tools/{item_id}.yaml").read_bytes().partition(b"\n")[2]
-        put(folder, f"tools/{item_id}.yaml", signed(shipped, suffix=".yaml"))
-    put(folder, "trusted_keys/k.toml", render_key_document(MINE.public, "rye"))
-    monkeypatch.setattr(verify, "SYSTEM_KEY_DIGEST", MINE.public.digest)
-    monkeypatch.setattr(spaces, "system_folder", lambda: folder / ".ai")
-    trust_key(STRANGER)
-    manifest()
-    assert refused() == "reserved_id"
-    # Control: signed by that key it is the system's.
-    put(folder, "tools/rye/tool.py", signed(tool_text("rye/tool")))
-    manifest()
-    assert refused() is None
-    # Without a manifest of that key the bundle serves nothing.
-    manifest(STRANGER)
-    assert refused() == "untrusted_key"
-    (folder / ".ai/bundles/rye/manifest.yaml").unlink()
-    assert refused() == "unsigned"
 
 
 # --- unsigned tools under construction ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -61,45 +62,16 @@ def layer(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize(
-    ("declared", "body", "missing"),
-    [
-        ([], 'open(project_path + "/a.txt")', "read"),
-        (["read"], 'open(project_path + "/b.txt", "w")', "write"),
-        (["read"], '__import__("os").mkdir(project_path + "/b")', "write"),
-        (["read"], '__import__("socket").create_connection(("example.org", 80), 3)', "network"),
-        (["read"], '__import__("socket").create_connection(("203.0.113.1", 80), 3)', "network"),
-        (["read"], '__import__("subprocess").run(["/bin/true"])', "run"),
-        (["read"], 'open(project_path + "/gone.txt")', None),
-        (["read"], 'open("/etc/shadow-")', None),
-    ],
-)
-def test_a_missing_permission_is_said_as_such(project, layer, declared, body, missing):
-    (project / "a.txt").write_text("x")
-    put_tool(project, "my/tool", body, more=f"__permissions__ = {declared!r}")
-    answer = call(project)
-    assert answer["status"] == "error"
-    assert answer["data"].get("missing_permission") == missing
-    if missing:
-        wanted = ", ".join(f'"{one}"' for one in [*declared, missing])
-        assert f"This tool has no `{missing}` permission: add __permissions__ = [{wanted}] to its file" in answer["error"]
-
-
 def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
     put_tool(project, "my/tool", more='__requires__ = ["no-such-distribution>=1", "httpx>=99", "pyyaml"]\nimport no_such')
     answer = call(project)
     assert (answer["code"], answer["metadata"]["ran"]) == ("requirement_missing", False)
     assert "no-such-distribution>=1 (not installed)" in answer["error"]
     assert f"{sys.executable} -m pip install 'no-such-distribution>=1' 'httpx>=99'" in answer["error"]
-    put_tool(project, "my/tool", more='__requires__ = ["httpx>=0.20,<9", "pyyaml"]')
-    assert call(project)["status"] == "success"
-
-
-def test_the_web_tools_name_what_to_install_where_it_is_missing(project):
-    for item_id in ("rye/web/webfetch", "rye/web/websearch"):
-        assert '__requires__ = ["httpx>=0.28.1"]' in rye.load("tool", item_id, project_path=project)["content"]
     put_tool(project, "my/tool", more="import no_such_module")
     assert "(ModuleNotFoundError: no_such_module)" in call(project)["error"]
+    put_tool(project, "my/tool", more='__requires__ = ["httpx>=0.20,<9", "pyyaml"]')
+    assert call(project)["status"] == "success"
 
 
 @pytest.mark.parametrize(
@@ -149,43 +121,56 @@ HEAD = ("version: '1.0.0'", "category: my", "description: d")
 NODE = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
 
 
-def put_script(project, permissions, text, *, suffix=".sh"):
-    """Sign a script without a schema as `my/show`; the rest of its answer is what the shell or Node.js makes of it."""
+def put_script(project, permissions, text, suffix=".sh"):
+    """Sign a tool without a schema as `my/show`, of Python, or of a shell or Node.js, which make their own answers."""
+    if suffix == ".py":
+        put_tool(project, "my/show", text, more=f"__permissions__ = {permissions!r}")
+        return
     kind, runtime, mark = ("bash", "bash_script", "#") if suffix == ".sh" else ("node", "node", "//")
-    header = [*HEAD, f"tool_type: {kind}", f"executor_id: rye/core/runtimes/{runtime}_runtime", f"permissions: {permissions}"]
+    declared = f"permissions: {json.dumps(permissions)}"
+    header = [*HEAD, f"tool_type: {kind}", f"executor_id: rye/core/runtimes/{runtime}_runtime", declared]
     trust_key()
     commented = "".join(f"{mark} {line}\n" for line in ["---", *header, "---"])
     put(project, f"tools/my/show{suffix}", signed(f"{commented}{text}\n".encode(), suffix=suffix))
 
 
 @pytest.mark.parametrize(
-    ("suffix", "permissions", "text", "missing", "said"),
+    ("suffix", "declared", "text", "missing", "said"),
     [
-        (".sh", "[run]", "cat a.txt", "read", ""),
-        (".sh", "[read, run]", "echo x >b.txt", "write", ""),
-        (".sh", "[read, run]", "rm a.txt", "write", ""),
-        (".sh", "[read, run]", "exec 3<>/dev/tcp/203.0.113.1/80", "network", ""),
-        (".sh", "[read]", "cat a.txt", "run", ""),
-        (".sh", "[read, run]", "cat /etc/shadow-; exit 1", None, ""),
-        pytest.param(".js", "[]", 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'", marks=NODE),
-        pytest.param(".js", "[read]", 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'", marks=NODE),
+        (".py", [], 'open(project_path + "/a.txt")', "read", ""),
+        (".py", ["read"], 'open(project_path + "/b.txt", "w")', "write", ""),
+        (".py", ["read"], '__import__("os").mkdir(project_path + "/b")', "write", ""),
+        (".py", ["read"], '__import__("socket").create_connection(("example.org", 80), 3)', "network", ""),
+        (".py", ["read"], '__import__("socket").create_connection(("203.0.113.1", 80), 3)', "network", ""),
+        (".py", ["read"], '__import__("subprocess").run(["/bin/true"])', "run", ""),
+        (".py", ["read"], 'open(project_path + "/gone.txt")', None, ""),
+        (".py", ["read"], 'open("/etc/shadow-")', None, ""),
+        (".sh", ["run"], "cat a.txt", "read", ""),
+        (".sh", ["read", "run"], "echo x >b.txt", "write", ""),
+        (".sh", ["read", "run"], "rm a.txt", "write", ""),
+        (".sh", ["read", "run"], "exec 3<>/dev/tcp/203.0.113.1/80", "network", ""),
+        (".sh", ["read"], "cat a.txt", "run", ""),
+        (".sh", ["read", "run"], "cat /etc/shadow-; exit 1", None, ""),
+        pytest.param(".js", [], 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'", marks=NODE),
+        pytest.param(".js", ["read"], 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'", marks=NODE),
         pytest.param(
-            ".js",
-            "[read]",
-            'require("child_process").execFileSync("/bin/true")',
-            "run",
-            "spawnSync /bin/true EACCES",
-            marks=NODE,
+            ".js", ["read"], 'require("child_process").execFileSync("/bin/true")', "run", "spawnSync /bin/true", marks=NODE
         ),
-        pytest.param(".js", "[read]", 'fetch("http://example.org")', "network", "fetch failed", marks=NODE),
-        pytest.param(".js", "[read]", "null.x", None, "TypeError: Cannot read properties of null", marks=NODE),
+        pytest.param(".js", ["read"], 'fetch("http://example.org")', "network", "fetch failed", marks=NODE),
+        pytest.param(".js", ["read"], "null.x", None, "TypeError: Cannot read properties of null", marks=NODE),
     ],
 )
-def test_a_script_is_told_which_permission_it_lacks_and_its_own_error(project, layer, suffix, permissions, text, missing, said):
+def test_a_missing_permission_is_said_as_such_with_what_the_tool_said_itself(
+    project, layer, suffix, declared, text, missing, said
+):
     (project / "a.txt").write_text("x\n")
-    put_script(project, permissions, text, suffix=suffix)
+    put_script(project, declared, text, suffix)
     answer = call(project, "my/show")
-    assert answer["data"].get("missing_permission") == missing
+    assert (answer["status"], answer["data"].get("missing_permission")) == ("error", missing)
+    if missing:
+        wanted = ", ".join(f'"{one}"' for one in [*declared, missing])
+        line = f"__permissions__ = [{wanted}]" if suffix == ".py" else f"permissions: [{wanted}]"
+        assert f"This tool has no `{missing}` permission: add {line} to its " in answer["error"]
     # The frames below the error would fill the few lines that a message has.
     assert said in answer["error"]
     assert "Module._load" not in answer["error"]
@@ -195,6 +180,6 @@ def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model
     (project / "a.txt").write_text("x\n")
     if not sandbox.confines(str(project)):
         pytest.skip("no sandbox here")
-    put_script(project, "[run]", "cat a.txt")
+    put_script(project, ["run"], "cat a.txt")
     assert 'add permissions: ["run", "read"]' in rye.toolset(project, ["my"]).call("my__show")
     assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

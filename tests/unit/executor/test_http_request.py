@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 import rye
+from support.oci_server import allowed_site
 from support.signed_tools import put, signed, trust_key
 
 FORMS = {
@@ -31,59 +30,30 @@ SECRET = 's3cr/t+v"al?ue=zz9'
 RUNTIME = "rye/core/runtimes/http_runtime"
 
 
-class _Echo(BaseHTTPRequestHandler):
-    """Answers with what it was sent."""
+JSON = {"Content-Type": "application/json"}
 
-    def _answer(self):
-        size = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(size).decode()
-        if self.path.startswith("/told/"):
-            _, _, status, form = self.path.split("/")
-            self.send_response(int(status), FORMS[form](self.headers["X-Key"]) if status != "200" else None)
-            body = FORMS[form](self.headers["X-Key"]).encode()
-            self.send_header("Content-Type", "application/json" if form.endswith("json") else "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-        elif self.path.startswith("/status/"):
-            self._send(int(self.path.split("/")[2]), {"why": "asked for"})
-        elif self.path.startswith("/move"):
-            self.send_response(302)
-            self.send_header("Location", self.path.partition("to=")[2])
-            self.end_headers()
-        elif self.path.startswith("/text"):
-            self._raw(200, ("line\n" * 20_000).encode(), "text/plain")
-        else:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            self._send(200, {"method": self.command, "path": self.path, "headers": headers, "body": body, "items": [{"n": 7}]})
 
-    def _send(self, status, found):
-        self._raw(status, json.dumps(found).encode(), "application/json")
-
-    def _raw(self, status, data, kind):
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = _answer
-
-    def log_message(self, *_args):
-        """Say nothing."""
+def answer(method, path, headers, body):
+    """Answer with what was asked."""
+    kind, _, rest = path[1:].partition("/")
+    if kind == "told":
+        status, form = rest.split("/")
+        told = FORMS[form](headers["X-Key"])
+        sent = JSON if form.endswith("json") else {"Content-Type": "text/plain"}
+        return 200 if status == "200" else (int(status), told), sent, told.encode()
+    if kind == "status":
+        return int(rest), JSON, b'{"why": "asked for"}'
+    if kind == "text":
+        return 200, {"Content-Type": "text/plain"}, b"line\n" * 20_000
+    sent = {name.lower(): value for name, value in headers.items()}
+    found = {"method": method, "path": path, "headers": sent, "body": body.decode(), "items": [{"n": 7}]}
+    return 200, JSON, json.dumps(found).encode()
 
 
 @pytest.fixture
 def site(user_space):
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(f'web: {{allow_hosts: ["127.0.0.1:{server.server_port}"]}}\n')
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with allowed_site(user_space, answer) as url:
+        yield url
 
 
 def rest(root, config, *, runtime=RUNTIME, permissions=("network",), required=(), **types):

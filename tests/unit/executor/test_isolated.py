@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,7 +14,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
-from rye.sandbox import landlock, sandbox
+from rye.sandbox import sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
 
@@ -95,12 +93,11 @@ def test_what_is_no_permission_is_refused_before_anything_runs(project):
         assert "read, write, network, run" in response["error"]
 
 
-def test_a_dry_run_starts_nothing(project, monkeypatch):
+def test_a_dry_run_starts_nothing(project):
     put_tool(project, "my/tool", more=READ)
-    monkeypatch.setattr(worker_pool.pool, "take", lambda policy: pytest.fail("started"))
     response = call(project, dry_run=True)
-    assert response["status"] == "validation_passed"
-    assert response["isolation"]["permissions"] == ["read"]
+    assert (response["status"], response["isolation"]["permissions"]) == ("validation_passed", ["read"])
+    assert processes(WAITS, str(project)) == []
 
 
 # --- what is verified is what runs ---
@@ -126,29 +123,15 @@ def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project):
     assert [call(project)["data"]["found"] for _ in range(3)] == [0, 0, 0]
 
 
-WRITES = "from rye.toolkit import replace_file\n"
-
-
 # --- results, and what is none ---
 
 
-def test_async_dataclasses_and_the_toolkit_work_as_in_process(project):
-    (project / "a.txt").write_text("one\ntwo\n")
-    body = """from rye.toolkit import view_lines
-import asyncio
-await asyncio.sleep(0)
-read = view_lines(project_path, "a.txt", lambda document: document.printed(0, document.count))
-return {"success": True, "read": read, "name": Point(1).name}"""
+def test_async_functions_and_dataclasses_work_as_in_process(project):
+    body = 'import asyncio\nawait asyncio.sleep(0)\nreturn {"success": True, "name": Point(1).name}'
     head = "from __future__ import annotations\nfrom dataclasses import dataclass"
-    more = "__permissions__ = ['read']\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
+    more = "@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
     put_tool(project, "my/tool", body, is_async=True, head=head, more=more)
-    data = call(project)["data"]
-    assert data["success"], data
-    assert data["name"] == "origin"
-    own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
-    assert data["read"] == own["data"]["output"].split("\n"), "of a file that nobody edited the line IDs are the same"
-    # The system's own tools run in this process and say nothing.
-    assert "isolation" not in own
+    assert call(project)["data"] == {"success": True, "name": "origin"}
 
 
 def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
@@ -248,17 +231,6 @@ return {"success": True}"""
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_was_printed_before_the_limit_is_kept(project):
-    for seconds in (0.8, 5, 30):
-        put_tool(project, "my/tool", "import time\nprint('begun')\ntime.sleep(300)", more=f"__timeout__ = {seconds}")
-        response = call(project)
-        # On a busy machine the tool may not have begun within the shortest.
-        if response["metadata"].get("printed"):
-            break
-    assert response["code"] == "deadline_exceeded"
-    assert response["metadata"]["printed"] == "begun\n"
-
-
 def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(project):
     body = 'from rye.call import context\ncontext.report("half ")\ncontext.report("way")\n'
     put_tool(project, "my/tool", body + 'return {"success": True, "room": context.output_budget()}')
@@ -311,32 +283,6 @@ def test_control_in_process_a_tool_outlives_its_limit(project, here):
         os.kill(pid, 9)
 
 
-HOST = """
-import os, sys, time
-sys.path.insert(0, sys.argv[1])
-import rye
-assert rye.execute("my/tool", project_path=".")["status"] == "success"
-print("answered", flush=True)
-time.sleep(float(sys.argv[2]))
-"""
-
-
-@pytest.mark.parametrize("how", ["exit", "kill"])
-def test_the_waiting_child_ends_with_its_parent(project, unconfined, how):
-    put_tool(project, "my/tool", more=READ)
-    runtime = str(Path(rye.__file__).parents[1])
-    host = subprocess.Popen(
-        [sys.executable, "-c", HOST, runtime, "0.7" if how == "exit" else "60"], cwd=project, stdout=subprocess.PIPE
-    )
-    assert host.stdout.readline() == b"answered\n"
-    wait(lambda: processes(WAITS, str(project)))
-    if how == "kill":
-        host.kill()
-    host.wait(120)
-    host.stdout.close()
-    wait(lambda: not processes(WAITS, str(project)), 5)
-
-
 # --- the waiting child ---
 
 
@@ -371,14 +317,6 @@ def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined):
     assert call(project)["status"] == "success"
 
 
-def test_none_leaves_names_in_the_project(project):
-    before = sorted(os.listdir(project))
-    for more in (WRITE, READ):
-        put_tool(project, "my/tool", more=more)
-        call(project)
-        assert sorted(os.listdir(project)) == sorted({*before, ".ai"})
-
-
 @pytest.mark.slow
 def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconfined, monkeypatch):
     put_tool(user_space, "my/tool", PID, more=READ)
@@ -399,7 +337,7 @@ def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconf
 
 
 def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(project, unconfined):
-    body = f'{WRITES}replace_file(project_path, "a.txt", "x\\n", tool="my/tool")\nreturn {{"success": True}}'
+    body = 'from rye.toolkit import replace_file\nreplace_file(project_path, "a.txt", "x\\n", tool="my/tool")\nreturn {"success": True}'
     put_tool(project, "my/tool", body)
     assert call(project)["code"] == "permission_missing"
     put_tool(project, "my/tool", body, more=WRITE)
@@ -440,24 +378,6 @@ def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, use
     assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
     assert canary.exists()
     assert "not this kernel" in response["isolation"]["missing"]["writes_outside"]
-
-
-def test_under_landlock_it_works_as_well(project, monkeypatch):
-    if landlock.why_not():
-        assert "andlock" in landlock.why_not()
-        return
-    layers(monkeypatch, bubblewrap="not installed")
-    (project / "a.txt").write_text("one\n")
-    body = """from rye.toolkit import view_lines
-lines = view_lines(project_path, "a.txt", lambda document: document.printed(0, 1))
-return {"success": True, "output": lines[0]}"""
-    put_tool(project, "my/tool", body, more=READ)
-    response = call(project)
-    assert response["isolation"]["kind"] == "landlock"
-    assert response["data"]["output"].endswith("one"), response
-    put_tool(project, "my/tool", body)
-    response = call(project)
-    assert (response["status"], response["data"]["success"]) == ("error", False), "without leave to read"
 
 
 def test_where_rye_lies_in_the_project_a_tool_without_leave_to_read_runs_and_the_response_says_what_it_sees(user_space):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import rye
-from rye.executor.primitives.mcp_call import digest_of
+from support.oci_server import allowed_site
 from support.signed_tools import put, signed, trust_key
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"
@@ -55,6 +54,11 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer(message)}), flush=True)
 """
 )
+
+
+def digest_of(tool):
+    """Of all that a server says of a tool."""
+    return hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def imported(root, runtime, config, tool=ADD, **more):
@@ -192,43 +196,24 @@ def site(user_space):
     logic: dict = {"TOOLS": [ADD]}
     exec(LOGIC, logic)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            known = self.headers.get("Mcp-Session-Id") == "s1"
-            key = self.headers.get("X-Key", "")
-            if self.path == "/refuse":
-                self.send_response(401, f"not {key}")
-                self.end_headers()
-                return
-            if message["method"] != "initialize" and not known:
-                self.send_response(400)
-                self.end_headers()
-                return
-            answer = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **logic["answer"](message)})
-            answer = answer.replace("unlucky", f"unlucky {key}").replace("'key'", json.dumps(key)[1:-1])
-            is_stream = self.path == "/sse" and message["method"] == "tools/call"
-            told = {"jsonrpc": "2.0", "method": "notifications/x"}
-            data = f"event: message\ndata: {json.dumps(told)}\n\ndata: {answer}\n\n" if is_stream else answer
-            self.send_response(200 if "id" in message else 202)
-            self.send_header("Mcp-Session-Id", "s1")
-            self.send_header("Content-Type", "text/event-stream" if is_stream else "application/json")
-            self.send_header("Content-Length", str(len(data) if "id" in message else 0))
-            self.end_headers()
-            if "id" in message:
-                self.wfile.write(data.encode())
+    def answer(_method, path, headers, body):
+        message, key = json.loads(body), headers.get("X-Key", "")
+        if path == "/refuse":
+            return (401, f"not {key}"), {}, b""
+        if message["method"] != "initialize" and headers.get("Mcp-Session-Id") != "s1":
+            return 400, {}, b""
+        kind = "text/event-stream" if path == "/sse" and message["method"] == "tools/call" else "application/json"
+        sent = {"Mcp-Session-Id": "s1", "Content-Type": kind}
+        if "id" not in message:
+            return 202, sent, b""
+        said = json.dumps({"jsonrpc": "2.0", "id": message["id"], **logic["answer"](message)})
+        said = said.replace("unlucky", f"unlucky {key}").replace("'key'", json.dumps(key)[1:-1])
+        if kind == "text/event-stream":
+            said = f'event: message\ndata: {{"jsonrpc": "2.0", "method": "notifications/x"}}\n\ndata: {said}\n\n'
+        return 200, sent, said.encode()
 
-        def log_message(self, *_args):
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(f'web: {{allow_hosts: ["127.0.0.1:{server.server_port}"]}}\n')
-    yield f"http://127.0.0.1:{server.server_port}", logic["TOOLS"]
-    server.shutdown()
-    server.server_close()
+    with allowed_site(user_space, answer) as url:
+        yield url, logic["TOOLS"]
 
 
 @pytest.mark.parametrize("path", ["/json", "/sse"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -135,38 +134,6 @@ def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
     for answer in answers:
         json.dumps(answer, ensure_ascii=False).encode()
         assert answer.get("code") != "tool_crashed", answer
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_without_descriptors_no_call_advises_to_remove_anything(project, user_space):
-    """Each call is made with fewer and fewer descriptors left, until none is."""
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text("log: {events: false}\n")
-    calls = [
-        lambda: call(project, file_path="a.txt"),
-        lambda: call(project, "rye/file-system/write", file_path="new.txt", content="x"),
-        lambda: call(project, "rye/file-system/grep", pattern="one"),
-        lambda: call(project, "rye/file-system/undo", list=True),
-    ]
-    for one in calls:
-        one()
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(map(int, os.listdir("/proc/self/fd"))) + 30
-    errors, taken = [], []
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used, hard))
-        with contextlib.suppress(OSError):
-            while True:
-                taken.append(os.open(os.devnull, os.O_RDONLY))
-        for _ in range(14):
-            errors += [answer["error"] for answer in (one() for one in calls) if answer["status"] == "error"]
-            os.close(taken.pop())
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for fd in taken:
-            os.close(fd)
-    assert errors
-    assert [error for error in errors if "emove" in error or "Mend" in error or "existing directory" in error] == []
 
 
 FOLDERS = (
