@@ -37,14 +37,8 @@ _BUNDLE: Final = "application/vnd.dev.sigstore.bundle.v0.3+json"
 _PAYLOAD: Final = "application/vnd.in-toto+json"
 _STATEMENT: Final = "https://in-toto.io/Statement/v1"
 _PREDICATE: Final = "https://model_signing/signature/v1.0"
-# What stands before a key's own bytes in its SubjectPublicKeyInfo (the point of a curve begins with 04), and their number.
-_KINDS: Final = {
-    "Ed25519": (bytes.fromhex("302a300506032b6570032100"), 32),
-    "P256": (bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200"), 65),
-    "P384": (bytes.fromhex("3076301006072a8648ce3d020106052b81040022036200"), 97),
-    "P521": (bytes.fromhex("30819b301006072a8648ce3d020106052b8104002303818600"), 133),
-}
-_CURVES: Final = {"P256": ("SECP256R1", "SHA256"), "P384": ("SECP384R1", "SHA384"), "P521": ("SECP521R1", "SHA512")}
+# Of each curve that signs folders the digest that it signs.
+_HASHES: Final = {"secp256r1": "SHA256", "secp384r1": "SHA384", "secp521r1": "SHA512"}
 
 
 class FolderManifest(Record):
@@ -82,59 +76,74 @@ class Bundle(Record):
     chain: tuple[bytes, ...] = ()
 
 
-class Key(Record):
-    """A public key that signs folders: `kind` is `Ed25519`, `P256`, `P384` or `P521`, `raw` its 32 bytes or its point."""
-
-    kind: str
-    raw: bytes
-
-    @property
-    def der(self) -> bytes:
-        """The key as SubjectPublicKeyInfo."""
-        return _KINDS[self.kind][0] + self.raw
-
-    @property
-    def pem(self) -> bytes:
-        """The key as PEM."""
-        text = base64.b64encode(self.der)
-        lines = [text[at : at + 64] for at in range(0, len(text), 64)]
-        return b"\n".join([b"-----BEGIN PUBLIC KEY-----", *lines, b"-----END PUBLIC KEY-----", b""])
-
-    @property
-    def hint(self) -> str:
-        """How a bundle names the key: SHA-256 over its PEM, 64 hex digits."""
-        return hashlib.sha256(self.pem).hexdigest()
-
-
-def read_key(pem: bytes) -> Key:
-    """Read a public key without the libraries for all kinds of keys, whose loading takes as long as all the rest.
+def read_key(pem: bytes) -> AnyPublic:
+    """Read a public key.
 
     Raises:
         ValueError: it is none. UsageError: `bad_key`, of another kind.
     """
-    match = re.search(rb"-----BEGIN PUBLIC KEY-----\s+([\w+/=\s]+)-----END PUBLIC KEY-----", pem)
-    if match is None:
-        raise ValueError("no public key")
-    der = base64.b64decode(b"".join(match[1].split()), validate=True)
-    for kind, (prefix, size) in _KINDS.items():
-        if der.startswith(prefix) and len(der) == len(prefix) + size:
-            return Key(kind, der[len(prefix) :])
-    raise UsageError("bad_key", "The key is of a kind that signs no folders.", "Use Ed25519, or a curve P-256, P-384 or P-521.")
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        return _of_a_kind(load_pem_public_key(pem))
+    except UnsupportedAlgorithm as err:
+        raise ValueError(str(err)) from None
+
+
+def _of_a_kind(key: Any) -> AnyPublic:
+    """Return a public key that signs folders. Raises UsageError `bad_key` for one of another kind."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    if not isinstance(key, Ed25519PublicKey) and getattr(getattr(key, "curve", None), "name", "") not in _HASHES:
+        hint = "Use Ed25519, or a curve P-256, P-384 or P-521."
+        raise UsageError("bad_key", "The key is of a kind that signs no folders.", hint)
+    found: AnyPublic = key
+    return found
 
 
 def pem_of(key: AnyPublic) -> bytes:
-    """Return a public key of the library `cryptography` as PEM."""
+    """Return a public key as PEM."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def build(manifest: FolderManifest, key: AnyPrivate) -> bytes:
-    """Return the bundle of a manifest, signed. Raises UsageError `bad_key`."""
+def hint_of(key: AnyPublic) -> str:
+    """Return how a bundle names a key: SHA-256 over its PEM, 64 hex digits."""
+    return hashlib.sha256(pem_of(key)).hexdigest()
+
+
+def is_named(bundle: Bundle, key: AnyPublic) -> bool:
+    """Tell whether a key is the one that a bundle names as its signer's."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    if bundle.chain:
+        from cryptography import x509
+
+        try:
+            return pem_of(_of_a_kind(x509.load_der_x509_certificate(bundle.chain[0]).public_key())) == pem_of(key)
+        except (ValueError, UsageError):
+            return False
+    if bundle.raw_key:
+        return bundle.raw_key in (pem_of(key), key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+    return bundle.hint == hint_of(key)
+
+
+def _scheme(key: AnyPrivate | AnyPublic) -> tuple[Any, ...]:
+    """Return what a key's `sign` and `verify` take besides: of a curve how its digest is made."""
+    curve = getattr(key, "curve", None)
+    if curve is None:
+        return ()
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    public = read_key(pem_of(key.public_key()))
+    return (ec.ECDSA(getattr(hashes, _HASHES[curve.name])()),)
+
+
+def build(manifest: FolderManifest, key: AnyPrivate) -> bytes:
+    """Return the bundle of a manifest, signed. Raises UsageError `bad_key`."""
+    public = _of_a_kind(key.public_key())
     names = sorted(manifest.files)
     serialization = {
         "method": "files",
@@ -152,15 +161,11 @@ def build(manifest: FolderManifest, key: AnyPrivate) -> bytes:
         },
     }
     payload = json.dumps(statement).encode()
-    message = _authenticated(payload)
-    if isinstance(key, ec.EllipticCurvePrivateKey):
-        signature = key.sign(message, ec.ECDSA(getattr(hashes, _CURVES[public.kind][1])()))
-    else:
-        signature = key.sign(message)
+    signature = key.sign(_authenticated(payload), *_scheme(key))
     return json.dumps(
         {
             "mediaType": _BUNDLE,
-            "verificationMaterial": {"publicKey": {"hint": public.hint}, "tlogEntries": []},
+            "verificationMaterial": {"publicKey": {"hint": hint_of(public)}, "tlogEntries": []},
             "dsseEnvelope": {
                 "payload": base64.b64encode(payload).decode(),
                 "payloadType": _PAYLOAD,
@@ -220,7 +225,7 @@ def read(data: bytes) -> Bundle:
 _MATERIAL: Final = ("publicKey", "x509CertificateChain", "certificate", "tlogEntries", "timestampVerificationData")
 
 
-def check(bundle: Bundle, key: Key) -> FolderManifest:
+def check(bundle: Bundle, key: AnyPublic) -> FolderManifest:
     """Check a bundle's signature by a key, and return what its statement lists.
 
     Raises:
@@ -228,24 +233,13 @@ def check(bundle: Bundle, key: Key) -> FolderManifest:
     """
     from cryptography.exceptions import InvalidSignature
 
-    message = _authenticated(bundle.payload)
+    curve = getattr(key, "curve", None)
+    named = "" if curve is None else f"PKIX_ECDSA_P{curve.key_size}_SHA_{_HASHES[curve.name][3:]}"
+    if bundle.curve not in ("", named):
+        raise _malformed("it names another kind of key than its key is")
     try:
-        if key.kind in _CURVES:
-            from cryptography.hazmat.primitives import hashes
-            from cryptography.hazmat.primitives.asymmetric import ec
-
-            curve, hashed = _CURVES[key.kind]
-            if bundle.curve not in ("", f"PKIX_ECDSA_{key.kind}_SHA_{hashed[3:]}"):
-                raise _malformed("it names another curve than its key has")
-            point = ec.EllipticCurvePublicKey.from_encoded_point(getattr(ec, curve)(), key.raw)
-            point.verify(bundle.signature, message, ec.ECDSA(getattr(hashes, hashed)()))
-        else:
-            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-            if bundle.curve:
-                raise _malformed("it names a curve, which its key has not")
-            Ed25519PublicKey.from_public_bytes(key.raw).verify(bundle.signature, message)
-    except (InvalidSignature, ValueError):
+        key.verify(bundle.signature, _authenticated(bundle.payload), *_scheme(key))
+    except InvalidSignature:
         raise TrustError("bad_signature", "Its signature is not this key's.", "Do not use it; fetch it again.") from None
     return _manifest(_json(bundle.payload))
 
@@ -338,54 +332,34 @@ def _malformed(why: str) -> TrustError:
     return TrustError("malformed", f"This is no signature of a folder: {why}.", "Fetch it again from its author.")
 
 
-def signer_in(chain: tuple[bytes, ...], roots: Iterable[Certificate]) -> Key:
+def signer_in(chain: tuple[bytes, ...], roots: Iterable[Certificate]) -> AnyPublic:
     """Return the key of a chain's first certificate, if one of the roots vouches for it now.
 
     Raises:
         TrustError: `malformed`; `unknown_signer`, none does, or its own certificate is not for signing.
     """
-    from datetime import UTC, datetime
-
     from cryptography import x509
+    from cryptography.x509 import verification
     from cryptography.x509.oid import ExtendedKeyUsageOID
 
-    now, trusted = datetime.now(UTC), list(roots)
+    def refuse_other_usage(_policy: object, _certificate: Certificate, usage: x509.KeyUsage | None) -> None:
+        if usage is not None and not usage.key_cert_sign:
+            raise ValueError("its key signs no certificates")
 
-    def extension(one: Certificate, kind: Any) -> Any:
-        try:
-            return one.extensions.get_extension_for_class(kind).value
-        except x509.ExtensionNotFound:
-            return None
-
-    def issues(issuer: Certificate, one: Certificate, depth: int) -> bool:
-        basic, usage = extension(issuer, x509.BasicConstraints), extension(issuer, x509.KeyUsage)
-        if basic is None or not basic.ca or (basic.path_length is not None and basic.path_length < depth):
-            return False
-        if (usage is not None and not usage.key_cert_sign) or not current(issuer):
-            return False
-        try:
-            one.verify_directly_issued_by(issuer)
-        except Exception:  # noqa: BLE001  # another name, another key, a kind of key that it does not know: not its issuer
-            return False
-        return True
-
-    def current(one: Certificate) -> bool:
-        known = (x509.BasicConstraints, x509.KeyUsage, x509.ExtendedKeyUsage, x509.SubjectAlternativeName)
-        strange = any(e.critical and not isinstance(e.value, known) for e in one.extensions)
-        return not strange and one.not_valid_before_utc <= now <= one.not_valid_after_utc
-
+    any_of_these, both = verification.ExtensionPolicy.permit_all(), verification.Criticality.AGNOSTIC
+    above = any_of_these.require_present(x509.BasicConstraints, both, None)
+    above = above.may_be_present(x509.KeyUsage, both, refuse_other_usage)
     try:
         leaf, *rest = map(x509.load_der_x509_certificate, chain)
-        at, depth = leaf, 0
-        usage, purposes = extension(leaf, x509.KeyUsage), extension(leaf, x509.ExtendedKeyUsage)
-        signs = (usage is not None and usage.digital_signature) or ExtendedKeyUsageOID.CODE_SIGNING in (purposes or ())
-        while signs and current(leaf) and depth <= len(rest) + 1:
-            if at in trusted or any(issues(root, at, depth) for root in trusted):
-                return read_key(pem_of(leaf.public_key()))  # type: ignore[arg-type]  # another kind is refused
-            above = next((one for one in rest if one != at and issues(one, at, depth)), None)
-            if above is None:
-                break
-            at, depth = above, depth + 1
+        extensions = {type(one.value): one.value for one in leaf.extensions}
+        usage, purposes = extensions.get(x509.KeyUsage), extensions.get(x509.ExtendedKeyUsage, ())
+        if getattr(usage, "digital_signature", False) or ExtendedKeyUsageOID.CODE_SIGNING in purposes:
+            policies = verification.PolicyBuilder().store(verification.Store(list(roots)))
+            policies = policies.extension_policies(ca_policy=above, ee_policy=any_of_these)
+            policies.build_client_verifier().verify(leaf, rest)
+            return _of_a_kind(leaf.public_key())
+    except verification.VerificationError:
+        pass
     except (ValueError, UsageError):
         raise _malformed("its certificates cannot be read") from None
     raise TrustError(

@@ -101,7 +101,7 @@ def _judge(
         raise TrustError("unsigned", f"It carries no signature.{was}", "Review it, then run `rye sign FOLDER`.")
     bundle = oms.read(_content(signature, oms.MOST_BYTES))
     public, owner = _signer(bundle, store, key)
-    signer = public.hint
+    signer = oms.hint_of(public)
     row.update(signer=signer[:16])
     manifest = oms.check(bundle, public)
     row.update(owner=owner, files=len(manifest.files), expected=oms.root_digest(manifest.files.values()))
@@ -121,7 +121,7 @@ def _judge(
     return signer, found.digests
 
 
-def _signer(bundle: oms.Bundle, store: TrustStore, named: str | None) -> tuple[oms.Key, str | None]:
+def _signer(bundle: oms.Bundle, store: TrustStore, named: str | None) -> tuple[oms.AnyPublic, str | None]:
     """Return the key whose signature this must be, and whose it is where that is known."""
     owner = None
     if named is not None:
@@ -135,13 +135,14 @@ def _signer(bundle: oms.Bundle, store: TrustStore, named: str | None) -> tuple[o
                 public = oms.read_key(data)
         except (ValueError, OSError):
             raise UsageError("bad_key", f"{named} holds no public key and no certificate.", "Give a PEM file.") from None
-        if public is None or not _is_named(bundle, public):
+        if public is None or not oms.is_named(bundle, public):
             raise _unknown(bundle, "It is not signed by the key that was given")
     else:
         public, owner = _trusted(bundle, store)
-    own = next((one for one in (*store.keys, *store.proposed) if one.public.pem == public.pem), None)
-    if {public.hint, own.public.digest if own else ""} & store.revoked:
-        raise TrustError("revoked_key", f"Its key {public.hint[:16]} was revoked.", "Do not use what it signed.")
+    pem, hint = oms.pem_of(public), oms.hint_of(public)
+    own = next((one for one in (*store.keys, *store.proposed) if one.public.pem == pem), None)
+    if {hint, own.public.digest if own else ""} & store.revoked:
+        raise TrustError("revoked_key", f"Its key {hint[:16]} was revoked.", "Do not use what it signed.")
     return public, owner or (own.owner if own in store.keys and own is not None else None)
 
 
@@ -149,24 +150,14 @@ def _trusted(bundle: oms.Bundle, store: TrustStore) -> tuple[Any, str | None]:
     """Return the user's key that a bundle names: of the documents that count, or `trusted_keys/FINGERPRINT.pem`."""
     for one in store.keys:
         public = oms.read_key(one.public.pem)
-        if _is_named(bundle, public):
+        if oms.is_named(bundle, public):
             return public, one.owner
     for path in sorted((Path(user_dirs.user_ai()) / "trusted_keys").glob("*.pem")):
         with contextlib.suppress(ValueError, OSError, UsageError):
             public = oms.read_key(_content(str(path), _LARGEST_KEY))
-            if _is_named(bundle, public):
+            if oms.is_named(bundle, public):
                 return public, None
     raise _unknown(bundle, "Its signer is not one you trust")
-
-
-def _is_named(bundle: oms.Bundle, public: oms.Key) -> bool:
-    if bundle.chain:
-        from cryptography import x509
-
-        with contextlib.suppress(ValueError):
-            return oms.pem_of(x509.load_der_x509_certificate(bundle.chain[0]).public_key()) == public.pem  # type: ignore[arg-type]
-        return False
-    return bundle.raw_key in (public.der, public.pem) if bundle.raw_key else bundle.hint == public.hint
 
 
 def public_key(path: str) -> tuple[bytes, str]:
@@ -175,7 +166,7 @@ def public_key(path: str) -> tuple[bytes, str]:
         public = oms.read_key(_content(path, _LARGEST_KEY))
     except (ValueError, OSError):
         raise UsageError("bad_key", f"{path} holds no public key.", "Give a PEM file.") from None
-    return public.pem, public.hint
+    return oms.pem_of(public), oms.hint_of(public)
 
 
 def _unknown(bundle: oms.Bundle, why: str) -> TrustError:
@@ -248,11 +239,7 @@ def sign(
     left_out += [own] * (not own.startswith("../"))
     ignored = tuple(dict.fromkeys((*oms.IGNORED, *left_out)))
     row: dict[str, Any] = {"target": names.show(os.fsencode(folder)), "item_id": None, "type": "folder", "status": "failed"}
-    row |= {
-        "digest": None,
-        "signer": oms.read_key(oms.pem_of(private.public_key())).hint[:16],
-        "path": names.show(os.fsencode(path)),
-    }
+    row |= {"digest": None, "signer": oms.hint_of(private.public_key())[:16], "path": names.show(os.fsencode(path))}
     row |= {"error": None, "code": None, "hint": None}
     try:
         found = tree.read(folder, frozenset(ignored), links=links, every=True)
@@ -278,7 +265,7 @@ def sign(
 def _is_signed(path: str, key: oms.AnyPrivate, manifest: oms.FolderManifest) -> bool:
     """Tell whether a bundle is this key's over this very manifest: a signature that holds keeps its bytes."""
     try:
-        return oms.check(oms.read(_content(path, oms.MOST_BYTES)), oms.read_key(oms.pem_of(key.public_key()))) == manifest
+        return oms.check(oms.read(_content(path, oms.MOST_BYTES)), key.public_key()) == manifest
     except (OSError, TrustError):
         return False
 
