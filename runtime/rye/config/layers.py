@@ -11,12 +11,11 @@ from __future__ import annotations
 import errno
 import math
 import os
-import stat
 from typing import Any, Final
 
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.fs import beneath
+from rye.fs import atomic, beneath
 from rye.plain_class import Record
 
 _NUMBER: Final = (int, float)
@@ -121,15 +120,10 @@ def read(path: str) -> bytes:
 
 def _content(fd: int, path: str, most: int) -> bytes:
     try:
-        # Before `open`, which refuses a folder and leaves its descriptor open.
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise _bad(path, "is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
-            data = file.read(most + 1)
+        data, _ = atomic.read_open(fd, most + 1, path)
     except OSError as err:
-        raise _bad(path, f"cannot be read ({err.strerror})") from None
-    finally:
-        os.close(fd)
+        why = "is not a regular file" if err.errno == errno.EINVAL else f"cannot be read ({err.strerror})"
+        raise _bad(path, why) from None
     if len(data) > most:
         raise _bad(path, f"is larger than {most:,} bytes")
     return data

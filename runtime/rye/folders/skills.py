@@ -1,7 +1,7 @@
 """Skills: folders with a SKILL.md, added to where agents' hosts look, with what was added pinned in the user's space.
 
-A skill is as github.com/agentskills describes it; its program `skills-ref` says what is valid. What was added is kept in
-`${USER_SPACE:-~}/.ai/trust/skills.json`: `{"format": 1, "skills": {path: {name of a file: its SHA-256}}}`.
+A skill is as github.com/agentskills describes it; its program `skills-ref` says what is valid. What was added is kept with
+the registries' pins.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 from zipfile import BadZipFile, ZipFile
 
 from rye.call.safe_text import plain
-from rye.config import settings, user_dirs
+from rye.config import settings
 from rye.errors import ItemError, TrustError
 from rye.folders import signing, tree
 from rye.fs import atomic
-from rye.fs.records import Store
 from rye.journal import own_files
 from rye.journal.own_files import OwnFile
+from rye.trust import pins
 from rye.trust.verify import TrustStore
 
 HOSTS: Final = {"agents": ".agents/skills", "claude-code": ".claude/skills"}
@@ -134,7 +134,7 @@ def verify(folder: str, store: TrustStore) -> tuple[dict[str, Any], Mapping[str,
     row, files = signing.verify(folder, store)
     if row["verdict"] == "valid" and "SKILL.md" not in files:
         row |= {"verdict": "unsigned", "hint": "Its signature leaves SKILL.md out. Ask its author to sign it whole."}
-    pinned = _PINS.load().get(os.path.realpath(folder))
+    pinned = pins.load().skills.get(os.path.realpath(folder))
     if pinned is not None and row["verdict"] in ("unsigned", "unknown_signer"):
         try:
             found = dict(tree.read(folder).digests)
@@ -232,9 +232,8 @@ def _unpacked(path: str, into: str) -> str:
             entries = archive.infolist()
             kinds = {stat.S_IFMT(one.external_attr >> 16) for one in entries}
             names = [one.filename for one in entries]
-            inside = all(
-                name and not name.startswith("/") and "\\" not in name and ".." not in name.split("/") for name in names
-            )
+            odd = {"", ".", ".."}
+            inside = not any("\\" in name or odd & set(name.removesuffix("/").split("/")) for name in names)
             if not inside or len(set(names)) != len(names) or kinds - {0, stat.S_IFREG, stat.S_IFDIR}:
                 raise BadZipFile("it has links, a name twice, or names that lead out")
             if len(entries) > _MOST_ENTRIES or sum(one.file_size for one in entries) > _MOST_BYTES:
@@ -242,13 +241,11 @@ def _unpacked(path: str, into: str) -> str:
             tops = {name.split("/")[0] for name in names}
             # Without a folder of its own it has the archive's name.
             below = into if "SKILL.md" not in names else os.path.join(into, Path(path).stem)
+            # Of each entry as much as it says, whatever it unpacks to.
+            archive.extractall(below)
             for one in entries:
-                target = Path(below, one.filename)
-                (target if one.is_dir() else target.parent).mkdir(parents=True, exist_ok=True)
-                if not one.is_dir():
-                    with archive.open(one) as packed, target.open("xb") as file:
-                        _copy(packed, file, one.file_size)
-                    target.chmod(0o755 if one.external_attr >> 16 & stat.S_IXUSR else 0o644)
+                if one.external_attr >> 16 & stat.S_IXUSR and not one.is_dir():
+                    Path(below, one.filename).chmod(0o755)
     except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as err:
         raise ItemError("bad_skill", f"{path} cannot be unpacked: {plain(str(err), 200)}.", "Fetch it again.") from None
     if below == into and len(tops) != 1:
@@ -256,29 +253,9 @@ def _unpacked(path: str, into: str) -> str:
     return below if below != into else os.path.join(into, *tops)
 
 
-def _copy(packed: IO[bytes], file: IO[bytes], size: int) -> None:
-    # As much as it says, whatever it unpacks to.
-    data = packed.read(size + 1)
-    if len(data) != size:
-        raise BadZipFile("an entry is larger than it says")
-    file.write(data)
-
-
-def _of_json(record: Any) -> dict[str, dict[str, str]]:
-    return {str(path): {str(name): str(one) for name, one in files.items()} for path, files in record["skills"].items()}
-
-
-def _path() -> str:
-    return f"{user_dirs.user_ai()}/trust/skills.json"
-
-
-_PINS: Store[dict[str, dict[str, str]]] = Store(
-    _path, "The skills that were added", dict, _of_json, lambda now: {"skills": now}
-)
-
-
 def _pin(path: str, files: dict[str, str] | None) -> None:
     """Keep what a skill's files are, or forget it."""
-    with _PINS.changing() as change:
-        others = {name: one for name, one in change.now.items() if name != os.path.realpath(path)}
-        change.now = others if files is None else {**others, os.path.realpath(path): files}
+    with pins.changing() as known:
+        known.skills.pop(os.path.realpath(path), None)
+        if files is not None:
+            known.skills[os.path.realpath(path)] = files

@@ -195,7 +195,12 @@ def read_regular(
     """
     # O_NONBLOCK, since opening a named pipe would wait for a writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    with closing(os.open(path, flags, dir_fd=dir_fd)) as fd:
+    return read_open(os.open(path, flags, dir_fd=dir_fd), most, path)
+
+
+def read_open(opened: int, most: int, path: str | bytes | Path) -> tuple[bytes, os.stat_result]:
+    """Return what `read_regular` does of an open file, which is closed; errors name `path`."""
+    with closing(opened) as fd:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))

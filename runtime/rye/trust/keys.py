@@ -9,6 +9,7 @@ from typing import Any
 
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
+from rye.fs import atomic
 from rye.trust import signature, verify
 from rye.trust.signature import PrivateKey, PublicKey
 
@@ -81,11 +82,7 @@ def named_documents(paths: Sequence[str | Path]) -> list[bytes]:
     out: list[bytes] = []
     for path in paths:
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-            try:
-                out.append(os.read(fd, _LARGEST_DOCUMENT))
-            finally:
-                os.close(fd)
+            out.append(atomic.read_regular(path, _LARGEST_DOCUMENT)[0])
             verify.parse_key_document(out[-1])
         except OSError as err:
             message = f"The key document {path} cannot be read: {err.strerror}."

@@ -1,7 +1,9 @@
-"""What the user's space remembers of registries: pinned keys by namespace, and the highest version seen of each item.
+"""What the user's space remembers of what came from elsewhere: pinned keys by namespace, the highest version seen of each item,
+and the files of skills as they were added.
 
 `${USER_SPACE:-~}/.ai/trust/registry.json` (0600): `{"format": 1, "pins": {namespace: {"key"}}, "seen": {"type id":
-{"version", "digest"}}}`; `key` is a full key digest, `digest` that of the item's signed bytes. No project can write there.
+{"version", "digest"}}, "skills": {path: {file: SHA-256}}}`; `key` is a full key digest, `digest` that of the item's signed
+bytes. No project can write there.
 """
 
 from __future__ import annotations
@@ -23,10 +25,17 @@ class SeenVersion(Record):
 
 
 class Marks(Record, frozen=False):
-    """All that is remembered: pins (namespace -> full key digest) and versions (`type id` -> `SeenVersion`)."""
+    """All that is remembered.
+
+    Attributes:
+        pins: namespace, or `folder:` and a path -> full key digest.
+        seen: `type id` -> its version.
+        skills: path of a skill -> the digests of its files by their names.
+    """
 
     pins: dict[str, str] = field(factory=dict)
     seen: dict[str, SeenVersion] = field(factory=dict)
+    skills: dict[str, dict[str, str]] = field(factory=dict)
 
 
 def path() -> str:
@@ -54,6 +63,7 @@ def _of_json(record: Any) -> Marks:
     return Marks(
         {str(name): str(pin["key"]) for name, pin in record["pins"].items()},
         {str(name): _seen_of(one) for name, one in record["seen"].items()},
+        {str(path): {str(name): str(one) for name, one in files.items()} for path, files in record.get("skills", {}).items()},
     )
 
 
@@ -69,7 +79,8 @@ def _to_json(marks: Marks) -> dict[str, Any]:
     return {
         "pins": {name: {"key": key} for name, key in sorted(marks.pins.items())},
         "seen": {name: {"version": one.version, "digest": one.digest} for name, one in sorted(marks.seen.items())},
+        "skills": dict(sorted(marks.skills.items())),
     }
 
 
-_STORE = Store(path, "Pins and versions seen", Marks, _of_json, _to_json)
+_STORE = Store(path, "Pins, versions seen and skills added", Marks, _of_json, _to_json)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +21,7 @@ from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE
 _REF_NAME = "org.opencontainers.image.ref.name"
 _LAYOUT: Final = b'{"imageLayoutVersion": "1.0.0"}'
 _MAX_INDEX_BYTES = 64 << 20
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class Layout:
@@ -192,21 +191,11 @@ def check_digest(data: bytes, digest: str, what: str) -> None:
 
 def _read(folder: Path, path: str, limit: int) -> bytes:
     """Read at most `limit` + 1 bytes of a regular file that no link leads to."""
-    opened = [os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)]
+    root = os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)
     try:
-        *above, name = path.split("/")
-        for part in above:
-            # One folder at a time: O_NOFOLLOW guards only the last part of a path.
-            opened.append(os.open(part, beneath.DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
-        opened.append(os.open(name, _READ, dir_fd=opened[-1]))
-        # Before `open`, which refuses a folder and leaves its descriptor open.
-        if not stat.S_ISREG(os.fstat(opened[-1]).st_mode):
-            raise OSError(0, "it is not a regular file")
-        with open(opened[-1], "rb", closefd=False) as file:
-            return file.read(limit + 1)
+        return atomic.read_open(beneath.open_unlinked(root, path.split("/"), _READ), limit + 1, path)[0]
     finally:
-        for fd in opened:
-            os.close(fd)
+        os.close(root)
 
 
 def _entry(pushed: Pushed) -> dict[str, Any]:
