@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 import sys
+from importlib import metadata
 
 import pytest
 
-from rye.cli.verbs import doctor
 from rye.filesearch import ripgrep
 from rye.sandbox import bubblewrap, landlock, launcher, resource_limits, sandbox
 from support.in_process import rye
@@ -196,17 +196,17 @@ def test_damaged_keys_and_decisions_and_what_others_can_read(project, user_space
 @pytest.mark.parametrize(("extra", "lacking"), [("search", "ddgs"), ("fleet", "distributed"), ("review", "pygments")])
 def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra, lacking, noted):
     assert findings(project)[f"extra {extra}"][0]["status"] == "ok"
-    real = doctor.metadata.version
+    real = metadata.version
 
     def version(name):
         if name == lacking:
-            raise doctor.metadata.PackageNotFoundError(name)
+            raise metadata.PackageNotFoundError(name)
         return real(name)
 
-    monkeypatch.setattr(doctor.metadata, "version", version)
+    monkeypatch.setattr(metadata, "version", version)
     if not noted:
-        monkeypatch.setattr(doctor.metadata.Distribution, "read_text", lambda *_: None)
-        monkeypatch.setattr(doctor.metadata.PathDistribution, "read_text", lambda *_: None)
+        monkeypatch.setattr(metadata.Distribution, "read_text", lambda *_: None)
+        monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda *_: None)
     found = findings(project)[f"extra {extra}"][0]
     assert found["status"] == "note"
     # As this very checkout was installed, which a second installation beside it would replace.
@@ -215,7 +215,7 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra
     assert re.search(rf"pip install (-e )?'?/.*\[{extra}\]", found["fix"])
     assert (f"/path/to/clone[{extra}]" in found["fix"]) == (not noted)
     assert ("-e " in found["fix"]) == (
-        json.loads(doctor.metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
+        json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
         .get("dir_info", {})
         .get("editable", False)
     )

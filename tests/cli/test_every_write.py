@@ -69,7 +69,7 @@ NEVER = {
     "uninstall": [("uninstall",)],
 }
 ELSEWHERE = {
-    "review": "it takes back by the functions of `undo`; tests/cli/test_review.py",
+    "review": "it takes back by the functions of `undo`; tests/unit/review/test_site.py",
     "serve": "uploads and commands; tests/unit/agent_sandbox",
 }
 TOOLS = {

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from rye import execute, toolset
+import rye as package
 from support.harness import AT_A_PROMPT
 from support.in_process import rye
 from support.shell_calls import sleepers
@@ -187,14 +187,14 @@ def test_python_and_the_command_line_find_the_same_root_and_a_read_does_not_move
     (project / "src").mkdir()
     (project / "src/a.py").write_text("x\n")
     monkeypatch.chdir(project / "src")
-    assert execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
+    assert package.execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
     assert not (project / "src/.ai").exists()
     # Named, a folder is the root as it stands; what a read leaves there does not make it a project.
-    assert execute("rye/file-system/read", {"file_path": "a.py"}, project_path=".")["status"] == "success"
+    assert package.execute("rye/file-system/read", {"file_path": "a.py"}, project_path=".")["status"] == "success"
     assert (project / "src/.ai/cache").is_dir()
-    assert execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
+    assert package.execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
     assert rye(*READ, "file_path=src/a.py", cwd=project / "src").returncode == 0
-    assert toolset(categories="rye/file-system").call("read", {"file_path": "src/a.py"}).startswith("1\tx")
+    assert package.toolset(categories="rye/file-system").call("read", {"file_path": "src/a.py"}).startswith("1\tx")
 
 
 def test_the_users_space_is_no_project(user_space):

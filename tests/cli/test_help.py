@@ -82,7 +82,7 @@ def manual(project):
     shutil.which("man") is None and shutil.which("groff") is None, reason="needs man or groff (Debian package groff)"
 )
 def test_the_manual_page_is_well_formed(project, tmp_path):
-    page = tmp_path / "rye.1"
+    page = tmp_path / "page.1"
     page.write_text(manual(project), encoding="utf-8")
     program = ["man", "--warnings", "-l"] if shutil.which("man") else ["groff", "-man", "-Tutf8", "-ww"]
     done = subprocess.run(

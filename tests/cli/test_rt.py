@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -15,13 +14,11 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye import ragix_tools
-from rye.cli import main as cli_main
 from rye.cli.rt import main as rt_main
-from rye.mcp_server import prompts
-from support import signed_tools, terminal
+from support import in_process, signed_tools, terminal
 from support.calling import call
 from support.in_process import run
+from support.mcp_peer import environment, peer
 
 RUNTIME = Path(rye.__file__).parents[1]
 
@@ -171,15 +168,13 @@ def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
     assert (done.returncode, b"src/app.py" in done.stderr) == (1, True)
 
 
-def test_the_seeds_names_for_two_verbs(project, monkeypatch):
-    called = []
-    monkeypatch.setattr("rye.cli.process.run", lambda run: called.append(run()))
-    monkeypatch.setattr(sys, "argv", ["rt-find", "app"])
-    monkeypatch.chdir(project)
-    rt_main.find_command()
-    monkeypatch.setattr(sys, "argv", ["rt-grep", "total", "src"])
-    rt_main.grep_command()
-    assert called == [0, 0]
+def test_the_seeds_names_for_two_verbs(project):
+    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    for name, words, shown in (("rt-find", ["app"], b"src/app.py\n"), ("rt-grep", ["total", "src"], b"src/app.py:1: def")):
+        done = subprocess.run(
+            [Path(sys.executable).with_name(name), *words], cwd=project, env=env, capture_output=True, check=True
+        )
+        assert done.stdout.startswith(shown)
 
 
 def test_edits_take_their_text_from_standard_input(project):
@@ -216,17 +211,22 @@ def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
     assert done.stdout == b"gas.txt:1: line 4\n"
 
 
-def test_the_functions_have_the_names_of_the_design_and_return_the_answers_text(project, monkeypatch):
-    monkeypatch.chdir(project)
-    assert ragix_tools.open_window("long.txt", 3, 2).splitlines()[1:3] == ["3: line 3", "4: line 4"]
-    assert ragix_tools.edit_range("long.txt", 3, 3, "THREE\n").startswith("✓ Edited long.txt:3-3")
-    assert "1: first" in ragix_tools.insert_at("long.txt", 1, "first\n")
-    assert (project / "long.txt").read_text().startswith("first\nline 1\nline 2\nTHREE\nline 4\n")
-    assert "long.txt:4: THREE" in ragix_tools.search_files("THREE")
-    assert "long.txt" in ragix_tools.find_files("long*")
-    with pytest.raises(rye.RyeError, match="out of range"):
-        ragix_tools.edit_range("long.txt", 9_999, 9_999, "x\n")
+FUNCTIONS = r"""
+from rye.ragix_tools import *
+print(open_window("long.txt", 3, 2), edit_range("long.txt", 3, 3, "THREE\n"), insert_at("long.txt", 1, "first\n"))
+print(search_files("THREE"), find_files("long*"), flush=True)
+edit_range("long.txt", 9_999, 9_999, "x\n")
+"""
+
+
+def test_the_functions_have_the_names_of_the_design_and_return_the_answers_text(project):
     env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    done = subprocess.run([sys.executable, "-c", FUNCTIONS], cwd=project, capture_output=True, text=True, env=env, check=False)
+    for part in ("3: line 3\n4: line 4", "✓ Edited long.txt:3-3", "1: first", "long.txt:4: THREE", " long.txt\n"):
+        assert part in done.stdout, done
+    assert "RyeError" in done.stderr.splitlines()[-1]
+    assert "out of range" in done.stderr
+    assert (project / "long.txt").read_text().startswith("first\nline 1\nline 2\nTHREE\nline 4\n")
     command = [sys.executable, "-m", "rye.ragix_tools", "edit_range", "long.txt", "1", "1"]
     done = subprocess.run(command, cwd=project, input=b"by the module\n", capture_output=True, env=env, check=True)
     assert done.stdout.startswith("✓ Edited long.txt:1-1".encode())
@@ -354,14 +354,14 @@ def test_the_switches_hold_at_the_door(project):
     ):
         done = rt(*words, cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
         assert (done.returncode, done.stdout, b"RAGIX_ENABLE_SWE=0" in done.stderr) == (1, b"", True)
-    with pytest.MonkeyPatch.context() as patch:
-        for switch, offered in (("1", True), ("0", False)):
+    for switch, offered in (("1", True), ("0", False)):
+        with pytest.MonkeyPatch.context() as patch, peer(project, env=environment(RAGIX_ENABLE_SWE=switch)) as server:
             patch.setenv("RAGIX_ENABLE_SWE", switch)
             assert ("edit_range" in rye.toolset(project).names) == offered
-            assert (cli_main.main(["prompt", "swe", "--project", str(project)]) == 0) == offered
-            assert ("swe" in [row["name"] for row in prompts.listed(str(project))]) == offered
-            with contextlib.nullcontext() if offered else pytest.raises(rye.RyeError, match="RAGIX_ENABLE_SWE"):
-                assert prompts.filled(str(project), "swe", {})["messages"]
+            assert (in_process.rye("prompt", "swe", cwd=project).returncode == 0) == offered
+            assert ("swe" in [row["name"] for row in server.ask("prompts/list")["result"]["prompts"]]) == offered
+            answer = server.ask("prompts/get", {"name": "swe"})
+            assert ("result" in answer) == offered or "RAGIX_ENABLE_SWE" in answer["error"]["message"]
     assert b"+x" in rt("insert", "src/app.py", "1", cwd=project, stdin=b"x\n", RAGIX_AUTO_DIFF="1").stdout
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
-import struct
 import subprocess
 import sys
-import termios
+import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rye.cli import terminal
 from support.in_process import rye
 from support.signed_tools import put_tool
 from support.terminal import RUNTIME, typed
@@ -60,46 +55,29 @@ def test_a_diff_is_coloured_line_by_line(here):
     assert "\x1b[1m--- a/a.txt\x1b[0m" in text
 
 
-def test_lines_of_a_file_are_not_taken_for_a_diff():
-    assert terminal.painted("- a\n+ b\n--- c\nd\n") == "- a\n+ b\n--- c\nd\n"
-    diff = "--- a/f\n+++ b/f\n@@ -1,2 +1,1 @@\n--- x\n y\n- after\n"
-    assert terminal.painted(diff).endswith("\x1b[31m--- x\x1b[0m\n y\n- after\n")
-
-
-@given(st.text(alphabet="+- @[]LID:a1,\n", max_size=200))
-def test_colours_change_nothing_but_colours(text):
-    assert ESCAPE.sub("", terminal.painted(text)) == text
-
-
-@given(st.text(max_size=60), st.integers(0, 40))
-def test_a_cut_text_fits(text, width):
-    shown = terminal.cut(text, width)
-    assert terminal.cells(shown) <= max(width, 0)
-    assert shown == text or shown.endswith("…") or width == 0
+def test_colours_change_nothing_but_colours_and_lines_of_a_file_are_no_diff(here):
+    (here / "a.txt").write_text("- a\n+ b\n--- c\nx\n")
+    plain = rye("read", "a.txt", "line_ids=none", cwd=here).stdout.decode()
+    assert rye("read", "a.txt", "line_ids=none", "--color", "always", cwd=here).stdout.decode() == plain
+    change = 'changes=[{"find": "--- c\\n", "replace": ""}]'
+    plain, coloured = (
+        rye("edit_lines", "a.txt", change, "--dry-run", "--color", how, cwd=here).stdout.decode() for how in ("never", "always")
+    )
+    assert ESCAPE.sub("", coloured) == plain
+    # A line that looks like the head of a file is one that was removed.
+    assert "\x1b[31m---- c\x1b[0m\n x\n" in coloured
 
 
 def test_a_table_is_cut_to_the_terminal_and_whole_in_a_pipe(here):
-    put_tool(here, "my/tool", more=f'__tool_description__ = "{"word " * 40}"')
-    whole = rye("tools", "my", cwd=here).stdout.decode()
-    assert "word " * 39 in whole
-    code, shown = typed("tools", "my", cwd=here, env={"COLUMNS": "80"})
-    assert code == 0
-    assert max(map(len, shown.splitlines())) <= 80
-    assert "…" in shown
-    assert "my/tool" in shown
-
-
-def test_the_terminals_own_width_counts_where_no_variable_says_one(here, tmp_path):
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 73, 0, 0))
-    with os.fdopen(theirs, "w") as stream, pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COLUMNS", raising=False)
-        assert terminal.columns(stream) == 73
-        patch.setenv("COLUMNS", "60")
-        assert terminal.columns(stream) == 60
-    os.close(ours)
-    with open(tmp_path / "file", "w") as stream:
-        assert terminal.columns(stream) is None
+    put_tool(here, "my/tool", more=f'__tool_description__ = "{"漢字 " * 9 + "word " * 30}"')
+    assert "word " * 29 in rye("tools", "my", cwd=here).stdout.decode()
+    # The terminal's own width counts where no variable says one.
+    for env, own, width in (({"COLUMNS": "80"}, 73, 80), ({"COLUMNS": ""}, 73, 73)):
+        code, shown = typed("tools", "my", cwd=here, env={"PYTHONUTF8": "1", **env}, columns=own)
+        (line,) = [one for one in shown.splitlines() if "my/tool" in one]
+        assert (code, line[-1]) == (0, "…")
+        cells = sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in line)
+        assert width - 2 <= cells <= width, line
 
 
 def test_mcp_at_a_terminal_says_what_to_do(here):

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from rye import tools, toolset
-from rye.errors import UsageError
+import rye as package
 from support.in_process import rye
 from support.signed_tools import put, put_tool, signed, tool_text
 
@@ -46,8 +45,8 @@ def test_a_misspelt_category_is_an_error_with_the_nearest_names(project, typed, 
         assert f"There is no category {typed!r}. Did you mean {near}".encode() in done.stderr
     assert rye("tools", near, *more, cwd=project).returncode == 0
     # In Python it is the same error.
-    for call in (lambda: tools(typed, project_path=project), lambda: toolset(project, [typed])):
-        with pytest.raises(UsageError, match=f"Did you mean {near}") as caught:
+    for call in (lambda: package.tools(typed, project_path=project), lambda: package.toolset(project, [typed])):
+        with pytest.raises(package.RyeError, match=f"Did you mean {near}") as caught:
             call()
         assert caught.value.code == "unknown_category"
 
@@ -74,7 +73,7 @@ def test_what_cannot_run_says_why(project):
     assert "valid, cannot run" in line
     assert "my/no/such_runtime" in line
     assert "cannot run" not in next(line for line in done.splitlines() if line.startswith("my/other"))
-    by_id = {row["item_id"]: row for row in tools("my", project_path=project)}
+    by_id = {row["item_id"]: row for row in package.tools("my", project_path=project)}
     assert "my/no/such_runtime" in by_id["my/tool"]["hint"]
     assert "hint" not in by_id["my/other"]
     assert "cannot run" in rye("tools", "rye/core/runtimes", cwd=project).stdout.decode()

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from rye.mcp_server import server
 from support import conformance_suite
+from support.mcp_peer import REVISIONS
 from support.readme_blocks import ROOT
 
 pytestmark = pytest.mark.slow
@@ -64,12 +64,12 @@ def suite(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("revision", server.REVISIONS)
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_every_scenario_that_applies_passes(suite, project, tmp_path, revision):
     conformance_suite.put_items(project)
     of_revision, of_extensions = conformance_suite.scenarios(suite, revision)
     # Extensions are negotiated by the newest revision.
-    names = of_revision + (of_extensions if revision == server.REVISIONS[-1] else [])
+    names = of_revision + (of_extensions if revision == REVISIONS[-1] else [])
     wanted = [name for name in names if reason(name) is None]
     checks, problems = 0, []
     with conformance_suite.proxied(project) as url:

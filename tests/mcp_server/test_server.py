@@ -16,10 +16,9 @@ import pytest
 
 import rye
 from rye.mcp_server import listing
-from rye.mcp_server import server as mcp_server
 from rye.trust import decisions
 from support.in_process import rye as run_rye
-from support.mcp_peer import ARGUMENTS, environment, peer
+from support.mcp_peer import ARGUMENTS, REVISIONS, environment, peer
 from support.shell_calls import set_sandbox, sleepers
 from support.signed_tools import MINE, OK, put_tool
 from support.waiting import until
@@ -49,7 +48,7 @@ def server(shared):
     return shared[1]
 
 
-@pytest.mark.parametrize("revision", mcp_server.REVISIONS)
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_every_revision_lists_and_calls(project, revision):
     (project / "a.txt").write_bytes(b"one\ntwo\n")
     with peer(project, revision=revision) as server:

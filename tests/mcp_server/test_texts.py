@@ -12,12 +12,11 @@ import jsonschema_rs
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-from rye.mcp_server import server as mcp_server
-from support.mcp_peer import peer
+from support.mcp_peer import REVISIONS, peer
 from support.readme_blocks import ROOT
 from support.signed_tools import put, signed, trust_key
 
-NEWEST = mcp_server.REVISIONS[-1]
+NEWEST = REVISIONS[-1]
 RELEASE = b"""\
 <directive name="release" version="1.0.0">
   <metadata><description>Make a release</description><category>team/ops</category><author>x</author></metadata>
@@ -48,7 +47,7 @@ def place(project):
     return project
 
 
-@pytest.mark.parametrize("revision", mcp_server.REVISIONS)
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_directives_are_prompts_with_arguments(place, revision):
     with peer(place, revision=revision) as server:
         assert "prompts" in server.hello["capabilities"]
@@ -150,7 +149,7 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
             assert (error["code"], error["data"]) == (-32602, {"uri": uri})
 
 
-@pytest.mark.parametrize("revision", mcp_server.REVISIONS)
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_a_resource_that_is_not_there_has_its_revisions_code(project, revision):
     with peer(project, revision=revision) as server:
         for uri in ("rye://knowledge/no/such", "rye://output/0123456789abcdef", "skill://knowledge/no/SKILL.md"):

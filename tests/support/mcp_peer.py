@@ -16,6 +16,7 @@ import rye
 
 RUNTIME = Path(rye.__file__).parents[1]
 META = "io.modelcontextprotocol/"
+REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 ARGUMENTS = {
     "write": {"file_path": "made.txt", "content": "one\n"},
     "read": {"file_path": "made.txt"},

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -17,12 +20,13 @@ RUNTIME = Path(rye.__file__).parents[1]
 _PROMPT = b"Type yes to go on: "
 
 
-def typed(*words, cwd, answers=(), env=None, seconds=60, module="rye", until=None):
+def typed(*words, cwd, answers=(), env=None, seconds=60, module="rye", until=None, columns=0):
     """Run a command at a terminal, answer its questions in turn; return its exit code and all that it showed.
 
-    With `until` it is ended once it showed that, and its keyboard is at its end from the beginning.
+    With `until` it is ended once it showed that, and its keyboard is at its end from the beginning. `columns` is the terminal's own width.
     """
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24 * bool(columns), columns, 0, 0))
     # Without colours, unless a test asks for a terminal that has them.
     base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "TERM": "dumb"}
     command = [sys.executable, "-m", module, *map(str, words)]

@@ -66,7 +66,7 @@ def test_each_call_is_two_events_with_digest_code_and_duration_and_no_parameter(
 
 def test_a_full_log_is_set_aside_once(project, log):
     for number in range(60):
-        log_event("rye.tick", str(project), "tick", number=number, text="x" * 400_000)
+        log_event("my tick", str(project), "tick", number=number, text="x" * 400_000)
     assert sorted(os.listdir(log.parent)) == ["events.1.jsonl", "events.jsonl"]
     assert log.stat().st_size <= 11_000_000
     kept = [event["number"] for name in ("events.1.jsonl", "events.jsonl") for event in events(log.parent / name)]

@@ -48,6 +48,7 @@ def test_the_strictest_profile_holds(project, user_space, monkeypatch, environme
         if value is not None:
             configure(place, f"swe: {{profile: {value}}}\n")
     assert profile(project) == holds
+    assert (b"Edits are not applied" in rye("prompt", "swe", cwd=project).stdout) == (holds == "safe-read-only")
 
 
 def test_a_profile_that_is_none_is_refused_wherever_it_stands_and_other_settings_say_nothing(project, user_space, tmp_path):
