@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 # A busy machine is no failure: no example has a time limit.
 settings.register_profile("rye", deadline=None)
 settings.load_profile("rye")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes for each core: half of the time of a test is waiting, for the disk and for processes."""
+    return 2 * len(os.sched_getaffinity(0))
 
 
 @pytest.fixture(autouse=True)

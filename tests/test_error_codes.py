@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -75,6 +76,10 @@ def _literals(node):
     ]
 
 
+def _first(names):
+    return getattr(names.elts[0], "id", "") if names.elts else ""
+
+
 def _answered(tree):
     """Yield (code, how, message) of every code that an answer has without an exception of that name: in `errors[]`, rows, results."""
     for node in ast.walk(tree):
@@ -93,7 +98,7 @@ def _answered(tree):
             said = fields.get("error", fields.get("message"))
             if "code" in fields and said is not None:
                 yield from ((one.value, "result", _text(said)) for one in _literals(fields["code"]))
-        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("(code, "):
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and _first(node.targets[0]) == "code":
             pairs = [one.elts[0] for one in ast.walk(node.value) if isinstance(one, ast.Tuple)]
             yield from ((one.value, "result", "") for pair in pairs for one in _literals(pair) if "_" in one.value)
         elif isinstance(node, ast.Assign) and [getattr(one, "id", "") for one in node.targets] == ["code"]:
@@ -102,6 +107,7 @@ def _answered(tree):
             yield from ((one.value, pair[2], message) for one in _literals(pair[0]) if "_" in one.value)
 
 
+@cache
 def listed():
     """Return code -> (classes, packages, first message)."""
     found = defaultdict(lambda: (set(), set(), []))

@@ -1,8 +1,7 @@
 """What commands leave behind for the user's own git and editors: under the sandbox nothing of it runs, asks a host or is read.
 
-Known ways (`support/git_actions.py`), hostile values of git's own keys (`support/git_keys.py`), repositories that are built in
-parts by many writers (`support/random_repositories.py`) and random scripts (`support/random_scripts.py`), each as root and as
-an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
+Campaigns of `support/users_git.py`: known ways, hostile values of git's own keys, repositories that are built in parts by many writers,
+and random scripts, each as root and as an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
 """
 
 from __future__ import annotations
@@ -21,9 +20,15 @@ from support.other_users import USERS, run_as
 
 # A job that still runs may write where only Landlock holds it: it is judged at its own end.
 OF_RUNNING_JOBS = ("a job whose mounts come off", "tasks whose mount comes off")
-SCRIPTS = ["random_scripts.py", "script_shapes.py"]
+SCRIPTS = [
+    f"{name}.py" for name in ("users_git", "git_actions", "git_keys", "random_repositories", "random_scripts", "script_shapes")
+]
 pytestmark = pytest.mark.slow
 by_user = pytest.mark.parametrize("user", USERS)
+
+
+def found_by(user: int, mode: str, campaign: str, *words: object, layer: str = "") -> list[dict]:
+    return run_as(user, SCRIPTS, mode, campaign, *words, layer=layer)
 
 
 def share(user: int, ways: list[str], turn: int = 0) -> list[str]:
@@ -31,13 +36,10 @@ def share(user: int, ways: list[str], turn: int = 0) -> list[str]:
     return ways[(USERS.index(user) + turn) % len(USERS) :: len(USERS)]
 
 
-# --- known ways ---
-
-
 @by_user
 def test_no_program_of_the_command_runs(user):
     ways = share(user, [*WAYS], turn=1) if times(1) == 1 else [*WAYS]
-    found = run_as(user, ["git_actions.py"], "require", *ways)
+    found = found_by(user, "require", "git_actions", *ways)
     assert len(found) == len(ways)
     assert [way["name"] for way in found if way["ran"]] == []
     for way in found:
@@ -48,7 +50,7 @@ def test_no_program_of_the_command_runs(user):
 @by_user
 def test_no_program_of_the_command_runs_where_landlock_is_alone(user):
     ways = share(user, [name for name in WAYS if name not in OF_RUNNING_JOBS])
-    found = run_as(user, ["git_actions.py"], "auto", *ways, layer="landlock")
+    found = found_by(user, "auto", "git_actions", *ways, layer="landlock")
     assert [way["name"] for way in found if way["ran"]] == []
     assert len(found) == len(ways)
     assert not any("protected_names" in (way["holds"] or ()) for way in found)
@@ -56,15 +58,12 @@ def test_no_program_of_the_command_runs_where_landlock_is_alone(user):
 
 @by_user
 def test_control_without_the_sandbox_each_runs(user):
-    assert [way["name"] for way in run_as(user, ["git_actions.py"], "off", *share(user, [*WAYS])) if not way["ran"]] == []
-
-
-# --- git's own keys ---
+    assert [way["name"] for way in found_by(user, "off", "git_actions", *share(user, [*WAYS])) if not way["ran"]] == []
 
 
 @by_user
 def test_no_key_does_anything(user, rng):
-    found = run_as(user, ["git_keys.py"], "require", rng.randrange(1 << 30), 0.04)
+    found = found_by(user, "require", "git_keys", rng.randrange(1 << 30), 0.04)
     assert len(found) > 5
     # The address of a remote is where git's own fetch goes, also that of the user's partial clone: documented as open.
     addresses = [one for one in found if one.get("key") == "remote.origin.url"]
@@ -73,32 +72,29 @@ def test_no_key_does_anything(user, rng):
 
 
 def test_control_without_a_look_many_keys_do():
-    fired = [one["key"] for one in run_as(USERS[-1], ["git_keys.py"], "off", 1, 1) if one["fired"]]
+    fired = [one["key"] for one in found_by(USERS[-1], "off", "git_keys", 1, 1) if one["fired"]]
     assert len(fired) >= 25, fired
-
-
-# --- random ones ---
 
 
 @by_user
 def test_no_program_runs_by_a_repository_that_many_built(user, rng):
-    *fired, figures = run_as(user, ["random_repositories.py"], "require", times(12), rng.randrange(1 << 30), 0)
+    *fired, figures = found_by(user, "require", "random_repositories", times(12), rng.randrange(1 << 30))
     assert fired == []
     assert figures["with_something_set_aside"] > 0
 
 
 def test_control_where_nothing_looks_repositories_run_programs():
-    figures = run_as(USERS[-1], ["random_repositories.py"], "off", 8, 1, 0)[-1]
+    figures = found_by(USERS[-1], "off", "random_repositories", 8, 1)[-1]
     assert figures["fired"] > 4, figures
 
 
 @by_user
 def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
-    (found,) = run_as(user, SCRIPTS, "require", times(16), rng.randrange(1 << 30))
+    (found,) = found_by(user, "require", "random_scripts", times(16), rng.randrange(1 << 30))
     assert (found["ran"], found["read"]) == (0, 0), found["culprits"]
 
 
 def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
-    (found,) = run_as(USERS[-1], SCRIPTS, "off", 16, 1)
+    (found,) = found_by(USERS[-1], "off", "random_scripts", 16, 1)
     assert found["ran"] > 0
     assert found["read"] > 0

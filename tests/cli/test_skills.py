@@ -308,14 +308,16 @@ def test_the_gate_denies_what_a_clone_makes_late(run, project):
         (folder / "SKILL.md").write_text("---\n" + "".join(f"k{n}: x\n" for n in range(90_000)) + "---\n")
     assert asked(project, "k9") == "deny"
     os.mkfifo(project / "asked")
+    # It waits for a second instead of twenty.
+    code = "from rye.cli.verbs import signing; signing._HOOK_SECONDS = 1; from rye.cli.main import command; command()"
     with subprocess.Popen(
-        [sys.executable, "-m", "rye", "verify", "--hook", "claude-code"],
+        [sys.executable, "-c", code, "verify", "--hook", "claude-code"],
         stdin=os.open(project / "asked", os.O_RDWR),
         env=environment(),
         stderr=subprocess.PIPE,
     ) as late:
         assert late.wait(40) == 2
-        assert b"so it denies" in late.stderr.read()
+        assert b"no answer in 1 s, so it denies" in late.stderr.read()
 
 
 def test_a_project_can_only_tighten(run, project, tmp_path, user_space):

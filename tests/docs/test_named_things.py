@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,18 +58,18 @@ OPTIONS = {
     program: {verb: {name for one in (*COMMON, *row.options) for name in one.names} for verb, row in table.items()}
     for program, table in (("rye", VERBS), ("rt", RT))
 }
-CODES = re.compile("|".join(re.escape(one).replace("…", "[a-z_]+") for one in listed()))
-ENVIRONMENT = set(
-    re.findall(
-        r"\b(?:RYE|RAGIX|USER)_[A-Z_]+\b",
-        "\n".join(
-            path.read_text(encoding="utf-8")
-            for top in ("runtime/rye", "tests")
-            for path in (ROOT / top).rglob("*.py")
-            if path != Path(__file__)
-        ),
-    )
-)
+
+
+@cache
+def codes() -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(one).replace("…", "[a-z_]+") for one in listed()))
+
+
+@cache
+def variables() -> set[str]:
+    """Return the variables of the environment that code names."""
+    places = [path for top in ("runtime/rye", "tests") for path in (ROOT / top).rglob("*.py") if path != Path(__file__)]
+    return {one for path in places for one in re.findall(r"\b(?:RYE|RAGIX|USER)_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
 
 
 def texts() -> list[tuple[str, str]]:
@@ -162,7 +163,7 @@ def _settings(text: str) -> Iterator[str]:
 
 
 def _environment(text: str) -> Iterator[str]:
-    yield from (name for name in re.findall(r"\b(?:RYE|RAGIX)_[A-Z_]+[A-Z]\b", text) if name not in ENVIRONMENT)
+    yield from (name for name in re.findall(r"\b(?:RYE|RAGIX)_[A-Z_]+[A-Z]\b", text) if name not in variables())
 
 
 def _codes(text: str) -> Iterator[str]:
@@ -171,8 +172,10 @@ def _codes(text: str) -> Iterator[str]:
             r"(?s)\b([A-Z]\w*Error)(?: with the code)?:? ((?:`[a-z_0-9]+`(?:, | or | and )?)+)", block
         ):
             if error.endswith("Error") and error not in ("OSError", "ValueError", "TypeError"):
-                yield from (code for code in re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)`", said) if not CODES.fullmatch(code))
-    yield from (code for code in re.findall(r"(?:the |its )?code `([a-z]+(?:_[a-z0-9]+)+)`", text) if not CODES.fullmatch(code))
+                yield from (code for code in re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)`", said) if not codes().fullmatch(code))
+    yield from (
+        code for code in re.findall(r"(?:the |its )?code `([a-z]+(?:_[a-z0-9]+)+)`", text) if not codes().fullmatch(code)
+    )
 
 
 CHECKS = {

@@ -161,12 +161,14 @@ def scenarios(command, revision):
     return [name for name, when in rows if revision in when.split(",")], [name for name, when in rows if when == "extension"]
 
 
-def run(command, url, scenario, revision, folder):
-    """Run one scenario; return its checks as (id, status, message)."""
-    words = [*command, "server", "--url", url, "--scenario", scenario, "-o", str(folder)]
-    words += ["--spec-version", revision] if revision else []
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}, timeout=180)
-    files = sorted(Path(folder).rglob("checks.json"))
-    assert files, f"{scenario} left no verdict\n{done.stdout[-2_000:]}\n{done.stderr[-500:]}"
-    checks = json.loads(files[-1].read_text(encoding="utf-8"))
-    return [(one["id"], one["status"], one.get("errorMessage") or "") for one in checks]
+def run(command, url, folder, *which):
+    """Run scenarios in one process; return of each its checks as (id, status, message)."""
+    words = [*command, "server", "--url", url, *which, "-o", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}, timeout=600)
+    found = {}
+    for file in Path(folder).rglob("checks.json"):
+        name = re.fullmatch(r"server-(.+)-\d{4}-\d\d-\d\dT.*", file.parent.name)[1]
+        checks = json.loads(file.read_text(encoding="utf-8"))
+        found[name] = [(one["id"], one["status"], one.get("errorMessage") or "") for one in checks]
+    assert found, f"{which} left no verdict\n{done.stdout[-2_000:]}\n{done.stderr[-500:]}"
+    return found

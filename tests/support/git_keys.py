@@ -1,27 +1,23 @@
-"""Hostile values for git's own keys, in repositories that a call of ours made or changed; run by `test_users_git.py`.
+"""Hostile values for git's own keys, in repositories that a call of the model made or changed: a campaign of `users_git.py`.
 
-Arguments: a folder, `require` or `off`, a seed, a share of keys and tries (1: all). `require`: many keys in one file, by each writer, at
-each place, and those keys that our verdict lets stay, split on a hit; `off`: each key that is known to do harm alone, in a plain file. One line of
-JSON for each try: what ran, asked the host, or changed a file outside.
+Words: a seed, a share of keys and tries (1: all). With a sandbox many keys stand in one file, by each writer, at each place, and those
+keys that our verdict lets stay, split on a hit; without one each key that is known to do harm stands alone.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
 import random
 import re
 import shutil
 import subprocess
-import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import rye
-from rye.agent_sandbox import files
 from rye.process.autorun import git_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from users_git import Arena
 
 NAMED = {
     "alias": "st", "pager": "log", "branch": "main", "remote": "origin", "submodule": "sub", "url": "http://example.invalid/",
@@ -31,10 +27,10 @@ ALSO = (
     "include.path", "alias.status", "http.http://127.0.0.1.proxy", "extensions.partialClone", "hook.k.command", "hook.k.event",
 )  # fmt: skip
 KINDS = {
-    "program": "{base}/bin/{mark}", "shell": "touch {base}/marks/{mark}; false", "bang": "!touch {base}/marks/{mark}",
-    "url": "http://127.0.0.1:{port}/{mark}", "ext": "ext::sh -c touch% {base}/marks/{mark}", "outside": "{base}/outside/file",
-    "steps": "%s%nexec touch {base}/marks/{mark}", "true": "true", "folder": "{base}/outside", "hooks": "{base}/hooks",
-    "jar": "{base}/outside/jar", "resolve": "example.invalid:443:127.0.0.1",
+    "program": "$BASE/bin/{mark}", "shell": "touch $MARKS/{mark}; false", "bang": "!touch $MARKS/{mark}",
+    "url": "http://127.0.0.1:$PORT/{mark}", "ext": "ext::sh -c touch% $MARKS/{mark}", "outside": "$BASE/outside/file",
+    "steps": "%s%nexec touch $MARKS/{mark}", "true": "true", "folder": "$BASE/outside", "hooks": "$BASE/hooks",
+    "jar": "$BASE/outside/jar", "resolve": "example.invalid:443:127.0.0.1",
 }  # fmt: skip
 WIDE = ("program", "shell", "bang", "url", "ext", "outside", "steps", "true", "folder")
 # Settings without which others start nothing; a missing object of a promisor makes git fetch.
@@ -43,8 +39,8 @@ PRELUDES = {
     "plain": "commit.gpgsign=true log.showsignature=true diff.tool=k merge.tool=k",
     "http": "core.repositoryformatversion=1 extensions.partialclone=origin remote.origin.promisor=true remote.origin.url=https://example.invalid/x.git",
     "ssh": "core.repositoryformatversion=1 extensions.partialclone=origin remote.origin.promisor=true remote.origin.url=ssh://example.invalid/x.git",
-    "asking": "core.repositoryformatversion=1 remote.origin.url=http://127.0.0.1:{port}/x.git http.savecookies=true",
-    "local": "remote.origin.url={base}/copy/inner",
+    "asking": "core.repositoryformatversion=1 remote.origin.url=http://127.0.0.1:$PORT/x.git http.savecookies=true",
+    "local": "remote.origin.url=$BASE/copy/inner",
     "git": "core.repositoryformatversion=1 extensions.partialclone=origin remote.origin.promisor=true remote.origin.url=git://example.invalid/x.git",
 }
 ADDRESSES = ("remote.origin.url", "submodule.sub.url")
@@ -75,24 +71,6 @@ http.cookieFile=jar:asking core.hooksPath=hooks remote.origin.url=url:http"""
 LOSE = "cd lib; T=$(git rev-parse HEAD^{tree}); rm -f .git/objects/${T:0:2}/${T:2}"
 
 
-class Asked(BaseHTTPRequestHandler):
-    """A host that no look may ask."""
-
-    def handle_one_request(self) -> None:
-        line = self.rfile.readline(1000)
-        if line:
-            HITS.append(line.decode(errors="replace").strip())
-        self.close_connection = True
-        self.wfile.write(
-            b"HTTP/1.1 401 no\r\nWWW-Authenticate: Basic realm=x\r\nSet-Cookie: a=b; Max-Age=999\r\nContent-Length: 0\r\n\r\n"
-        )
-
-
-HITS: list[str] = []
-SERVER = ThreadingHTTPServer(("127.0.0.1", 0), Asked)
-threading.Thread(target=SERVER.serve_forever, daemon=True).start()
-
-
 def keys() -> list[str]:
     """Return git's own keys, with a name where the documentation has a placeholder."""
     listed = subprocess.run(["git", "help", "--config"], capture_output=True, text=True, check=True).stdout.split()
@@ -105,50 +83,40 @@ def keys() -> list[str]:
     return list(dict.fromkeys(found))
 
 
-class Arena:
-    """A user's project with nested repositories, made anew for each try from one copy."""
+class Bench:
+    """The user's nested repositories, made anew for each try from one copy, and files outside."""
 
-    def __init__(self, base: Path) -> None:
-        self.base, self.root, self.copy = base, base / "project", base / "copy"
-        for name in ("marks", "bin", "outside", "home", "hooks"):
-            (base / name).mkdir(parents=True, exist_ok=True)
-        (base / "hooks/post-commit").write_text(f"#!/bin/sh\ntouch {base}/marks/core_hooksPath\n")
-        (base / "hooks/post-commit").chmod(0o755)
-        (base / "outside/file").write_text("outside\n")
-        (base / "home/.gitconfig").write_text(
-            "[user]\n\tname=u\n\temail=u@example.org\n[init]\n\tdefaultBranch=main\n[advice]\n\tdetachedHead=false\n"
-        )
-        self.copy.mkdir()
-        self.shell(f"git init -q; git commit -q --allow-empty -m 0; {MADE}", self.copy, seconds=60)
+    def __init__(self, arena: Arena) -> None:
+        self.arena, self.outside = arena, arena.base / "outside"
+        for name in ("bin", "copy", "hooks", "outside"):
+            (arena.base / name).mkdir()
+        self.program("hooks/post-commit", "core_hooksPath")
+        (self.outside / "file").write_text("outside\n")
+        arena.fresh("")
+        arena.shell(f"git init -q; git commit -q --allow-empty -m 0; {MADE}", folder=arena.base / "copy")
 
-    def shell(self, script: str, folder: Path, seconds: float = 20) -> None:
-        env = {
-            "PATH": os.environ["PATH"], "HOME": str(self.base / "home"), "EDITOR": "true", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0",
-            "GIT_CEILING_DIRECTORIES": str(self.base),
-        }  # fmt: skip
-        subprocess.run(["timeout", str(seconds), "bash", "-c", script], cwd=folder, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
-
-    def fresh(self, prelude: str) -> None:
-        for _ in range(3):
-            shutil.rmtree(self.root, ignore_errors=True)
-        shutil.copytree(self.copy, self.root, symlinks=True, dirs_exist_ok=True)
-        # Worktrees name the folder that they were made in.
-        self.shell("git -C lib worktree repair ../tree", self.root)
-        if prelude in ("http", "ssh", "git"):
-            self.shell(LOSE, self.root)
-        for path in (self.base / "marks").iterdir():
-            path.unlink()
-        HITS.clear()
+    def program(self, path: str, mark: str) -> None:
+        (self.arena.base / path).write_text(f"#!/bin/sh\ntouch {self.arena.marks}/{mark}\nfalse\n")
+        (self.arena.base / path).chmod(0o755)
 
     def lines(self, chosen: list[str], kind: str, prelude: str) -> str:
-        out = [*PRELUDES[prelude].format(base=self.base, port=SERVER.server_port).split()]
+        """Return the text of settings that have a kind of value for each key."""
+        out = PRELUDES[prelude].split()
         for key in chosen:
             mark = re.sub(r"\W", "_", key)
             if kind == "program":
-                (self.base / "bin" / mark).write_text(f"#!/bin/sh\ntouch {self.base}/marks/{mark}\nfalse\n")
-                (self.base / "bin" / mark).chmod(0o755)
-            out.append(f"{key}={KINDS[kind].format(base=self.base, mark=mark, port=SERVER.server_port)}")
-        return "".join(map(as_text, out))
+                self.program(f"bin/{mark}", mark)
+            out.append(f"{key}={KINDS[kind].replace('{mark}', mark)}")
+        return self.arena.filled("".join(map(as_text, out)))
+
+    def fresh(self, prelude: str) -> None:
+        # Worktrees name the folder that they were made in.
+        self.arena.fresh(
+            "cp -a $BASE/copy/. .; git -C lib worktree repair ../tree"
+            + (f"; {LOSE}" if prelude in ("http", "ssh", "git") else "")
+        )
+        self.arena.ran()
+        self.arena.asked.clear()
 
     def fired(self, place: str) -> list[str]:
         """Do what a user does in the root and in the repository, and return what happened by it."""
@@ -156,16 +124,48 @@ class Arena:
             ".",
             {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub", "commondir": "sub"}.get(place, "lib"),
         ):
-            if (self.root / folder).is_dir():
-                self.shell(USED, self.root / folder)
-        found = sorted(path.name for path in (self.base / "marks").iterdir())
-        outside = {path.name: path.read_text() if path.is_file() else "" for path in (self.base / "outside").iterdir()}
-        if outside != {"file": "outside\n"}:
+            if (self.arena.root / folder).is_dir():
+                self.arena.shell(USED, folder=self.arena.root / folder, seconds=20)
+        found = self.arena.ran()
+        if {path.name: path.read_text() if path.is_file() else "" for path in self.outside.iterdir()} != {"file": "outside\n"}:
             found.append("a file outside changed")
-            shutil.rmtree(self.base / "outside")
-            (self.base / "outside").mkdir()
-            (self.base / "outside/file").write_text("outside\n")
-        return found + [f"host asked: {one}" for one in HITS[:1]]
+            shutil.rmtree(self.outside)
+            self.outside.mkdir()
+            (self.outside / "file").write_text("outside\n")
+        return found + [f"host asked: {one}" for one in self.arena.asked[:1]]
+
+    def tried(self, writer: str, place: str, text: str, prelude: str) -> list[str]:
+        """Return what happened by the lines in a repository's settings, twice: once it may be late, of the try before."""
+        found: list[str] = []
+        for _ in range(2):
+            self.fresh(prelude)
+            self.write(writer, place, text)
+            found = self.fired(place)
+            if not found:
+                break
+        return found
+
+    def write(self, writer: str, place: str, text: str) -> None:
+        """Have a call of the model put the lines into a repository's settings."""
+        if writer == "command":
+            named = {"include": "include", "includeif": "includeIf.gitdir:**"}.get(place)
+            first = f"git -C lib config '{named}.path' ../shared; " if named else ""
+            self.arena.bash(f"{first}cat >>{FILES[place]}", stdin=text)
+            return
+        self.arena.put(writer, {"store/config": f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n{text}"})
+        parts = "mkdir -p {0}; for one in HEAD refs objects index; do cp -r lib/.git/$one {0}/; done"
+        folder = "g" if place == "commondir" else "store"
+        more = f"{parts.format('g')}; echo ../store >g/commondir; " if place == "commondir" else ""
+        self.arena.bash(f"{parts.format('store')}; {more}mkdir -p sub; echo gitdir: ../{folder} >sub/.git; git add sub")
+
+    def split(self, kind: str, chosen: list[str]) -> list[dict]:
+        """Try keys together, and on a hit each half, down to the keys that did it."""
+        found = self.tried("command", "nested", self.lines(chosen, kind, "none"), "ssh")
+        halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
+        rows = [row for half in halves for row in self.split(kind, half)]
+        if any(row["fired"] for row in rows):
+            return rows
+        return [{"writer": "command", "place": "nested", "kind": kind, "key": " ".join(chosen), "fired": found}]
 
 
 def as_text(setting: str) -> str:
@@ -183,48 +183,6 @@ FILES = {
 }  # fmt: skip
 
 
-def wrote(arena: Arena, writer: str, place: str, text: str) -> str:
-    """Have a call of ours put the lines into a repository's settings; return the place where the user meets it."""
-
-    def bash(command: str, **more: str) -> None:
-        answer = rye.execute("rye/bash/bash", {"command": command, **more}, project_path=arena.root)
-        assert answer["data"].get("code") in (None, "command_failed"), answer
-
-    if writer == "command":
-        named = {"include": "include", "includeif": "includeIf.gitdir:**"}.get(place)
-        first = f"git -C lib config '{named}.path' ../shared; " if named else ""
-        bash(f"{first}cat >>{FILES[place]}", stdin=text)
-        return place
-    text = f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n{text}"
-    if writer == "write":
-        rye.execute("rye/file-system/write", {"file_path": "store/config", "content": text}, project_path=arena.root)
-    elif writer == "upload":
-        files.put(str(arena.root), "/store/config", io.BytesIO(text.encode()))
-    else:
-        bash("mkdir store; cat >store/config", stdin=text)
-        bash("rm -r store")
-        rye.execute("rye/file-system/undo", {}, project_path=arena.root)
-    parts = "for one in HEAD refs objects index; do cp -r lib/.git/$one {0}/; done"
-    if place == "commondir":
-        bash(
-            f"mkdir -p store g sub; {parts.format('store')}; {parts.format('g')}; echo ../store >g/commondir; echo gitdir: ../g >sub/.git; git add sub"
-        )
-    else:
-        bash(f"mkdir -p store sub; {parts.format('store')}; echo gitdir: ../store >sub/.git; git add sub")
-    return place
-
-
-def tried(arena: Arena, writer: str, place: str, text: str, prelude: str) -> list[str]:
-    """Return what happened by the lines in a repository's settings, twice: once it may be late, of the try before."""
-    found: list[str] = []
-    for _ in range(2):
-        arena.fresh(prelude)
-        found = arena.fired(wrote(arena, writer, place, text))
-        if not found:
-            break
-    return found
-
-
 def stays(text: str) -> bool:
     try:
         return not git_settings.questionable(text.encode())
@@ -232,40 +190,31 @@ def stays(text: str) -> bool:
         return False
 
 
-def split(arena: Arena, kind: str, chosen: list[str]) -> bool:
-    """Try keys together, and on a hit each half, down to the keys that did it; tell whether there was one."""
-    found = tried(arena, "command", "nested", arena.lines(chosen, kind, "none"), "ssh")
-    halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
-    if not sum(split(arena, kind, half) for half in halves):
-        print(
-            json.dumps({"writer": "command", "place": "nested", "kind": kind, "key": " ".join(chosen), "fired": found}),
-            flush=True,
-        )
-    return bool(found)
+def campaign(arena: Arena, seed: str, share: str) -> Iterator[dict]:
+    bench, chance = Bench(arena), random.Random(int(seed))
+    yield from without_a_look(bench) if arena.mode == "off" else under_the_look(bench, chance, float(share))
 
 
-def main() -> None:
-    base, mode, chance, share = Path(sys.argv[1]), sys.argv[2], random.Random(int(sys.argv[3])), float(sys.argv[4])
-    os.environ["USER_SPACE"] = str(base / "user")
-    arena = Arena(base)
-    if mode == "off":
-        ways: dict[str, list[str]] = {}
-        for one in CONTROLS.split():
-            ways.setdefault(one.partition("=")[2], []).append(one.partition("=")[0])
-        for how, controls in ways.items():
-            kind, _, prelude = how.partition(":")
-            # Two that start a program are in one file, where no other one of their section is beside them.
-            files = 10 if how == "shell" else len(controls)
-            for group in (controls[at::files] for at in range(files)):
-                arena.fresh(prelude or "plain")
-                with open(arena.root / FILES["nested"], "a", encoding="utf-8") as file:
-                    file.write(arena.lines(group, kind, prelude or "plain"))
-                # Asked is the address itself there: only a program or a file counts.
-                found = [one for one in arena.fired("nested") if prelude != "asking" or not one.startswith("host")]
-                for key in group:
-                    mine = found if len(group) == 1 else [one for one in found if one == re.sub(r"\W", "_", key)]
-                    print(json.dumps({"key": key, "kind": kind, "fired": mine}), flush=True)
-        return
+def without_a_look(bench: Bench) -> Iterator[dict]:
+    ways: dict[str, list[str]] = {}
+    for one in CONTROLS.split():
+        ways.setdefault(one.partition("=")[2], []).append(one.partition("=")[0])
+    for how, controls in ways.items():
+        kind, _, prelude = how.partition(":")
+        # Two that start a program are in one file, where no other one of their section is beside them.
+        files = 10 if how == "shell" else len(controls)
+        for group in (controls[at::files] for at in range(files)):
+            bench.fresh(prelude or "plain")
+            with open(bench.arena.root / FILES["nested"], "a", encoding="utf-8") as file:
+                file.write(bench.lines(group, kind, prelude or "plain"))
+            # Asked is the address itself there: only a program or a file counts.
+            found = [one for one in bench.fired("nested") if prelude != "asking" or not one.startswith("host")]
+            for key in group:
+                mine = found if len(group) == 1 else [one for one in found if one == re.sub(r"\W", "_", key)]
+                yield {"key": key, "kind": kind, "fired": mine}
+
+
+def under_the_look(bench: Bench, chance: random.Random, share: float) -> Iterator[dict]:
     every = keys()
     controls = [one.partition("=")[0] for one in CONTROLS.split()]
     chosen = every if share >= 1 else sorted({*controls, *chance.sample(every, int(len(every) * share))})
@@ -283,15 +232,11 @@ def main() -> None:
         mixed = [chosen[at % len(chosen)] for at in range(number * MIXED, (number + 1) * MIXED)]
         # A remote's address stays, and the user's own fetch asks it.
         mixed = [key for key in mixed if key not in ADDRESSES]
-        found = tried(arena, writer, place, arena.lines(mixed, kind, prelude), prelude)
-        print(json.dumps({"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": found}), flush=True)
+        found = bench.tried(writer, place, bench.lines(mixed, kind, prelude), prelude)
+        yield {"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": found}
     # What our verdict lets stay is tried without the rest, with which the file as a whole is set aside.
     for kind in WIDE:
-        stay = [key for key in chosen if stays(arena.lines([key], kind, "none"))]
+        stay = [key for key in chosen if stays(bench.lines([key], kind, "none"))]
         chance.shuffle(stay)
         for at in range(0, len(stay), TOGETHER):
-            split(arena, kind, stay[at : at + TOGETHER])
-
-
-if __name__ == "__main__":
-    main()
+            yield from bench.split(kind, stay[at : at + TOGETHER])

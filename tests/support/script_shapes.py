@@ -1,6 +1,6 @@
 """Builds random command scripts of a model for `random_scripts.py`: each tries to leave behind what a user's program will start.
 
-A program that a script leaves is `touch $MARK/ran.SHAPE`: the file that it makes names the shape which got through.
+A program that a script leaves is `touch $MARKS/SHAPE`: the file that it makes names the shape which got through.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOOK_FOLDERS = (".git/hooks", "n/.git/hooks", "docs/hooks", "vendor/lib/.git/hoo
 
 
 def program(shape: str) -> str:
-    return f"touch $MARK/ran.{shape}"
+    return f"touch $MARKS/{shape}"
 
 
 SETTINGS = (
@@ -199,7 +199,7 @@ class Script:
         where, key = self.chance.choice((".", ".", "n", "docs", "vendor/lib", "w", "sub")), self.chance.choice(KEYS)
         value = self.chance.choice((
             f"{program('setting')}; false", f"{program('setting')}; false", f"!{program('setting')}", "../a", "hooks2", "../../docs/config",
-            "../shared.cfg", ".hooks", "ext::sh -c touch% $MARK/ran.ext", "/dev/null",
+            "../shared.cfg", ".hooks", "ext::sh -c touch% $MARKS/ext", "/dev/null",
         ))  # fmt: skip
         return self.chance.choice((
             f"git -C {where} config '{key}' '{value}'", f"git -C {where} config '{key}' '{value}'",
