@@ -1,7 +1,8 @@
 """Admission: from a candidate's bytes to a tool that may run, with its whole chain.
 
 Checked in this order: manifest, signature, place, each link of the chain in the same way, schema, code. Admitted tools are
-cached by the digests of all links' bytes, their ids and the keys that count, never by path or file times.
+cached by the digests of all links' bytes, their ids and the keys that count. Who asks for the same item again need not read all
+of it anew, as long as the files and folders that decided stand as they were (`rye.fs.stamps`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link
+from rye.fs.stamps import Basis
 from rye.items import bundles, lockfiles, parse, schema, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
@@ -62,7 +64,8 @@ class Admission:
         """Read which keys count for these spaces; the user's decisions are loaded once."""
         self.search_path = search_path
         self.decided = decisions.load() if decided is None else decided
-        self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided)
+        self.basis = Basis()
+        self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided, basis=self.basis)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}
 
@@ -74,7 +77,7 @@ class Admission:
 
     def find(self, item_type: str, item_id: str) -> Candidate:
         """Return the item of the first space that has it. Errors as `rye.items.spaces.find`."""
-        return spaces.find(item_type, item_id, self.search_path)
+        return spaces.find(item_type, item_id, self.search_path, self.basis)
 
     def tool(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Ready:
         """Return the candidate as a tool that may run.
@@ -101,6 +104,12 @@ class Admission:
 
         return tool_files.read(tool, self._space(space))
 
+    def lasts(self, chain: Chain) -> bool:
+        """Tell whether all that this chain rests on was noted, and every change of it from now on will be noticed."""
+        named = {space.name for space in self.search_path}
+        noted = all(one.candidate.space in named and "__files__" not in one.tool.metadata for one in chain.links)
+        return noted and self.basis.is_settled
+
     def chain(self, first: Link) -> Chain:
         """Return the whole chain of a verified tool, without making it ready. Errors as `tool`."""
         return chains.assemble(self._links(first))
@@ -120,7 +129,7 @@ class Admission:
         try:
             # A reserved id is the system's, whatever else the user lets a project serve, unless the system lacks it.
             search_path = (system,) if listed else self._below(named_by.candidate.space)
-            candidate = spaces.find("tool", item_id, search_path)
+            candidate = spaces.find("tool", item_id, search_path, self.basis)
         except ItemError as err:
             if err.code not in ("item_not_found", "bad_item_id"):
                 raise
@@ -185,7 +194,7 @@ class Admission:
     def _manifest_of(self, space: Space) -> bundles.Manifest:
         bundle_id = bundles.SYSTEM if space.name == "system" else bundles.bundle_of(space)
         assert bundle_id is not None
-        raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml")
+        raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml", self.basis)
         # By content: two writes within one tick of the clock leave the same modification time.
         known = _manifests.get(space.name)
         if known is not None and known[:2] == (raw, self.state):

@@ -23,6 +23,7 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code
 from rye.executor.admission import Admission, Ready
+from rye.items import spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -66,11 +67,26 @@ class Call(Record):
 def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_unsigned: bool = False) -> Prepared:
     """Find and admit a tool. Errors as `run` reports them, raised.
 
-    All that decides is read at every call: the item, its runtime, the manifest, the keys, the user's decisions.
+    All that decides counts as it is now: the item, its runtime, the manifest, the keys, the user's decisions.
     """
-    admission = Admission.of(project_path)
+    decided = decisions.load()
+    search_path = spaces.spaces(project_path, decided)
+    asked = item_type, item_id, allow_unsigned, search_path
+    known = _prepared.get(asked)
+    if known is not None and known.admission.decided is decided and known.admission.basis.holds:
+        return known
+    admission = Admission(search_path, decided)
     candidate = admission.find(item_type, item_id)
-    return Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
+    made = Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
+    if admission.lasts(made.ready.chain):
+        if len(_prepared) >= _MOST_PREPARED:
+            _prepared.clear()
+        _prepared[asked] = made
+    return made
+
+
+_MOST_PREPARED = 64
+_prepared: dict[tuple[str, str, bool, tuple[spaces.Space, ...]], Prepared] = {}
 
 
 def run(call: Call) -> dict[str, Any]:

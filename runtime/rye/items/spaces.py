@@ -22,6 +22,7 @@ from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.fs import beneath
+from rye.fs.stamps import Basis
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
@@ -170,8 +171,8 @@ def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
     return TYPES[item_type]
 
 
-def find(item_type: str, item_id: str, search_path: Sequence[Space]) -> Candidate:
-    """Return the item of the first space that has it.
+def find(item_type: str, item_id: str, search_path: Sequence[Space], basis: Basis | None = None) -> Candidate:
+    """Return the item of the first space that has it; `basis` notes what that rests on.
 
     Raises:
         ItemError: `item_not_found`, with the nearest ids; `bad_item_id`, `unknown_type`, `item_unreadable`.
@@ -180,7 +181,7 @@ def find(item_type: str, item_id: str, search_path: Sequence[Space]) -> Candidat
     check_id(item_id)
     shadowed: list[str] = []
     for space in chain(search_path, _lazily(installed_bundles)):
-        found = _read_first(space, f"{folder}/{item_id}", suffixes)
+        found = _read_first(space, f"{folder}/{item_id}", suffixes, basis or Basis())
         if found is None:
             continue
         suffix, raw = found
@@ -263,8 +264,10 @@ def _top_folder(space: Space, folder: str) -> str:
     return top
 
 
-def read_file(space: Space, path: str) -> bytes | None:
-    """Return a file of a space by its path below the space's `.ai`; None where there is none."""
+def read_file(space: Space, path: str, basis: Basis | None = None) -> bytes | None:
+    """Return a file of a space by its path below the space's `.ai`; None where there is none. `basis` as in `find`."""
+    if basis is not None:
+        basis.rest_on(f"{space.folder}/{path}")
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
     except OSError:
@@ -275,8 +278,10 @@ def read_file(space: Space, path: str) -> bytes | None:
         os.close(root)
 
 
-def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str, bytes] | None:
+def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis) -> tuple[str, bytes] | None:
     *above, name = os.fsencode(stem).split(b"/")
+    # The folder before it is opened: one that is exchanged after that is noticed.
+    basis.rest_on(os.path.dirname(f"{space.folder}/{stem}"))
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
         try:
@@ -288,8 +293,11 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
         _refuse_failing(err)
         return None
     try:
-        named = _lazily(lambda: scripts_named(parent, os.fsdecode(name)) if suffixes is TYPES["tool"][1] else ())
+        named = _lazily(lambda: _files_named(parent, os.fsdecode(name)) if suffixes is TYPES["tool"][1] else ())
         for suffix in chain(suffixes, named):
+            basis.rest_on(f"{space.folder}/{stem}{suffix}")
+            if suffix not in suffixes and not is_script(os.fsdecode(name) + suffix, parent):
+                continue
             raw = _read(parent, (name + suffix.encode(),))
             if raw is not None:
                 return suffix, raw
@@ -300,6 +308,11 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...]) -> tuple[str
 
 def scripts_named(folder: int, stem: str) -> list[str]:
     """Return the suffixes of the files of a name in a folder that say by their beginning that they are scripts of tools."""
+    return [suffix for suffix in _files_named(folder, stem) if is_script(f"{stem}{suffix}", folder)]
+
+
+def _files_named(folder: int, stem: str) -> list[str]:
+    """Return the suffixes, not built in, of the files of a name in a folder that may be scripts."""
     try:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError as err:
@@ -309,7 +322,7 @@ def scripts_named(folder: int, stem: str) -> list[str]:
         found = sorted(name[len(stem) :] for name in os.listdir(fd) if name.startswith(f"{stem}."))
     finally:
         os.close(fd)
-    return [suffix for suffix in found if is_script_suffix(suffix) and is_script(f"{stem}{suffix}", folder)]
+    return [suffix for suffix in found if is_script_suffix(suffix)]
 
 
 def is_script(path: str | Path, folder: int | None = None) -> bool:
@@ -422,19 +435,27 @@ def locate(path: str | Path) -> tuple[str, str] | None:
 
 
 def trust_store(
-    search_path: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None
+    search_path: Sequence[Space],
+    explicit: Sequence[bytes] = (),
+    *,
+    decided: Decisions | None = None,
+    basis: Basis | None = None,
 ) -> TrustStore:
     """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once.
 
-    What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`.
+    What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`, `basis` as in `find`.
     """
-    read = {space.name: _key_documents(space) for space in search_path}
+    basis = basis or Basis()
+    read = {space.name: _key_documents(f"{space.folder}/trusted_keys", basis) for space in search_path}
     documents = {name: found for name, (found, _) in read.items()}
     problems = [problem for _, problem in read.values() if problem]
     documents["system"] = list(chain(*(found for name, found in documents.items() if name not in ("project", "user"))))
     decided = decisions.load() if decided is None else decided
     root = next((os.path.dirname(space.folder) for space in search_path if space.name == "project"), None)
-    approved = decided.approved_keys(decisions.Root.of(root)) if root is not None and decided.approvals else frozenset()
+    approved: frozenset[str] = frozenset()
+    if root is not None and decided.approvals:
+        basis.rest_on(root)
+        approved = decided.approved_keys(decisions.Root.of(root))
     # `explicit` stands apart: a project may bring the very document that an earlier call named.
     places = (tuple(documents.get(name, ())) for name in ("user", "system", "project"))
     return _store_of(*places, tuple(explicit), decided.revoked_keys, approved, tuple(problems))
@@ -444,10 +465,11 @@ def trust_store(
 _store_of = lru_cache(maxsize=64)(TrustStore.build)
 
 
-def _key_documents(space: Space) -> tuple[list[bytes], str]:
-    """Return a space's key documents, and a sentence where there are more than are read."""
+def _key_documents(folder: str, basis: Basis) -> tuple[list[bytes], str]:
+    """Return the key documents in a folder, and a sentence where there are more than are read."""
+    basis.rest_on(folder)
     try:
-        fd = os.open(f"{space.folder}/trusted_keys", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return [], ""
     try:
@@ -456,8 +478,11 @@ def _key_documents(space: Space) -> tuple[list[bytes], str]:
         # A project can bring any number of files, and each is read at every call.
         if len(names) > _MAX_KEYS:
             more, last = len(names) - _MAX_KEYS, names[_MAX_KEYS - 1]
-            problem = f"{space.folder}/trusted_keys holds {len(names):,} key documents; the {more:,} behind {last} are ignored."
-        found = (_document(fd, name) for name in names[:_MAX_KEYS])
+            problem = f"{folder} holds {len(names):,} key documents; the {more:,} behind {last} are ignored."
+        names = names[:_MAX_KEYS]
+        for name in names:
+            basis.rest_on(f"{folder}/{name}")
+        found = [_document(fd, name) for name in names]
         return [document for document in found if document is not None], problem
     finally:
         os.close(fd)

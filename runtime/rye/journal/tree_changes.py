@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import atomic, beneath, names
+from rye.fs import atomic, beneath, names, stamps
 from rye.fs.atomic import closing
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
@@ -35,7 +35,7 @@ from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.known_tree import Known, Running
 from rye.snapshots.tree import Change, Folders, Scope, State, TreeTooLargeError, Walk, state_of
-from rye.workspace import repositories, running_commands
+from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
 SOMEONE_ELSE: Final = "changed by someone else"
@@ -113,7 +113,7 @@ def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
         return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
-    return Recording(token, git=json.dumps(git), started=str(repositories.clock()))
+    return Recording(token, git=json.dumps(git), started=str(stamps.clock()))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from rye.fs import atomic
+from rye.fs import atomic, stamps
 from rye.process import reaper
 from rye.process.mount_watch import MountWatch
 from rye.process.output_files import OutputFile
@@ -188,12 +188,11 @@ class Supervisor:
         """Cover the files that have taken covered names, and look at them; tell whether that was done."""
         from rye.errors import RyeError
         from rye.process import mount_watch
-        from rye.workspace import repositories
 
         try:
             mount_watch.wait_until_made(_STARTING)
             with mount_watch.stopped() as inside:
-                since, end = repositories.clock(), time.monotonic() + _EXCHANGING
+                since, end = stamps.clock(), time.monotonic() + _EXCHANGING
                 while lost := self._mounts.lost():
                     try:
                         covered = self._mounts.cover(lost, inside, since)

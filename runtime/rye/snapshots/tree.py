@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rye.fs import beneath
+from rye.fs import beneath, stamps
 from rye.snapshots import watch as watches
 from rye.workspace import cache, repositories
 
@@ -453,7 +453,7 @@ class Walk:
         kind = info.st_mode & _FORMAT
         if kind == stat.S_IFLNK:
             with suppress(OSError):
-                now, target = repositories.clock(), os.readlink(name, dir_fd=fd)
+                now, target = stamps.clock(), os.readlink(name, dir_fd=fd)
                 return Mark(_settled(info, now), info.st_ino, info.st_mode, 0, target, False)
             return None
         if kind == stat.S_IFREG:
@@ -465,7 +465,7 @@ class Walk:
         if self._room is None:
             self._room = self._most - self._contents.disk_size()
         # Before it is read: what is written while it is read must bear a later time.
-        now = repositories.clock()
+        now = stamps.clock()
         if info.st_size > self._max_file:
             self.left_out[path] = f"larger than {self._max_file:,} bytes"
         else:
@@ -478,7 +478,7 @@ class Walk:
             else:
                 try:
                     # What was opened counts: another file may have come in its place.
-                    now, info = repositories.clock(), os.fstat(opened)
+                    now, info = stamps.clock(), os.fstat(opened)
                     if stat.S_ISREG(info.st_mode):
                         if self._beside:
                             watches.write_back(opened)
@@ -561,7 +561,7 @@ def _waited_for(fd: int, name: str, info: os.stat_result, now: int) -> tuple[int
     if _settled(info, now) != -1 or not info.st_ctime_ns % 1_000_000_000:
         return now, info
     time.sleep(2 * _TICK / 1e9)
-    return repositories.clock(), os.stat(name, dir_fd=fd, follow_symlinks=False)
+    return stamps.clock(), os.stat(name, dir_fd=fd, follow_symlinks=False)
 
 
 def entries(folders: Folders) -> Iterator[tuple[str, Mark]]:

@@ -10,14 +10,13 @@ import json
 import os
 import re
 import stat
-import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rye.config import user_dirs
-from rye.fs import atomic, beneath
+from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 
 MAX_ENTRIES: Final = 2_000_000
@@ -32,10 +31,6 @@ _POINTERS: Final = "pointers.json"
 _OF_REPOSITORIES: Final = frozenset(
     "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
 )
-_CLOCK_REALTIME_COARSE: Final = 5
-# A time of change that is a multiple of this (ns) may come from a file system that counts in larger steps, up to the second.
-_FINE: Final = 10_000_000
-_COARSEST: Final = 3_000_000_000
 # So many components of 255 bytes are a path that the kernel takes.
 _STEP: Final = 15
 
@@ -129,7 +124,7 @@ def _changed(root: str, known: Listings, device: int) -> set[str]:
 
 def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) -> tuple[Listing, int]:
     """Read a folder; return what to keep of it, and how many names it has."""
-    now, parts, below, links, count = clock(), [], [], [], 0
+    now, parts, below, links, count = stamps.clock(), [], [], [], 0
     try:
         fd = _opened(root, path, closed)
     except OSError:
@@ -151,18 +146,8 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
         return Listing(0, 0, [], [], []), 0
     finally:
         os.close(fd)
-    lasts = info.st_dev == device and _settled(info.st_ctime_ns, now)
+    lasts = info.st_dev == device and stamps.settled(info.st_ctime_ns, now)
     return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below, links), count
-
-
-def clock() -> int:
-    """Return the time (ns) of the clock that files get their times from: it goes on by ticks, behind the usual one."""
-    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
-
-
-def _settled(changed: int, now: int) -> bool:
-    """Tell whether a change from now on will bear a later time; some file systems count in hundredths, or two seconds."""
-    return changed + (_COARSEST if changed % _FINE == 0 else 0) < now
 
 
 def _opened(root: str, path: str, closed: dict[str, os.stat_result] | None = None) -> int:

@@ -1,0 +1,66 @@
+"""What tells that a file or folder is as it was: its inode and its time of the last change (ctime), which no program can set.
+
+The clock of files goes on by ticks: of two changes within one tick the second leaves no trace in the times. So a stamp tells of
+every later change only where it was taken a tick after the last one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+Stamp = tuple[int, int, int, int]
+"""Device, inode, size and ctime (ns)."""
+
+# FAT counts in hundredths of a second or two seconds; a time of a finer clock is seldom a whole hundredth (ns).
+_HUNDREDTH: Final = 10_000_000
+_COARSEST: Final = 3_000_000_000
+# Not in `time`, though every Linux has it.
+_CLOCK_REALTIME_COARSE: Final = 5
+
+
+def clock() -> int:
+    """Return the time (ns) of the clock that files get their times from: it goes on by ticks, behind the usual one."""
+    return time.clock_gettime_ns(_CLOCK_REALTIME_COARSE)
+
+
+def settled(ctime: int, now: int) -> bool:
+    """Tell whether a change from `now` on (of `clock`) will bear a later time than `ctime`; both in ns."""
+    return ctime + (_COARSEST if ctime % _HUNDREDTH == 0 else 0) < now
+
+
+def stamp(path: str) -> Stamp | None:
+    """Return the stamp of what a path leads to, links followed; None where that cannot be told."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino, info.st_size, info.st_ctime_ns
+
+
+class Basis:
+    """The files and folders that a decision rests on, each as it was before it was read.
+
+    It serves to keep what was decided: where it holds, the same would be found again. What it cannot see, such as a store
+    through a shared mapping into a page that was written before, leaves the earlier decision, about bytes that were verified.
+    """
+
+    def __init__(self) -> None:
+        """Rest on nothing yet."""
+        self._began = clock()
+        self._stamps: dict[str, Stamp | None] = {}
+
+    def rest_on(self, path: str) -> None:
+        """Note what a path leads to: before it is read, since a change after that must be noticed."""
+        self._stamps.setdefault(path, stamp(path))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every change from the beginning on will be noticed."""
+        return all(one is None or settled(one[3], self._began) for one in self._stamps.values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether all of it stands as it was."""
+        return all(stamp(path) == one for path, one in self._stamps.items())

@@ -1,0 +1,130 @@
+"""What decides about a call counts as it is at that call, though an earlier call found the same item and kept what it found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rye
+from rye.trust import decisions, verify
+from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
+
+SETTLED = 0.05
+
+
+def tool(word="old", key=MINE):
+    return signed(tool_text("my/tool", f'return {{"success": True, "output": "{word}"}}'), key)
+
+
+def run(project):
+    """Call the tool twice, since the second finds what the first kept; return what both said."""
+    answers = [rye.execute("my/tool", project_path=project) for _ in range(2)]
+    first, second = (one["data"].get("output") or one["code"] for one in answers)
+    assert first == second
+    return first
+
+
+@pytest.fixture
+def path(project):
+    trust_key()
+    made = put(project, "tools/my/tool.py", tool())
+    time.sleep(SETTLED)
+    assert run(project) == "old"
+    return made
+
+
+def in_place(path, text):
+    """Write other text of the same size into the same file, and set its times back."""
+    before = path.stat()
+    with open(path, "r+b") as file:
+        file.write(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def by_a_rename(path, text):
+    aside = path.with_name("aside")
+    aside.write_bytes(text)
+    aside.replace(path)
+
+
+def by_another_folder(path, text):
+    shutil.copytree(path.parent, path.parent.with_name("other"))
+    (path.parent.with_name("other") / path.name).write_bytes(text)
+    path.parent.rename(path.parent.with_name("away"))
+    path.parent.with_name("other").rename(path.parent)
+
+
+def by_a_link(path, text):
+    path.with_name("other.py").write_bytes(text)
+    path.unlink()
+    path.symlink_to("other.py")
+
+
+@pytest.mark.parametrize("change", [in_place, by_a_rename, by_another_folder, by_a_link])
+def test_another_text_of_a_tool_runs_at_the_next_call(project, path, change):
+    change(path, tool("new"))
+    assert run(project) == "new"
+
+
+def test_changes_within_one_tick_of_the_clock_of_files_are_noticed(project, path):
+    texts = {word: tool(word) for word in ("one", "two")}
+    for word in (*texts,) * 40:
+        in_place(path, texts[word])
+        assert rye.execute("my/tool", project_path=project)["data"]["output"] == word
+
+
+def test_a_tool_without_its_signature_is_refused_at_the_next_call(project, path):
+    in_place(path, tool().replace(b"old", b"bad"))
+    assert run(project) == "tampered"
+    path.unlink()
+    assert run(project) == "item_not_found"
+
+
+def test_the_place_that_is_asked_first_serves_from_the_next_call_on(project, path):
+    user = Path(os.environ["USER_SPACE"])
+    mine = put(user, "tools/my/tool.py", tool("my own"))
+    path.unlink()
+    path.symlink_to("later.py")
+    time.sleep(SETTLED)
+    assert run(project) == "my own"
+    # The link was there, and led nowhere; nothing changes in its own folder but a name that nobody asked for.
+    (path.parent / "later.py").write_bytes(tool("a link's"))
+    assert run(project) == "a link's"
+    path.unlink()
+    assert run(project) == "my own"
+    mine.rename(mine.with_suffix(".yaml"))
+    assert run(project) != "my own"
+
+
+def test_a_key_counts_or_not_from_the_next_call_on(project, path):
+    document = next(Path(os.environ["USER_SPACE"], ".ai", "trusted_keys").iterdir())
+    kept = document.read_bytes()
+    document.unlink()
+    assert run(project) == "untrusted_key"
+    document.write_bytes(kept)
+    assert run(project) == "old"
+    in_place(document, verify.render_key_document(STRANGER.public, "tester"))
+    assert run(project) != "old"
+    in_place(document, kept)
+    assert run(project) == "old"
+    decisions.revoke(MINE.public.digest)
+    assert run(project) == "revoked_key"
+
+
+def test_control_what_an_earlier_call_found_is_kept(project, path):
+    opened = []
+    sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" and opened is not None else None)
+    time.sleep(SETTLED)
+    run(project)
+    opened.clear()
+    run(project)
+    assert f"{project}/.ai" not in opened
+    os.utime(path)
+    run(project)
+    assert f"{project}/.ai" in opened
