@@ -10,13 +10,12 @@ import rye
 from rye.call.context import CallOptions
 from rye.errors import TrustError, UsageError
 from rye.executor import isolated
-from rye.items import sign_verify, targets
 from rye.mcp_server import listing
 from rye.mcp_server import service as services
 from rye.sandbox import sandbox
 from rye.trust import decisions, signature, verify
 from support.shell_calls import set_sandbox
-from support.signed_tools import MINE, NOW, OK, STRANGER, put, put_tool, signed, tool_text, trust_key
+from support.signed_tools import MINE, NOW, OK, STRANGER, put, put_tool, sign, signed, tool_text, trust_key
 from support.terminal import typed
 
 PRINT = STRANGER.public.fingerprint
@@ -240,14 +239,14 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
     file, raw = UNBOUND[name]
     path = put(project, f"tools/my/{file}", raw)
     moved = path.with_name(f"other{path.suffix}")
-    (row,) = sign_verify.sign(targets.resolve([str(path)], []), MINE)
+    (row,) = sign(project, path)
     assert row["status"] == "signed", row
     text = path.read_bytes()
     assert text.count(b"my/") == 1
     assert name != "a YAML tool" or text.endswith(raw + b'item_id: "my/runtime"\n')
     moved.write_bytes(text)
     assert verdicts(path, moved) == ["valid", "misplaced"]
-    (row,) = sign_verify.sign(targets.resolve([str(path)], []), MINE)
+    (row,) = sign(project, path)
     assert (row["status"], path.read_bytes()) == ("unchanged", text)
     # The control: signed without an id, it counts under another name of the folder, and in no other folder.
     path.write_bytes(signed(raw, suffix=path.suffix))
@@ -259,7 +258,7 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
 def test_a_moved_tool_does_not_run(project):
     trust_key()
     path = put(project, "tools/my/tool.py", BARE)
-    assert [row["status"] for row in sign_verify.sign(targets.resolve([str(path)], []), MINE)] == ["signed"]
+    assert [row["status"] for row in sign(project, path)] == ["signed"]
     path.with_name("other.py").write_bytes(path.read_bytes())
     assert run(project, "my/tool")["status"] == "success"
     assert run(project, "my/other")["code"] == "misplaced"

@@ -12,12 +12,11 @@ import shutil
 import pytest
 
 import rye
-from rye.authoring import lint
 from rye.executor import executor
-from rye.items import lockfiles, sign_verify, spaces, targets
 from rye.sandbox import sandbox
 from rye.trust import decisions, verify
-from support.signed_tools import FUNCTION_RUNTIME, MINE, STRANGER, put, signed, tool_text, trust_key
+from support.in_process import rye as shell
+from support.signed_tools import FUNCTION_RUNTIME, MINE, STRANGER, put, sign, signed, tool_text, trust_key
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 FUNCTION = "rye/core/primitives/function"
@@ -161,10 +160,9 @@ def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
     put(project, "tools/my/tool.zz", signed(text, suffix=".zz"))
     refused(project, "malformed_item")
     # Lint and sign say so before anything runs, and whatever is built in is what it was.
-    assert "bad_claim" in {found.code for found in lint.lint(runtime.read_bytes(), ".yaml", "my/a")}
-    assert [row["code"] for row in sign_verify.sign(targets.resolve(["my/a"], spaces.spaces(project)), MINE)] == [
-        "malformed_item"
-    ]
+    findings = json.loads(shell("lint", runtime, "--json", cwd=project).stdout)
+    assert "bad_claim" in {row["code"] for row in findings}
+    assert [row["code"] for row in sign(project, "my/a")] == ["malformed_item"]
     tool(project, "my/other")
     assert call(project, "my/other")["data"]["output"] == "own"
     # Control.
@@ -202,8 +200,7 @@ def test_a_chain_with_a_bad_link_does_not_run(project, name):
 def test_a_link_that_changes_is_noticed_at_the_next_call(project, change):
     path = item(project, "my/a", FUNCTION_RUNTIME, config={"timeout_seconds": 11})
     tool(project, runtime="my/a")
-    found, chain = executor.chain_of("my/tool", str(project))
-    lockfiles.write(str(project), found.id, found.version, chain)
+    assert shell("lock", "my/tool", cwd=project).returncode == 0
     assert call(project)["data"]["output"] == "own"
     before = path.stat()
     if change == "signed by a stranger":

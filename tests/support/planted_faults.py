@@ -118,10 +118,10 @@ items/spaces.py
 + if False:
 
 items/parse.py
-* a file moved to another id runs: unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused
+* a file moved to another id runs: unit/items/test_sign_verify.py::test_what_a_reader_would_refuse_is_not_signed
 - if bound_id is not None and bound_id != item_id:
 + if False:
-* a file moved to another folder runs: unit/items/test_parse.py::test_a_tool_stands_where_its_signed_text_says_or_is_refused
+* a file moved to another folder runs: unit/items/test_sign_verify.py::test_what_a_reader_would_refuse_is_not_signed
 - if category != item_id.rpartition("/")[0]:
 + if False:
 

@@ -10,11 +10,10 @@ import stat
 import pytest
 
 import rye
-from rye import api
-from rye.authoring import lint
-from rye.errors import RyeError, TrustError, UsageError
-from rye.items import parse, sign_verify, spaces
-from rye.trust import keys, verify
+from rye.errors import RyeError, UsageError
+from rye.items import parse, spaces
+from rye.trust import signature, verify
+from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, bring_key, key_document, signed, tool_text
 
 
@@ -22,7 +21,7 @@ def tool(category="my", item_id="my/greet", extra=""):
     return tool_text(item_id, category=category, more=extra)
 
 
-ENTRY = b"```yaml\nid: k\ncategory: my\nversion: '1.0.0'\n```\n\n# Entry\n"
+ENTRY = b"```yaml\nid: k\ntitle: T\ncategory: my\nversion: '1.0.0'\n```\n\n# Entry\n"
 
 
 @pytest.fixture
@@ -46,12 +45,12 @@ def put(root, path, raw, key=None):
 
 
 def verdict(path, **options):
-    (row,) = api.verify([path], **options)
+    (row,) = rye.verify([path], **options)
     return row
 
 
 def outcome(path, **options):
-    (row,) = api.sign([path], **options)
+    (row,) = rye.sign([path], **options)
     return row
 
 
@@ -84,26 +83,6 @@ def test_every_verdict_is_told_apart_and_says_what_next(project):
     assert {*expected, "valid", "revoked_key", "reserved_id"} == set(verify.VERDICTS)
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        tool().replace(b'__version__ = "1.2.3"', b""),
-        b"def f(:\n",
-        tool().replace(b'"1.2.3"', b"1"),
-        tool(extra="CONFIG_SCHEMA = 3"),
-    ],
-)
-def test_text_that_is_no_item_is_malformed_in_an_ai_and_a_mere_file_outside(project, raw):
-    put(project, ".ai/tools/my/greet.py", raw, MINE)
-    put(project, "greet.py", raw, MINE)
-    row = verdict("my/greet")
-    assert row["verdict"] == "malformed"
-    assert row["hint"]
-    assert verdict("greet.py")["verdict"] == "valid"
-    put(project, ".ai/tools/my/a b.py", tool(item_id="my/a b"), MINE)
-    assert verdict(".ai/tools/my/a b.py")["verdict"] == "malformed", "an id that no reader asks for"
-
-
 def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(project, tmp_path):
     """As for the files of another bundle of RYE: its own key decides, for this call and for nothing else."""
     document = put(tmp_path, "their.toml", key_document(STRANGER, "their bundle"))
@@ -111,7 +90,7 @@ def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(pr
     put(project, ".ai/tools/my/greet.py", tool(item_id="my/greet"), STRANGER)
 
     def verdicts(**options):
-        return [row["verdict"] for row in api.verify([".ai/tools"], **options)]
+        return [row["verdict"] for row in rye.verify([".ai/tools"], **options)]
 
     assert verdicts() == ["untrusted_key", "untrusted_key"]
     assert verdicts(trust=[document]) == ["valid", "valid"]
@@ -135,14 +114,12 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     tools = project / ".ai/tools/my"
     tools.mkdir(parents=True)
     os.mkfifo(tools / "fifo.py")
-    os.symlink("/dev/zero", tools / "zero.py")
-    os.symlink(outside, tools / "out.py")
-    os.symlink("nowhere", tools / "dangling.py")
-    os.symlink("loop.py", tools / "loop.py")
+    for name, target in (("zero", "/dev/zero"), ("out", outside), ("dangling", "nowhere"), ("loop", "loop.py")):
+        os.symlink(target, tools / f"{name}.py")
     put(project, ".ai/tools/my/large.py", b"#" * (spaces.MAX_ITEM_BYTES + 1))
     put(project, ".ai/tools/my/limit.py", b"#" * spaces.MAX_ITEM_BYTES)
     (tools / "folder.py").mkdir()
-    rows = {row["item_id"][3:]: row for row in api.verify(everything=True, space="project")}
+    rows = {row["item_id"][3:]: row for row in rye.verify(everything=True, space="project")}
     assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(
         ("dangling", "fifo", "large", "loop", "out", "zero"), "malformed"
     ) | {"limit": "unsigned"}
@@ -150,7 +127,7 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     assert "leads out" in rows["out"]["hint"]
     assert "larger than 1,048,576" in rows["large"]["hint"]
     os.unlink(tools / "limit.py")
-    rows = api.sign([".ai"])
+    rows = rye.sign([".ai"])
     assert {row["status"] for row in rows} == {"failed"}
     assert all(row["error"] and row["code"] and row["hint"] for row in rows)
     assert verdict(str(tools / "../my/large.py"))["verdict"] == "malformed"
@@ -175,7 +152,7 @@ def test_a_key_counts_for_one_call_when_its_document_is_named(project):
     assert (verdict("a.py")["verdict"], "The user key document" in verdict("a.py")["hint"]) == ("untrusted_key", True)
     for path in ("a.py", "nowhere.toml", "."):
         with pytest.raises(UsageError, match="document"):
-            api.verify(["a.py"], trust=[path])
+            rye.verify(["a.py"], trust=[path])
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads and writes whatever the modes say")
@@ -185,7 +162,7 @@ def test_what_the_modes_forbid_is_a_row(project):
     closed.chmod(0)
     (project / ".ai/tools/shut").chmod(0)
     try:
-        rows = {row["target"]: row for row in api.verify(["."])}
+        rows = {row["target"]: row for row in rye.verify(["."])}
         assert {row["verdict"] for row in rows.values()} == {"malformed"}
         assert set(rows) == {".ai/tools/my/closed.py", ".ai/tools/shut"}
         closed.chmod(0o600)
@@ -211,8 +188,8 @@ def test_signing_makes_valid_then_leaves_alone(project):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     before = path.stat()
     assert outcome("my/greet")["status"] == "unchanged"
-    assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert path.stat().st_ino == before.st_ino
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
     assert os.listdir(path.parent) == ["greet.py"]
     # A foreign signature, or a broken one, is replaced.
     for raw in (signed(tool(), STRANGER), path.read_bytes() + b"# more\n"):
@@ -221,45 +198,108 @@ def test_signing_makes_valid_then_leaves_alone(project):
         assert path.read_bytes().count(b"rye:signed:") == 1
 
 
+GREET, OTHER, YAML = ".ai/tools/my/greet.py", ".ai/tools/my/other.py", ".ai/tools/my/run.yaml"
+NOTES, DATA = ".ai/knowledge/my/k.md", ".ai/knowledge/my/k.yaml"
+RUNS = b'item_id: my/run\nversion: "1.0.0"\ntool_type: runtime\nexecutor_id: null\ncategory: my\ndescription: Runs.\n'
+UNBOUND = tool().replace(b'__item_id__ = "my/greet"', b"")
+# What is wrong, and the files that are refused for it, each alone in its place.
+REFUSED = {
+    ("misplaced", ""): [
+        *((GREET, tool(category="yours")), (GREET, b"x = 1\n"), (OTHER, tool()), (".ai/tools/yours/greet.py", UNBOUND)),
+        *((f".ai/tools/{place}.py", tool()) for place in ("yours/tool", "tool", "my/deeper/greet", "My/greet")),
+        (GREET, tool(extra="__category__ = ['my']")),
+        (".ai/tools/my/walk.yaml", RUNS),
+        *((f".ai/knowledge/{place}/k.md", ENTRY) for place in ("your", "my/deeper")),
+        *(
+            (NOTES, ENTRY.replace(b"id: k", line))
+            for line in (b"id: other", b"name: other", b"id: yours/k", b"title2: x", b"id: [k]", b"id: null")
+        ),
+    ],
+    ("empty_item", ""): [(GREET, b"")],
+    ("malformed_item", ""): [
+        (GREET, b"def f(:\n"),
+        (GREET, tool().replace(b'__tool_description__ = "Made for a test"', b"")),
+        *((GREET, tool().replace(b'"1.2.3"', text)) for text in (b"123", b'"1.2"', b'"1.2.3\\n"')),
+        *(
+            (GREET, tool(extra=text))
+            for text in ("__executor_id__ = 5", "CONFIG_SCHEMA = []", "CONFIG_SCHEMA = {'type': 'string'}")
+        ),
+        *((GREET, b"x = " + text) for text in (b"(" * 5_000 + b")" * 5_000 + b"\n", b"-" * 100_000 + b"1\n")),
+        *((YAML, raw) for raw in (b"- a\n", b"text\n", b"5\n", b"null\n", b"# only a comment\n", b"category: my\nd: \xe4\n")),
+        (YAML, RUNS.replace(b'"1.0.0"', b"1.0")),
+        *((NOTES, raw) for raw in (b"# No header\n", b"# Late\n\n" + ENTRY, b"<!-- anything else -->\n" + ENTRY)),
+        *((NOTES, raw) for raw in (b"```yaml\nid: k\n", b"```json\n{}\n```\n", b"```yaml\n```\n")),
+    ],
+    # YAML that could be read otherwise elsewhere.
+    ("malformed_item", "repeats a key"): [
+        *((YAML, RUNS + more) for more in (b"category: my\n", b"config: {a: 1, a: 2}\n", b"config:\n  - {b: 1, b: 2}\n")),
+        *((YAML, RUNS + b"1: a\n'1': b\n"), (NOTES, ENTRY.replace(b"title: T", b"id: k"))),
+    ],
+    ("malformed_item", "anchors"): [(YAML, RUNS + b"a: &x 1\n"), (YAML, RUNS + b"a: &x [1]\nb: *x\n")],
+    ("malformed_item", "anchors "): [(NOTES, ENTRY.replace(b"id: k", b"id: &a k"))],
+    ("malformed_item", "tags"): [
+        (YAML, RUNS + b"a: !!python/object/apply:os.system ['true']\n"),
+        (YAML, RUNS + b"a: !!str 1\n"),
+    ],
+    ("malformed_item", "cannot be read"): [
+        (YAML, RUNS + more) for more in (b"---\nb: 1\n", b"a: [1\n", b"a: 2021-99-99\n", b"? [a]\n: 1\n")
+    ],
+    ("malformed_item", "nested deeper"): [
+        (YAML, RUNS + b"a: " + more) for more in (b"[" * 5_000 + b"]" * 5_000 + b"\n", b"[" * 200_000, b"{a: " * 200_000)
+    ],
+    ("bad_schema", ""): [(GREET, tool(extra='CONFIG_SCHEMA = {"type": "object", "minProperties": "x"}'))],
+    ("malformed", ""): [(GREET, tool() + b"\r\n"), (".ai/directives/d.md", b"# No directive\n")],
+    ("bad_item_id", ""): [(".ai/tools/my/a b.py", tool())],
+}
+
+
+@pytest.mark.parametrize(("code", "word"), REFUSED)
+def test_what_a_reader_would_refuse_is_not_signed(project, code, word):
+    for path, raw in REFUSED[code, word]:
+        file = put(project, path, raw)
+        row = outcome(path)
+        assert (row["status"], row["code"], word.strip() in row["error"]) == ("failed", code, True), (path, raw[:80], row)
+        assert (bool(row["hint"]), "\n" in row["error"]) == (True, False)
+        assert file.read_bytes() == raw
+        file.unlink()
+
+
 @pytest.mark.parametrize(
-    ("path", "raw", "code"),
+    ("path", "raw"),
     [
-        (".ai/tools/my/greet.py", tool(category="yours"), "misplaced"),
-        (".ai/tools/my/other.py", tool(), "misplaced"),
-        (".ai/tools/my/greet.py", b"x = 1\n", "misplaced"),
-        (".ai/tools/my/greet.py", b"", "empty_item"),
-        (".ai/tools/my/greet.py", b"def f(:\n", "malformed_item"),
-        (".ai/tools/my/greet.py", tool(extra='CONFIG_SCHEMA = {"type": "object", "minProperties": "x"}'), "bad_schema"),
-        (".ai/tools/my/greet.py", tool() + b"\r\n", "malformed"),
-        (".ai/tools/my/a b.py", tool(), "bad_item_id"),
-        (".ai/knowledge/my/k.md", b"# No header\n", "malformed_item"),
-        (".ai/knowledge/your/k.md", ENTRY, "misplaced"),
-        (".ai/directives/d.md", b"# No directive\n", "malformed"),
+        (OTHER, UNBOUND),
+        (YAML, RUNS + b"config: {timeout_seconds: 300}\n"),
+        (YAML, RUNS + b"a: " + b"[" * 60 + b"]" * 60 + b"\n"),
+        *((NOTES, ENTRY.replace(b"id: k", line)) for line in (b"name: k", b"id: my/k", b"name: my/k")),
+        *((NOTES, raw) for raw in (ENTRY.replace(b"```yaml", b"```yml", 1), b"\n\n" + ENTRY)),
+        *((NOTES, mark + ENTRY) for mark in (b"<!-- rye:unsigned -->\n\n", b"<!-- rye:unsigned -->\n<!-- rye:unsigned -->\n")),
+        (".ai/knowledge/yours/k.md", ENTRY.replace(b"category: my\n", b"")),
+        (DATA, b"id: k\ncategory: my\nfact: 1\n"),
     ],
 )
-def test_what_a_reader_would_refuse_is_not_signed(project, path, raw, code):
-    file = put(project, path, raw)
-    row = outcome(path)
-    assert (row["status"], row["code"]) == ("failed", code)
-    assert row["hint"]
-    assert file.read_bytes() == raw
+def test_what_every_reader_reads_alike_is_signed(project, path, raw):
+    put(project, path, raw)
+    assert (outcome(path)["status"], verdict(path)["verdict"]) == ("signed", "valid")
+    if path == DATA:
+        assert rye.execute("my/k", item_type="knowledge", project_path=project)["data"]["fact"] == 1
+
+
+def test_text_that_is_no_item_is_malformed_in_an_ai_and_a_mere_file_outside(project):
+    for path, wanted in ((GREET, "malformed"), ("greet.py", "valid")):
+        put(project, path, b"def f(:\n", MINE)
+        assert verdict(path)["verdict"] == wanted
 
 
 def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
     head = "# ---\n# version: 1.0.0\n# tool_type: q\n# category: my\n# description: d\n{}# ---\n"
     for runtime in ("", "# executor_id: my/nothing\n"):
-        path = put(project, ".ai/tools/my/a.qq", head.format(runtime).encode())
+        put(project, ".ai/tools/my/a.qq", head.format(runtime).encode())
         row = outcome("my/a")
         assert (row["status"], row["code"]) == ("failed", "runtime_missing")
-        finding = lint.lint(path.read_bytes(), ".qq", "my/a", search_path=spaces.spaces(project))[-1]
-        put(project, ".ai/tools/my/a.qq", signed(path.read_bytes(), suffix=".qq"))
-        answer = rye.execute("my/a", {}, project_path=project)
-        assert answer["code"] == finding.code == "runtime_missing"
-        for text in (row["hint"], finding.message, answer["error"]):
-            written = parse.yaml_mapping(re.search(r"\{version.*\}", text)[0])
-            assert (written["suffixes"], len(written)) == ([".qq"], 10)
+        text = re.search(r"\{version.*\}", row["hint"])[0]
+        assert (parse.yaml_mapping(text)["suffixes"], len(parse.yaml_mapping(text))) == ([".qq"], 10)
     # As they stand there, they are a runtime; and a tool that names none is told of it.
-    put(project, ".ai/tools/my/runtimes/qq.yaml", re.search(r"\{version.*\}", text)[0].encode())
+    put(project, ".ai/tools/my/runtimes/qq.yaml", text.encode())
     assert outcome("my/runtimes/qq")["status"] == "signed"
     put(project, ".ai/tools/my/a.qq", head.format("").encode())
     assert "executor_id: my/runtimes/qq" in outcome("my/a")["hint"]
@@ -279,13 +319,13 @@ def test_all_signs_the_projects_own_items_only_and_one_failing_does_not_stop_the
 
 def test_a_change_while_signing_is_not_overwritten(project, monkeypatch):
     path = put(project, "greet.py", tool())
-    swap = sign_verify.signature.sign
+    swap = signature.sign
 
     def slow(raw, *args, **options):
         path.write_bytes(b"# the user's edit\n")
         return swap(raw, *args, **options)
 
-    monkeypatch.setattr(sign_verify.signature, "sign", slow)
+    monkeypatch.setattr(signature, "sign", slow)
     assert outcome("greet.py")["code"] == "conflict"
     assert path.read_bytes() == b"# the user's edit\n"
     assert sorted(os.listdir(project)) == [".ai", "greet.py"]
@@ -295,7 +335,6 @@ def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):
     package = project.parent / "site/rye"
     path = put(package, ".ai/tools/my/greet.py", tool())
     monkeypatch.setattr(rye, "__file__", str(package / "__init__.py"))
-    assert spaces.system_folder() == str(package / ".ai")
     assert outcome(str(path))["code"] == "installed_bundle"
     os.symlink(package, project / "way")
     assert outcome("way/.ai/tools/my/greet.py")["code"] == "installed_bundle"
@@ -309,33 +348,30 @@ def test_the_key_is_the_named_one_then_the_environments_then_the_own(project, mo
     third = type(MINE)(b"t" * 32)
     put(project, "other.pem", STRANGER.pem)
     put(project, "third.pem", third.pem)
-    assert keys.signing_key() == MINE
+    put(project, "a.py", tool())
+    signers = [outcome("a.py")["signer"]]
     monkeypatch.setenv("RYE_SIGNING_KEY", "third.pem")
-    assert (keys.signing_key(), keys.signing_key("other.pem")) == (third, STRANGER)
+    signers += [outcome("a.py")["signer"], outcome("a.py", key="other.pem")["signer"]]
+    assert signers == [key.public.fingerprint for key in (MINE, third, STRANGER)]
     monkeypatch.setenv("RYE_SIGNING_KEY", "a.pem")
     with pytest.raises(RyeError, match="rye keys generate"):
-        api.sign(["other.pem"])
+        rye.sign(["other.pem"])
     put(project, "a.pem", b"x")
-    with pytest.raises(TrustError, match="not an Ed25519"):
-        keys.signing_key()
+    with pytest.raises(RyeError, match="not an Ed25519"):
+        rye.sign(["a.py"])
 
 
-def test_generate_makes_a_key_that_counts(project, monkeypatch):
-    monkeypatch.setenv("USER_SPACE", str(project.parent / "new"))
-    # A key without its document is not left behind.
-    in_the_way = put(project.parent, "new/.ai/trusted_keys", b"a file where the folder should be")
-    for owner, code in (("two\nlines", "bad_key_document"), ("Jo", "key_unwritable")):
-        with pytest.raises(RyeError) as caught:
-            keys.generate(owner)
-        assert caught.value.code == code
-    assert os.listdir(project.parent / "new/.ai/keys") == []
+def test_a_key_without_its_document_is_not_left_behind(project, monkeypatch):
+    home = project.parent / "new"
+    monkeypatch.setenv("USER_SPACE", str(home))
+    put(home, ".ai/config/rye.yaml", b"signing: {agents: allow}\n")
+    in_the_way = put(home, ".ai/trusted_keys", b"a file where the folder should be")
+    for owner in ("two\nlines", "Jo"):
+        assert shell("keys", "generate", "--owner", owner, cwd=project).returncode != 0
+    assert os.listdir(home / ".ai/keys") == []
     in_the_way.unlink()
-    with pytest.raises(RyeError, match="rye keys generate"):
-        keys.show()
-    key = keys.generate("Jo")
-    assert key == keys.show()
-    assert (key["owner"], key["trusted"], stat.S_IMODE(os.stat(key["document"]).st_mode)) == ("Jo", True, 0o644)
+    assert shell("keys", "generate", "--owner", "Jo", cwd=project).returncode == 0
+    (document,) = (home / ".ai/trusted_keys").iterdir()
+    assert stat.S_IMODE(document.stat().st_mode) == 0o644
     put(project, "a.py", tool())
     assert (outcome("a.py")["status"], verdict("a.py")["owner"]) == ("signed", "Jo")
-    os.unlink(key["document"])
-    assert not keys.show()["trusted"]

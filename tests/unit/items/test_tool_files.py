@@ -8,8 +8,8 @@ import pytest
 
 import rye
 from rye.errors import RyeError
-from rye.items import parse, sign_verify, spaces, targets, tool_files
-from support.signed_tools import MINE, put, signed, tool_text, trust_key
+from rye.items import parse, tool_files
+from support.signed_tools import put, sign, signed, tool_text, trust_key
 
 RUNTIMES = "rye/core/runtimes"
 BODY = 'import _helper\nfrom pathlib import Path\nreturn {"success": True, "output": _helper.word() + Path(__file__).with_name("w.txt").read_text()}'
@@ -26,18 +26,13 @@ word
 """
 
 
-def sign(project, *item_ids):
-    trust_key()
-    found = targets.resolve(list(item_ids), spaces.spaces(project))
-    return list(sign_verify.sign(found, MINE))
-
-
 def call(project, item_id="my/tool"):
     return rye.execute(item_id, project_path=project)
 
 
 @pytest.fixture
 def tools(project):
+    trust_key()
     put(
         project,
         "tools/my/tool.py",
@@ -87,10 +82,7 @@ def test_another_file_is_refused_and_the_tool_does_not_run(tools, item_id, path)
         change()
         answer = call(tools, item_id)
         assert (answer["code"], answer["metadata"]["ran"]) == ("tampered", False), change.__name__
-        rows = list(
-            sign_verify.verify(targets.resolve([item_id], spaces.spaces(tools)), spaces.trust_store(spaces.spaces(tools)))
-        )
-        assert rows[0]["verdict"] == "tampered"
+        assert rye.verify([item_id], project_path=tools)[0]["verdict"] == "tampered"
     file.unlink()
     file.write_bytes(content)
     assert call(tools, item_id)["status"] == "success"
@@ -107,6 +99,7 @@ def test_only_files_below_the_tools_folder_that_are_there_are_signed_and_only_th
     text = tool_text("my/tool", more='__files__ = ["gone.txt"]')
     put(project, "tools/my/tool.py", text)
     assert sign(project, "my/tool")[0]["code"] == "file_not_found"
+    trust_key()
     put(project, "tools/my/tool.py", signed(text))
     assert call(project)["code"] == "malformed_item"
 
@@ -135,8 +128,3 @@ def test_only_the_list_of_files_is_rewritten(raw, suffix):
     assert suffix != ".sh" or found.endswith(b"# ---\nfiles: x\n")
     with pytest.raises(RyeError):
         tool_files.with_digests(raw, "my/tool", suffix, lambda _path: None)
-
-
-def test_a_script_without_metadata_stays_as_it_is():
-    for raw in (b"#!/bin/sh\nls files\n", b"#!/bin/sh\nls files\n# ---\n# files: [a]\n# ---\n"):
-        assert tool_files.bound(tool_files.with_digests(raw, "my/x", ".sh", lambda path: path.encode()), "my/x", ".sh") == raw
