@@ -204,7 +204,11 @@ line_ids/reconcile.py
 * an undo does not give lines back their IDs: unit/line_ids/test_index.py::test_undo_gives_each_of_several_twins_its_own_id
 - if name is None or name in alive:
 + if True:
-* an address is given twice: tools/test_address_histories.py::test_no_address_ever_names_another_line
+* what one change deletes and another writes is one line: tools/test_file_histories.py::test_no_byte_is_wrong_and_no_address_ever_names_another_line
+-         if left_old and left_new:
++         moves = True
++         if left_old and left_new:
+* an address is given twice: tools/test_file_histories.py::test_no_byte_is_wrong_and_no_address_ever_names_another_line
 - index.numbers += new_at - at
 + index.numbers += 0
 * a common line counts as moved: tools/test_short_addresses.py::test_a_line_that_others_moved_is_the_same_only_where_it_is_unmistakable
@@ -268,7 +272,7 @@ journal/entries.py
 + return entry
 
 journal/tree_undo.py
-* a command's change is taken back in part, unsaid: unit/journal/test_tree_changes.py::test_a_change_whose_lines_changed_since_is_refused_and_nothing_is_written
+* a command's change is taken back in part, unsaid: unit/journal/test_tree_changes.py::test_a_command_is_taken_back[one whose lines changed since]
 -     if refused:
 +     if False:
 
