@@ -127,7 +127,7 @@ def origins(attacker):
 
 
 def test_another_origin_reads_nothing_and_does_nothing(browser, served, changed, naive):
-    opened(browser, served.review.address)
+    opened(browser, served.review.app.address)
     with served.client() as client:
         name = calls_in(client.get("").text)[0]
     body = f"id={name}&do=undo&token={served.review.app.form_token}"
@@ -160,7 +160,7 @@ def test_control_a_page_without_guards_is_acted_on_and_read_under_another_name(b
 
 
 def test_a_name_that_comes_to_point_here_shows_nothing(browser, served):
-    opened(browser, served.review.address)
+    opened(browser, served.review.app.address)
     page = browser.page()
     for path in ("/", f"{served.review.app.path}/", f"{served.review.app.path}/open?code=x"):
         page.goto(f"http://evil.example:{served.port}{path}")
@@ -170,7 +170,7 @@ def test_a_name_that_comes_to_point_here_shows_nothing(browser, served):
 
 
 def test_another_server_on_this_machine_gets_neither_cookie_nor_address(browser, served):
-    page = opened(browser, served.review.address)
+    page = opened(browser, served.review.app.address)
     kept = page.cookies(f"{served.base}/")
     (mine,) = (one["value"] for one in kept if one["name"] == guard.COOKIE and one["path"] == served.review.app.path)
     with site({"/": "<p>a dev server", "/x/": "<p>x"}) as dev:
@@ -193,7 +193,7 @@ def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     call("write", changed, file_path="'><svg onload=document.title=1>.html", content=content)
     bash(changed, f"echo '{evil}' >> x.html; : '--></code>{evil}'")
     job = bash(changed, f"echo '{evil}'; sleep 600", background=True)["job_id"]
-    page = opened(browser, served.review.address)
+    page = opened(browser, served.review.app.address)
     links = page.eval("[...document.querySelectorAll('[data-item]')].map(one => one.href)")
     for url in [*links[:2], *(f"{served.base}/{one}" for one in ("since", "jobs", f"jobs/{job}", f"?text={evil}"))]:
         page.goto(url)

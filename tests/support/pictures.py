@@ -175,7 +175,7 @@ def review(folder: Path) -> None:
             for mode in THEMES:
                 page = browser.page(width=800, height=600, dark=mode == "dark")
                 if mode == "light":
-                    page.goto(served.review.address)
+                    page.goto(served.review.app.address)
                 page.goto(f"{served.base}/change/{change}")
                 page.size(
                     800,

@@ -9,7 +9,7 @@ import threading
 import httpx
 
 from rye import local_http
-from rye.review import server as server_of
+from rye.review import site
 from support.waiting import until
 
 
@@ -25,7 +25,7 @@ class Served:
     def client(self):
         """A client with the cookie that the address gave it; paths are relative to the pages' own."""
         with httpx.Client(base_url=f"{self.base}/", follow_redirects=True, timeout=120) as one:
-            assert one.get(self.review.address).status_code == 200
+            assert one.get(self.review.app.address).status_code == 200
             yield one
 
     def post(self, client, path, **fields):
@@ -37,9 +37,9 @@ class Served:
 @contextlib.contextmanager
 def serving(project):
     """Serve the pages of a project."""
-    listening = local_http.listen(local_http.Address(server_of.HOST, 0))
+    listening = local_http.listen(local_http.Address(site.HOST, 0))
     told = []
-    review = server_of.Review(str(project), listening.getsockname()[1], told.append)
+    review = site.Site(str(project), listening.getsockname()[1], told.append)
     server = review.server()
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

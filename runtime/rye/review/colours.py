@@ -11,10 +11,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from hashlib import sha256
+from itertools import zip_longest
 from typing import Any, Final
 
 Line = list[tuple[str, str]]
@@ -69,35 +68,26 @@ class Colours:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[bytes, list[Line] | None] = OrderedDict()
+        self._known: dict[tuple[str, str], list[Line] | None] = {}
 
-    def learn(self, files: Iterable[tuple[str, Sequence[str]]]) -> None:
-        """Colour some files, given by path and lines, those that are not known yet; all of them in one process."""
+    def of(self, files: Iterable[tuple[str, Sequence[str]]]) -> list[list[Line] | None]:
+        """Return the pieces of each line of some files, given by path and lines; None for one that has no colours."""
+        texts = [(os.path.basename(path), "\n".join(lines)) for path, lines in files]
         with self._lock:
-            wanted = {_key(*file): file for file in files if _is_wanted(file[1])}
-            left = [(key, *file) for key, file in wanted.items() if key not in self._known]
-            if not left:
-                return
-            answers = _asked([(os.path.basename(path), "\n".join(lines)) for _, path, lines in left])
-            for number, (key, _, lines) in enumerate(left):
-                found = answers[number] if number < len(answers) else None
+            # All that are not known yet in one process.
+            left = [one for one in dict.fromkeys(texts) if one not in self._known and _is_wanted(one[1])]
+            for (name, text), found in zip_longest(left, _asked(left) if left else ()):
                 # What comes back must be the text itself, whatever the lexer made of it.
-                same = found is not None and ["".join(part for _, part in line) for line in found][: len(lines)] == list(lines)
-                self._known[key] = found if same else None
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
-
-    def of(self, path: str, lines: Sequence[str]) -> list[Line] | None:
-        """Return the pieces of each line of a file that was learned; None where there are no colours for it."""
-        return self._known.get(_key(path, lines)) if _is_wanted(lines) else None
+                lines = ["".join(part for _, part in line) for line in found or ()]
+                self._known[name, text] = found if lines[: text.count("\n") + 1] == text.split("\n") else None
+            colours = [self._known.get(one) for one in texts]
+            for one in list(self._known)[:-_KEPT]:
+                del self._known[one]
+        return colours
 
 
-def _is_wanted(lines: Sequence[str]) -> bool:
-    return any(lines) and sum(map(len, lines)) + len(lines) <= MAX_CHARS and max(map(len, lines)) <= _MAX_LINE
-
-
-def _key(path: str, lines: Sequence[str]) -> bytes:
-    return sha256("\n".join((os.path.basename(path), *lines)).encode("utf-8", "surrogatepass")).digest()
+def _is_wanted(text: str) -> bool:
+    return bool(text.strip("\n")) and len(text) <= MAX_CHARS and max(map(len, text.split("\n"))) <= _MAX_LINE
 
 
 def _asked(texts: Sequence[tuple[str, str]]) -> list[Any]:

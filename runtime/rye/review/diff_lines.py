@@ -11,6 +11,11 @@ from rye.review.diffs import ShownFile, ShownHunk
 LINES_PER_FILE: Final = 400
 """So many lines of a file are on a page with others."""
 
+Sides = tuple[Sequence[Line] | None, Sequence[Line] | None]
+"""The coloured lines of a file before and after; None: they are shown plain."""
+
+PLAIN: Final[Sides] = (None, None)
+
 _CONTEXT: Final = 3
 
 
@@ -33,14 +38,14 @@ class ShownPart(NamedTuple):
     left: int
 
 
-def learn(colours: Colours, files: Sequence[ShownFile]) -> None:
-    """Colour the lines of files whose hunks are to be shown; of others `parts` shows them plain."""
-    colours.learn((one.path, side) for one in files if one.hunks for side in (one.before, one.after))
+def coloured(colours: Colours, files: Sequence[ShownFile]) -> list[Sides]:
+    """Return the colours of files whose hunks are to be shown."""
+    found = iter(colours.of((one.path, side if one.hunks else ()) for one in files for side in (one.before, one.after)))
+    return list(zip(found, found, strict=True))
 
 
-def parts(one: ShownFile, colours: Colours, most: int) -> list[ShownPart]:
+def parts(one: ShownFile, sides: Sides, most: int) -> list[ShownPart]:
     """Return the hunks of a file, the first ones, in not many more than `most` lines."""
-    sides = [colours.of(one.path, side) for side in (one.before, one.after)]
     out: list[ShownPart] = []
     for at, hunk in enumerate(one.hunks):
         if most <= 0:

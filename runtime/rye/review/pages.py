@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -128,13 +128,13 @@ def change(
     row, place, undone = call.first, now.places[call.id], now.is_undone(call)
     beside = sorted({name for entry in entries for name in entry.shared})
     shown, left = [], _LINES_PER_PAGE if only is None else _MAX_ALONE
-    diff_lines.learn(colours, files[:_COLOURED_FILES] if only is None else files[only : only + 1])
-    for number, one in enumerate(files):
-        if only in (None, number):
-            most = min(left, diff_lines.LINES_PER_FILE if only is None else _MAX_ALONE)
-            made = diff_lines.parts(one, colours, most)
-            left -= sum(max(len(part.rows), 1) for part in made)
-            shown.append(_file(now, call, number, one, made, marks))
+    chosen = list(enumerate(files)) if only is None else list(enumerate(files))[only : only + 1]
+    coloured = diff_lines.coloured(colours, [one for _, one in chosen[:_COLOURED_FILES]])
+    for (number, one), sides in zip(chosen, chain(coloured, repeat(diff_lines.PLAIN)), strict=False):
+        most = min(left, diff_lines.LINES_PER_FILE if only is None else _MAX_ALONE)
+        made = diff_lines.parts(one, sides, most)
+        left -= sum(max(len(part.rows), 1) for part in made)
+        shown.append(_file(now, call, number, one, made, marks))
     return {
         "id": call.id,
         "newer": now.groups[place - 1].id if place else "",
@@ -195,9 +195,8 @@ def since(ws: Workspace, now: Timeline, marks: ReviewMarks, colours: Colours) ->
         one = _between(ws, path, rows)
         found += [] if one is None else [one]
     files = []
-    diff_lines.learn(colours, found)
-    for one in found:
-        made = diff_lines.parts(one, colours, diff_lines.LINES_PER_FILE)
+    for one, sides in zip(found, diff_lines.coloured(colours, found), strict=True):
+        made = diff_lines.parts(one, sides, diff_lines.LINES_PER_FILE)
         files.append({"path": one.path, "diff": one, "parts": made, "left": len(one.hunks) - len(made)})
     return {
         "changes": len(rows),

@@ -1,4 +1,4 @@
-"""The pages of `rye review` as an application: what each address shows, and what each form does.
+"""`rye review`: what each address shows, and what each form does, served on this machine to the user alone.
 
 Who may ask is judged before, by `rye.review.guard`. Everything that is done is done by the same tools that a model calls, so
 that it is recorded and can be taken back.
@@ -10,28 +10,36 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from rye import api, local_http
 from rye.agents import discovery
+from rye.call.context import CallOptions
 from rye.errors import RyeError
+from rye.executor.executor import Call
 from rye.items import proposed_keys
 from rye.process import jobs
-from rye.review import changes, marks, pages
+from rye.review import changes, diffs, marks, pages
 from rye.review.approvals import Approvals
 from rye.review.colours import Colours
 from rye.review.frame import Frame, render
-from rye.review.service import ReviewService
+from rye.review.guard import PageGuard
+from rye.review.orders import order_of, undo_calls
 from rye.trust.decisions import Root
-from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Workspace, identity_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from uvicorn import Server
 
+HOST: Final = "127.0.0.1"
+
+_MOST_CONNECTIONS: Final = 256
 _STATIC: Final = Path(__file__).parent / "static"
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript"}
 _MOST_SAID: Final = 64
@@ -56,23 +64,26 @@ class ReviewPage(NamedTuple):
 
 
 class Site:
-    """The pages of one project."""
+    """The pages of one project at one port: `app` is an ASGI application, `app.address` opens them in a browser, once."""
 
-    def __init__(self, root: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, root: str, port: int, tell: Callable[[str], None]) -> None:
         """Show the project at `root`; `tell` shows a text to the person at the terminal."""
         self._root = root
-        self._service = ReviewService(root)
+        self._identity = identity_of(root)
+        self._changes = changes.ChangeIndex(root)
         self._colours = Colours()
         self._approvals = Approvals(root, tell)
         self._said: OrderedDict[str, str] = OrderedDict()
-        self._base, self._token = "", ""
+        self.app = PageGuard(self._pages(), HOST, port, lambda address: tell(f"Opened. To open it elsewhere, too: {address}"))
 
-    def hold(self, base: str, token: str) -> None:
-        """Take the path that all addresses begin with, and the token that forms must hold."""
-        self._base, self._token = base, token
+    def server(self) -> Server:
+        """Return the web server, bounded in connections and in the time that a request's header may take."""
+        made: Server = local_http.web_server(
+            self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30
+        )
+        return made
 
-    def app(self) -> Starlette:
-        """Return the application."""
+    def _pages(self) -> Starlette:
         pages: dict[str, Callable[[Workspace, Request], ReviewPage]] = {
             "/": self._timeline,
             "/since": self._since,
@@ -96,11 +107,34 @@ class Site:
 
     # --- requests ---
 
+    def _workspace(self) -> Workspace:
+        """Open the project. Raises RyeError where another folder was moved to its path since the start."""
+        ws = Workspace(self._root)
+        try:
+            ws.hold_to(self._identity)
+        except RyeError:
+            ws.close()
+            raise
+        return ws
+
+    def _tool(self, item_id: str, **parameters: Any) -> dict[str, Any]:
+        """Call a tool and return its data."""
+        call = Call("tool", item_id, parameters, self._root, options=CallOptions(root=self._identity))
+        found: dict[str, Any] = api.answer(call, None)["data"]
+        return found
+
+    def _version(self, ws: Workspace) -> str:
+        """Return a text that changes whenever the changes or the marks do."""
+        return f"{self._changes.version(ws)} {marks.version(ws)}"
+
     def _shown(self, page: Callable[[Workspace, Request], ReviewPage]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
-            frame, said = Frame(self._base, self._token, self._root), self._said.get(request.query_params.get("said", ""), "")
+            frame, said = (
+                Frame(self.app.path, self.app.form_token, self._root),
+                self._said.get(request.query_params.get("said", ""), ""),
+            )
             try:
-                with self._service.workspace() as ws:
+                with self._workspace() as ws:
                     made = page(ws, request)
                     mark = f'"{quote(made.version)}"'
                     if made.version and request.headers.get("if-none-match") == mark:
@@ -119,11 +153,11 @@ class Site:
         def answer(request: Request) -> Response:
             form: dict[str, str] = request.scope["rye.form"]
             try:
-                with self._service.workspace() as ws:
+                with self._workspace() as ws:
                     where = do(ws, form)
             except (RyeError, OSError) as err:
                 where = f"?{self._note(f'Nothing was done. {err}')}"
-            return RedirectResponse(f"{self._base}/{where}", 303)
+            return RedirectResponse(f"{self.app.path}/{where}", 303)
 
         return answer
 
@@ -143,32 +177,34 @@ class Site:
         first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
 
         def make() -> pages.Values:
-            now, known = self._service.changes.timeline(ws), marks.read(ws)
-            view = pages.TimelineView(query, first, self._service.changes.find(ws, now, query, known))
-            return pages.timeline(now, view, self._service.changes.facts(ws, view.shown), known)
+            now, known = self._changes.timeline(ws), marks.read(ws)
+            view = pages.TimelineView(query, first, self._changes.find(ws, now, query, known))
+            return pages.timeline(now, view, self._changes.facts(ws, view.shown), known)
 
-        return ReviewPage("timeline", "Changes", make, "", self._service.version(ws) if first == 0 else "")
+        return ReviewPage("timeline", "Changes", make, "", self._version(ws) if first == 0 else "")
 
     def _since(self, ws: Workspace, _request: Request) -> ReviewPage:
         known = marks.read(ws)
 
         def make() -> pages.Values:
-            return pages.since(ws, self._service.changes.timeline(ws), known, self._colours)
+            return pages.since(ws, self._changes.timeline(ws), known, self._colours)
 
         title = "Changes since you looked" if known.looked else "All changes"
-        return ReviewPage("since", title, make, "since", self._service.version(ws))
+        return ReviewPage("since", title, make, "since", self._version(ws))
 
     def _change(self, ws: Workspace, request: Request) -> ReviewPage:
-        now = self._service.changes.timeline(ws)
+        now = self._changes.timeline(ws)
         call = now.group(request.path_params["id"])
         given = request.query_params.get("file", "")
         only = int(given) if given.isdecimal() and len(given) < 8 else None
 
         def make() -> pages.Values:
-            made, files = self._service.shown(ws, now, call)
+            made, rows = changes.entries_of(ws, call), list(now.rows.values())
+            # With the lines around.
+            files = list(diffs.of_entries(ws, made, rows[: rows.index(call.first) + 1]))
             return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
 
-        return ReviewPage("change", pages.change_title(call), make, "", self._service.version(ws))
+        return ReviewPage("change", pages.change_title(call), make, "", self._version(ws))
 
     def _jobs(self, ws: Workspace, _request: Request) -> ReviewPage:
         found = jobs.records(ws.fd)
@@ -180,7 +216,7 @@ class Site:
         record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
         if record is None:
             raise LookupError(name)
-        answer = self._service.tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
+        answer = self._tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
         version = f"{answer.get('status')} {answer.get('total_bytes')}"
         shown = {"job": pages.job(record), "output": answer["output"], "offset": answer.get("offset") or 0}
         return ReviewPage("jobs", f"Job {name}", lambda: shown, "jobs", version)
@@ -199,18 +235,39 @@ class Site:
     # --- what is done ---
 
     def _act(self, ws: Workspace, form: Mapping[str, str]) -> str:
-        now = self._service.changes.timeline(ws)
+        now = self._changes.timeline(ws)
         try:
             call = now.group(form.get("id", ""))
         except LookupError:
             return f"?{self._note('This change is no longer recorded.')}"
-        done = self._service.act(ws, call, form.get("do", ""))
-        said = f"?{self._note(done.said)}" if done.said else ""
-        return f"change/{quote(call.id)}{said}{f'#{done.order.anchor}' if done.order is not None else ''}"
+        files = list(diffs.of_entries(ws, changes.entries_of(ws, call)))
+        order = order_of(form.get("do", ""), files)
+        if order is None:
+            return f"change/{quote(call.id)}?{self._note('This button is not of this page. Look again.')}"
+        said = ""
+        if order.verb == "mark":
+            with marks.changed(ws) as known:
+                known.toggle(order.mark(call.id), [len(one.hunks) for one in files])
+        else:
+            said = f"?{self._note(self._undo(order.verb, undo_calls(order, now, call, files)))}"
+        return f"change/{quote(call.id)}{said}#{order.anchor}"
+
+    def _undo(self, verb: str, wanted: list[dict[str, Any]]) -> str:
+        """Call `undo` once or more; return what to tell the user."""
+        if not wanted:
+            return "Nothing was done: it was not taken back."
+        notes = ["Taken back." if verb == "undo" else "Restored."]
+        for parameters in wanted:
+            answer = self._tool("rye/file-system/undo", **parameters)
+            if not answer["success"]:
+                before = "" if parameters is wanted[0] else "The rest was not done. "
+                return f"{before or 'Nothing was done. '}{answer['error']}"
+            notes += answer.get("warnings") or ()
+        return " ".join(notes)
 
     def _mark(self, ws: Workspace, form: Mapping[str, str]) -> str:
         verb, _, name = form.get("do", "").partition(" ")
-        now = self._service.changes.timeline(ws)
+        now = self._changes.timeline(ws)
         back = form.get("back", "")
         where = back if back == "since" or back.startswith("?") else ""
         if name not in now.places or verb not in ("mark", "seen"):
@@ -225,9 +282,9 @@ class Site:
 
     def _end_job(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         name = form.get("do", "").removeprefix("end ")
-        text = self._service.end_job(name)
+        answer = self._tool("rye/bash/job", action="end", job_id=name)
         where = f"jobs/{quote(name, safe='')}" if form.get("back", "").startswith("jobs/") else "jobs"
-        return f"{where}?{self._note(text)}"
+        return f"{where}?{self._note(str(answer['output'] if answer['success'] else answer['error']))}"
 
     def _approve(self, _ws: Workspace, form: Mapping[str, str]) -> str:
         key, seen = form.get("key", ""), form.get("shown", "")
@@ -252,3 +309,15 @@ def _static(request: Request) -> Response:
     if name not in known:
         return PlainTextResponse("There is no such file.\n", 404)
     return Response(known[name].read_bytes(), media_type=_KINDS[known[name].suffix])
+
+
+def serve(root: str, port: int, tell: Callable[[str], None]) -> None:
+    """Serve until the process is stopped; `tell` gets the address first, and then what a person has to know.
+
+    Raises:
+        UsageError: `cannot_listen`.
+    """
+    with local_http.listen(local_http.Address(HOST, port)) as listening:
+        site = Site(root, listening.getsockname()[1], tell)
+        tell(f"Open {site.app.address}\nThe address works once. Ctrl-C ends the server.")
+        site.server().run(sockets=[listening])

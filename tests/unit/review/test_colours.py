@@ -18,9 +18,7 @@ def of(monkeypatch):
     monkeypatch.setattr(colours, "_SECONDS", 120.0)
 
     def asked(path, lines):
-        made = colours.Colours()
-        made.learn([(path, lines)])
-        return made.of(path, lines)
+        return colours.Colours().of([(path, lines)])[0]
 
     return asked
 
@@ -46,10 +44,7 @@ NAMES = st.sampled_from(["a.py", "a.html", "a.rs", "a.json", "a.sh", "Makefile",
 @settings(max_examples=5)
 @given(st.lists(st.tuples(NAMES, LINES), min_size=10, max_size=30))
 def test_the_text_is_the_same_or_there_are_no_colours(files):
-    made = colours.Colours()
-    made.learn(files)
-    for name, lines in files:
-        found = made.of(name, lines)
+    for (_, lines), found in zip(files, colours.Colours().of(files), strict=True):
         assert found is None or joined(found)[: len(lines)] == lines
 
 
@@ -67,12 +62,10 @@ def test_a_lexer_that_hangs_is_ended_and_only_what_comes_after_it_stays_plain(mo
     monkeypatch.setattr(colours, "_SECONDS", 5.0)
     made = colours.Colours()
     files = [("a.py", ["x = 1"]), ("b.py", ["HANG"]), ("c.py", ["y = 1"])]
-    made.learn(files)
-    assert [made.of(*file) is not None for file in files] == [True, False, False]
+    assert [found is not None for found in made.of(files)] == [True, False, False]
     # Remembered: it is not tried again, which would hold the next page as long.
     monkeypatch.setattr(colours, "_PROGRAM", "no Python")
-    made.learn(files)
-    assert made.of("a.py", ["x = 1"]) is not None
+    assert [found is not None for found in made.of(files)] == [True, False, False]
 
 
 def test_without_pygments_nothing_has_colours(of, monkeypatch):

@@ -12,7 +12,7 @@ PATHS = ("", "since", "jobs", "tools", "keys", "change/x", "static/review.css", 
 
 
 def test_the_address_opens_the_pages_once_and_another_one_is_told(served):
-    address = served.review.address
+    address = served.review.app.address
     with httpx.Client(follow_redirects=True) as one:
         assert 'http-equiv="refresh"' in one.get(address).text
         assert "a.txt" in one.get(f"{served.base}/").text
@@ -39,7 +39,7 @@ def test_without_the_cookie_nothing_is_shown_and_nothing_done(served, changed):
 
 def test_the_cookie_is_for_these_pages_alone(served):
     with httpx.Client() as one:
-        given = one.get(served.review.address).headers["set-cookie"]
+        given = one.get(served.review.app.address).headers["set-cookie"]
     # Browsers send a cookie to every port of a host: only the path, which is random, keeps it from other servers.
     assert f"Path={served.review.app.path};" in given
     # Another one of its name takes nothing away.
@@ -57,7 +57,7 @@ def test_the_cookie_is_for_these_pages_alone(served):
 def test_another_name_of_the_host_is_refused(served, client, host):
     named = host.format(port=served.port)
     assert client.get("", headers={"host": named}).status_code == 421
-    assert httpx.get(served.review.address, headers={"host": named}).status_code == 421
+    assert httpx.get(served.review.app.address, headers={"host": named}).status_code == 421
     assert client.get("").status_code == 200
 
 

@@ -44,7 +44,7 @@ def page(browser, pages):
 def opened(browser, pages, **options):
     """Open the pages by their address, as a user does."""
     one = browser.page(**options)
-    one.goto(pages.review.address)
+    one.goto(pages.review.app.address)
     one.until("document.querySelector('#live') && document.readyState === 'complete'")
     if options.get("scripts", True):
         one.until("!document.getElementById('help-button').hidden")

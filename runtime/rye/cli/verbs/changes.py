@@ -216,14 +216,14 @@ def run_review(args: SimpleNamespace) -> int:
     # Where a program reads what is printed, it would have the address, and with it what the user may do.
     require_person("open the pages")
     require_extra("review", "starlette", "uvicorn")
-    from rye.review import server
+    from rye.review import site
 
     def tell(text: str) -> None:
         for line in text.split("\n"):
             print(printable(line), file=sys.stderr, flush=True)
 
     try:
-        server.serve(project_of(args.project), args.port, tell)
+        site.serve(project_of(args.project), args.port, tell)
     except KeyboardInterrupt:
         print("Ended.", file=sys.stderr)
     return EXIT_OK
