@@ -28,10 +28,8 @@ from rye.call.safe_text import nearest
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
-from rye.items import parse, spaces
-from rye.items.spaces import Candidate
+from rye.items import spaces
 from rye.sandbox import sandbox
-from rye.trust.verify import Verified
 from rye.workspace.workspace import find_root
 
 LONGEST: Final = 63
@@ -198,12 +196,6 @@ class _Found(NamedTuple):
     offer: Offer | None = None
 
 
-# What was parsed from verified bytes, by their digest: a list made again does not parse them again. The files are read, hashed
-# and verified each time.
-_parsed: dict[tuple[str, ...], tuple[parse.Tool, Offer]] = {}
-_MOST_REMEMBERED = 1_024
-
-
 def _every(category: str | Iterable[str] | None, project_path: str | Path | None, *, known: bool) -> list[_Found]:
     prefixes = _prefixes(category)
     root = find_root(os.getcwd()) if project_path is None else project_path
@@ -238,7 +230,9 @@ def _find(
     try:
         candidate = spaces.find("tool", item_id, admission.search_path)
         facts["space"] = candidate.space
-        tool, offered = _read(candidate, admission.admit(candidate), name, confined)
+        tool = admission.read(candidate, in_order=True)
+        is_listed = tool.verified.key.role == "system" or confined()
+        offered = offer(tool, name, candidate.space, confined=is_listed)
     except RyeError as err:
         verdict = "malformed" if isinstance(err, ItemError) else err.code
         return _Found(item_id, {**facts, "verdict": verdict, "hint": err.hint}, err.hint or verdict)
@@ -248,20 +242,6 @@ def _find(
         return _Found(item_id, {**facts, "verdict": "malformed", "hint": hint}, hint)
     facts |= {"verdict": "valid", "permissions": list(tool.permissions)}
     return _Found(item_id, facts, _why_not(Link(candidate, tool), admission, whys), offered)
-
-
-def _read(candidate: Candidate, verified: Verified, name: str, confined: Callable[[], bool]) -> tuple[parse.Tool, Offer]:
-    is_listed = verified.key.role == "system" or confined()
-    # Everything that is listed of it is in the key: trust can change while the bytes do not.
-    key: tuple[str, ...] = (candidate.digest, candidate.item_id, candidate.suffix, name, candidate.space, str(is_listed))
-    key += (verified.key.public.digest, verified.key.owner or "", verified.key.role)
-    if key not in _parsed:
-        tool = parse.read_tool(verified, candidate.item_id, candidate.suffix)
-        found = tool, offer(tool, name, candidate.space, confined=is_listed)
-        if len(_parsed) >= _MOST_REMEMBERED:
-            _parsed.clear()
-        _parsed[key] = found
-    return _parsed[key]
 
 
 def _why_not(first: Link, admission: Admission, known: dict[tuple[str, ...], str]) -> str:

@@ -90,7 +90,7 @@ class Admission:
             raise ItemError(
                 "not_executable", f"{candidate.item_id} is {candidate.item_type}, which is read, not run.", "Execute a tool."
             )
-        read = self._tool_of(candidate, allow_unsigned=allow_unsigned)
+        read = self.read(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
         # At every call, as the tool itself: what changed since is noticed, and what was read runs.
         files = self._files(read, candidate.space) if "__files__" in read.metadata else {}
@@ -134,7 +134,7 @@ class Admission:
             if err.code not in ("item_not_found", "bad_item_id"):
                 raise
             raise chains.missing(named_by, err) from None
-        return Link(candidate, self._tool_of(candidate))
+        return Link(candidate, self.read(candidate))
 
     def _below(self, space: str) -> Sequence[Space]:
         """Return the spaces that may serve what an item of one space names: that space, and those behind it."""
@@ -143,15 +143,17 @@ class Admission:
             return self.search_path[names.index(space) :]
         return (self._space(space), self._space("system"))
 
-    def _tool_of(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Tool:
-        """Return what a candidate says, verified."""
+    def read(self, candidate: Candidate, *, allow_unsigned: bool = False, in_order: bool = False) -> Tool:
+        """Return what a candidate says, verified; `in_order`: its parameters as they are written. Errors as `tool`."""
         self._check_manifest(candidate)
-        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
+        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "in_order" if in_order else "")
         known = _read.get(known_as)
         if known is not None:
             return known
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
-        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, self._metadata_of(candidate))
+        # The system's manifest sorts what it holds.
+        known_metadata = None if in_order else self._metadata_of(candidate)
+        read = parse.read_tool(verified, candidate.item_id, candidate.suffix, known_metadata)
         return _remember(_read, known_as, read)
 
     def _metadata_of(self, candidate: Candidate) -> parse.ToolMetadata | None:
