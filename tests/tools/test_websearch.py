@@ -174,9 +174,6 @@ def test_a_key_and_a_place_come_from_variables_and_no_error_says_the_key(project
         monkeypatch.setenv("ONE", "${MY_KEY}")
         assert asked("${ONE}")["code"] == "bad_key"
         assert (asked("${ABSENT}")["code"], "ABSENT" in asked("${ABSENT}")["error"]) == ("key_missing", True)
-        # The form of the default provider with its own fields.
-        configure(user_space, f"default_provider: {{type: exa, api_key: {KEY}, base_url: '{apis.url}'}}\n")
-        assert search(project)["count"] == 2
 
 
 def test_num_results_is_asked_for_and_held(project, user_space):

@@ -30,7 +30,7 @@ SHAPES: Final[dict[str, Any]] = {
         "languages": {"*": _LANGUAGE},
         "servers": {"*": _SERVERS},
     },
-    "web/websearch.yaml": {"default_provider": (str, _PROVIDER), "providers": {"*": _PROVIDER}},
+    "web/websearch.yaml": {"default_provider": str, "providers": {"*": _PROVIDER}},
 }
 
 _MAX_BYTES = 256 * 1024
@@ -196,8 +196,6 @@ def plain(content: Any, where: object, at: str = "") -> None:
 
 def shaped(content: Any, shape: Any, where: str, at: str) -> Any:
     """Return what a file says, without what says nothing; `where` and `at` name the place. Raises UsageError `bad_config`."""
-    if isinstance(shape, tuple):
-        shape = next((one for one in shape if isinstance(content, dict if isinstance(one, dict) else one)), shape[0])
     if isinstance(shape, dict):
         if not isinstance(content, dict):
             raise _wrong(where, at, "a mapping", content)
@@ -214,11 +212,11 @@ def shaped(content: Any, shape: Any, where: str, at: str) -> Any:
         return [shaped(value, shape[0], where, at) for value in content]
     # bool is a subclass of int: `true` must not pass for a number.
     if not isinstance(content, shape) or (isinstance(content, bool) and shape is not bool):
-        raise _wrong(where, at, _WORDS[shape], content)
+        raise _wrong(where, at, _WORDS.get(shape, "text or a number"), content)
     return content
 
 
-_WORDS = {str: "text", int: "a whole number", float: "a number"}
+_WORDS = {str: "text", int: "a whole number", _NUMBER: "a number"}
 
 
 def _wrong(where: str, at: str, expected: str, content: object) -> UsageError:

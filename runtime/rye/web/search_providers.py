@@ -1,4 +1,4 @@
-"""Providers of web search: each a small function from a question to results, over the guarded HTTP client.
+"""Providers of web search: a request of each, and the results of its answer, over the guarded HTTP client.
 
 Formats: the providers' own API references (Exa `POST /search`, Brave `GET /res/v1/web/search`, Tavily `POST /search`, SearXNG
 `GET /search?format=json`); the one without a key is the library `ddgs`, which asks public search engines.
@@ -7,7 +7,6 @@ Formats: the providers' own API references (Exa `POST /search`, Brave `GET /res/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -53,6 +52,7 @@ class Provider(Record):
     proxy: str | None = None
 
 
+KINDS = ("exa", "brave", "tavily", "searxng", "ddgs")
 DEFAULT_URLS = {"exa": "https://api.exa.ai", "brave": "https://api.search.brave.com", "tavily": "https://api.tavily.com"}
 
 
@@ -74,46 +74,31 @@ def ask(provider: Provider, query: str, count: int, seconds: float) -> list[Sear
         SearchError: `bad_key`, `rate_limited`, `provider_failed`, `bad_answer`, `extra_missing`.
         RyeError: those of `fetch.fetch`.
     """
-    return KINDS[provider.kind](provider, query, count, seconds)[:count]
+    rows = (_by_library if provider.kind == "ddgs" else _by_request)(provider, query, count, seconds)
+    return [_result(row) for row in rows if isinstance(row, dict)][:count]
 
 
-def _exa(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
-    body = {
-        "query": query,
-        "numResults": count,
-        "type": "auto",
-        "contents": {"highlights": {"numSentences": 2, "highlightsPerUrl": 1}},
+def _by_request(provider: Provider, query: str, count: int, seconds: float) -> list[Any]:
+    key, as_json = provider.key, {"Accept": "application/json"}
+    highlights = {"highlights": {"numSentences": 2, "highlightsPerUrl": 1}}
+    requests: dict[str, tuple[str, dict[str, str], dict[str, Any] | None]] = {
+        "exa": ("/search", {"x-api-key": key}, {"query": query, "numResults": count, "type": "auto", "contents": highlights}),
+        "brave": (
+            "/res/v1/web/search?" + urlencode({"q": query[:400], "count": count}),
+            {"X-Subscription-Token": key, "Cache-Control": "no-cache", **as_json},
+            None,
+        ),
+        "tavily": ("/search", {"Authorization": f"Bearer {key}"}, {"query": query, "max_results": count}),
+        "searxng": ("/search?" + urlencode({"q": query, "format": "json"}), as_json, None),
     }
-    rows = _rows(_call(provider, "/search", seconds, {"x-api-key": provider.key}, body), "results")
-    return [
-        SearchResult(_text(row, "title"), _text(row, "url"), " ".join(_texts(row, "highlights")) or _text(row, "text"))
-        for row in rows
-    ]
+    content: Any = _call(provider, seconds, *requests[provider.kind])
+    if provider.kind == "brave":
+        content = content.get("web")
+    rows = content.get("results") if isinstance(content, dict) else None
+    return rows if isinstance(rows, list) else []
 
 
-def _brave(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
-    path = "/res/v1/web/search?" + urlencode({"q": query[:400], "count": count})
-    headers = {"X-Subscription-Token": provider.key, "Accept": "application/json", "Cache-Control": "no-cache"}
-    answer = _call(provider, path, seconds, headers)
-    rows = _rows(answer["web"], "results") if isinstance(answer.get("web"), dict) else []
-    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "description")) for row in rows]
-
-
-def _tavily(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
-    headers = {"Authorization": f"Bearer {provider.key}"}
-    rows = _rows(_call(provider, "/search", seconds, headers, {"query": query, "max_results": count}), "results")
-    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
-
-
-def _searxng(provider: Provider, query: str, _count: int, seconds: float) -> list[SearchResult]:
-    rows = _rows(
-        _call(provider, "/search?" + urlencode({"q": query, "format": "json"}), seconds, {"Accept": "application/json"}),
-        "results",
-    )
-    return [SearchResult(_text(row, "title"), _text(row, "url"), _text(row, "content")) for row in rows]
-
-
-def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
+def _by_library(provider: Provider, query: str, count: int, seconds: float) -> list[Any]:
     try:
         from ddgs import DDGS
         from ddgs.exceptions import DDGSException, RatelimitException
@@ -124,27 +109,28 @@ def _ddgs(provider: Provider, query: str, count: int, seconds: float) -> list[Se
             "Run `pip install ddgs`, or configure a provider with a key.",
         ) from None
     try:
-        rows = DDGS(proxy=provider.proxy, timeout=max(1, int(seconds))).text(query, max_results=count)
+        return list(DDGS(proxy=provider.proxy, timeout=max(1, int(seconds))).text(query, max_results=count))
     except RatelimitException:
         raise _limited(provider, "") from None
     except DDGSException as err:
         if "No results" in str(err):
             return []
         raise _failed(provider, str(err)[:200]) from None
-    return [SearchResult(_text(row, "title"), _text(row, "href"), _text(row, "body")) for row in rows]
 
 
-KINDS: dict[str, Callable[[Provider, str, int, float], list[SearchResult]]] = {
-    "exa": _exa,
-    "brave": _brave,
-    "tavily": _tavily,
-    "searxng": _searxng,
-    "ddgs": _ddgs,
-}
+def _result(row: dict[str, Any]) -> SearchResult:
+    """Return a row of any provider's as a result: each has names of its own for the text."""
+    several = row.get("highlights")
+    marked = " ".join(one for one in several if isinstance(one, str)) if isinstance(several, list) else ""
+    title, url, href, *texts = (
+        value if isinstance(value, str) else ""
+        for value in map(row.get, ("title", "url", "href", "text", "description", "content", "body"))
+    )
+    return SearchResult(title, url or href, next(filter(None, [marked, *texts]), ""))
 
 
 def _call(
-    provider: Provider, path: str, seconds: float, headers: dict[str, str], body: dict[str, Any] | None = None
+    provider: Provider, seconds: float, path: str, headers: dict[str, str], body: dict[str, Any] | None
 ) -> dict[str, Any]:
     url = provider.base_url.rstrip("/") + path
     # The user's own server need not be public; a provider's known address must be.
@@ -194,18 +180,3 @@ def _limited(provider: Provider, wait: str) -> SearchError:
 
 def _failed(provider: Provider, why: str) -> SearchError:
     return SearchError("provider_failed", f"{provider.name} failed: {why.rstrip(' ,;:.')}.", _OTHERWISE)
-
-
-def _rows(content: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    rows = content.get(name)
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-
-
-def _text(row: dict[str, Any], name: str) -> str:
-    value = row.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(row: dict[str, Any], name: str) -> list[str]:
-    value = row.get(name)
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

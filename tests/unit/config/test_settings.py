@@ -154,8 +154,8 @@ ODD = (
 )
 KEYS = {
     "web/websearch.yaml": (
-        *("default_provider", "default_provider.type", "default_provider.api_key", "providers", "providers.exa"),
-        *("providers.exa.type", "providers.exa.api_key", "providers.searxng.base_url", "providers.own.type"),
+        *("default_provider", "providers"),
+        *(f"providers.{name}" for name in ("exa", "exa.type", "exa.api_key", "searxng.base_url", "own.type")),
     ),
     "lsp.yaml": (
         *("limits", "limits.idle_seconds", "limits.max_memory_mb", "languages", "languages.python", "languages.own"),

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:16:22Z:487c32342f546ae9d5aba139d975212007907884f784fb3e6e359b82aae7f4b0:uWOan0Hh_lf1ow0-cE2JJ6z6Z0rjM-6HRKBzQuCRqsXSdFi_Hw_hkYJFva1FYuP3uSJj2dAmhHj5CpXy4ltODw==:b63173adc9f5699f
+# rye:signed:2026-11-24T17:21:39Z:7912864cac882fcf18cbac361777f48d87989f110a8a58058b1cf27fc30535ce:FMVYj-VvRSTF223VcFoIwrRjExO0oC4Byvad-8uZmBn4qGaHBrVKNaWVnUxThE_Dd7Mp2sO0yg4kHoIezAy5Bg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -104,7 +104,8 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
     """Return the provider that the call, the project, the user or the system names, or else the first that can be used."""
     known = _known(layers.own)
     # The nearest wish counts: the call, then the project, the user, the system.
-    name = named or _default(layers.project) or _default(layers.user) or _default(layers.system)
+    wishes = (named, *(layer.get("default_provider") for layer in (layers.project, layers.user, layers.system)))
+    name = next(filter(None, wishes), None)
     if name is not None:
         if name not in known:
             raise UsageError(
@@ -123,27 +124,9 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
     )
 
 
-def _default(layer: dict[str, Any]) -> str | None:
-    value = layer.get("default_provider")
-    if isinstance(value, dict):
-        value = value.get("type")
-    if value is None or isinstance(value, str):
-        return value
-    raise UsageError("bad_config", f"default_provider in {_FILE} is neither a name nor a mapping.", "Write a provider's name.")
-
-
 def _known(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return every provider that the system and the user define, by name."""
-    own_providers = own.get("providers", {})
-    known = (
-        {name: value for name, value in own_providers.items() if isinstance(value, dict)}
-        if isinstance(own_providers, dict)
-        else {}
-    )
-    default = own.get("default_provider")
-    if isinstance(default, dict) and isinstance(default.get("type"), str):
-        name = default["type"]
-        known[name] = config_layers.merged(known.get(name, {}), default)
+    known: dict[str, dict[str, Any]] = own.get("providers", {})
     for name, settings in known.items():
         if settings.get("type", name) not in KINDS:
             raise UsageError(
@@ -188,8 +171,6 @@ def _ignored(project: dict[str, Any]) -> list[str]:
     """Return what a project's file says and may not."""
     # A project must not choose where queries and keys are sent, only which known provider is used.
     extra = sorted(set(project) - {"default_provider"})
-    default = project.get("default_provider")
-    extra += [f"default_provider.{name}" for name in sorted(set(default) - {"type"})] if isinstance(default, dict) else []
     return [f"The project's {_FILE} may only name a provider; ignored: {', '.join(map(plain, extra))}."] if extra else []
 
 
