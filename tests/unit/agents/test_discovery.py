@@ -69,10 +69,12 @@ def test_listing_runs_nothing_and_takes_plain_assignments_at_the_top_alone(proje
 def test_a_hidden_or_reserved_name_in_a_project_is_not_listed_and_space_and_signer_are_told(project, user_space):
     for item_id in ("my/_lib", "rye/mine", "rye/file-system/read"):
         put_tool(project, item_id)
+    for name in ("my/.dot.py", "_dir/tool.py", ".dir/tool.py", "my/notes.txt", "my/a b.py"):
+        put(project, f"tools/{name}", b"x")
     put_tool(user_space, "my/tool")
     put(project, "tools/my/bytes.yaml", signed(b"category: \xe4\n", suffix=".yaml"))
     tools = {tool["item_id"]: tool for tool in rye.tools(project_path=project)}
-    assert not {"my/_lib", "rye/mine"} & set(tools)
+    assert {item_id for item_id, row in tools.items() if row["space"] != "system"} == {"my/tool", "my/bytes"}
     assert tools["rye/file-system/read"]["space"] == "system"
     found = tools["my/tool"]
     assert (found["space"], found["owner"], found["signer"]) == ("user", "tester", MINE.public.fingerprint)

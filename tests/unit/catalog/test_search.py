@@ -222,19 +222,6 @@ def test_the_preview_of_a_tool_is_text_not_its_signature(index):
     assert row["description"] == "Made for a test"
 
 
-def test_tools_of_other_runtimes_are_found_and_refuse_to_run(project):
-    trust_key()
-    yaml = b"version: 1.0.0\ntool_type: http\nexecutor_id: my/runtimes/oracle\ncategory: my\ndescription: Asks the oracle\n"
-    put(project, "tools/my/oracle.yaml", signed(yaml, suffix=".yaml"))
-    put(project, "tools/my/probe.js", signed(b"// a probe\nexport const x = 1;\n", suffix=".js"))
-    assert found(project, "oracle") == ["my/oracle"]
-    assert found(project, "probe") == ["my/probe"]
-    answer = rye.execute("my/oracle", project_path=project)
-    assert answer["code"] == "runtime_missing"
-    assert "my/runtimes/oracle" in answer["error"]
-    assert "js" in rye.execute("my/probe", project_path=project)["error"]
-
-
 # --- newcomers ---
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import rye
 from rye.sandbox import bubblewrap, sandbox
-from support.signed_tools import put, put_tool, signed, trust_key
+from support.signed_tools import OK, put, put_tool, signed, trust_key
 from support.terminal import typed
 
 
@@ -20,28 +20,44 @@ def call(project, item_id="my/tool", **parameters):
     return rye.execute(item_id, parameters, project_path=project)
 
 
+CRASHES = {
+    'raise KeyError("s3cret")': "KeyError",
+    "import sys\nsys.exit(0)": "SystemExit",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "raise GeneratorExit": "GeneratorExit",
+    "def f(): f()\nf()": "RecursionError",
+    'class E(Exception):\n    def __str__(self): raise RuntimeError("inner")\nraise E': "E",
+    "": "ZeroDivisionError",
+}
+
+
 @pytest.mark.parametrize("confined", [True, False], ids=["worker", "here"])
-def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, user_space, request, confined):
+@pytest.mark.parametrize("body", CRASHES)
+def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, user_space, request, body, confined):
     if not confined:
         request.getfixturevalue("here")
-    put_tool(project, "my/tool", 'raise ValueError("bad thing happened at step 3")')
+    # Or where the file is loaded.
+    put_tool(project, "my/tool", body or OK, more="" if body else "1 / 0")
     answer = call(project)
-    assert (answer["code"], "step 3" in str(answer)) == ("tool_crashed", False)
+    assert (answer["status"], answer["code"], CRASHES[body] in answer["error"]) == ("error", "tool_crashed", True)
+    assert answer["data"]["error_id"] in answer["error"]
     log = Path(answer["data"]["log"])
     assert str(log) in answer["error"]
-    assert log.is_relative_to(user_space)
-    assert log.stat().st_mode & 0o777 == 0o600
+    assert ("Traceback" in str(answer), "s3cret" in str(answer)) == (False, False)
+    assert (log.is_relative_to(user_space), log.stat().st_mode & 0o777) == (True, 0o600)
     text = log.read_text()
     assert text.startswith("my/tool 1.2.3")
     assert "Traceback" in text
-    assert text.rstrip().endswith("ValueError: bad thing happened at step 3")
-    if not confined:
-        # Only the newest are kept.
-        for at in range(52):
-            newest = Path(call(project)["data"]["log"])
-            os.utime(newest, (at, at))
-        assert len([*log.parent.glob("*.txt")]) == 50
-        assert newest.exists()
+    assert CRASHES[body] in text.rstrip().rsplit("\n", 1)[1]
+
+
+def test_only_the_newest_tracebacks_are_kept(project, here):
+    put_tool(project, "my/tool", "1 / 0")
+    for at in range(53):
+        newest = Path(call(project)["data"]["log"])
+        os.utime(newest, (at, at))
+    assert len([*newest.parent.glob("*.txt")]) == 50
+    assert newest.exists()
 
 
 def test_a_tool_cannot_have_another_file_shown_as_its_traceback(project, tmp_path):

@@ -51,26 +51,6 @@ def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
     assert any("s3cret" in error.message for error in validator.iter_errors("x"))
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"properties": {"a": {"type": "sting"}}},
-        {"properties": {"a": {"minimum": "1"}}},
-        {"properties": {"a": {"pattern": "("}}},
-        {"properties": []},
-        {"properties": {"a": {"default": {1, 2}}}},
-        {"properties": {b"a": {}}},
-        {"properties": {"a": {"$ref": "#/$defs/none"}}},
-        {"required": "a"},
-    ],
-)
-def test_what_is_no_schema_is_refused(schema):
-    with pytest.raises(ItemError) as caught:
-        schemas.SchemaChecker(schema)
-    assert caught.value.code == "bad_schema"
-    assert "\n" not in str(caught.value)
-
-
 def test_values_are_judged_by_the_draft_and_an_integral_float_is_an_integer_where_one_is_wanted():
     schema = {
         "properties": {
@@ -89,13 +69,6 @@ def test_values_are_judged_by_the_draft_and_an_integral_float_is_an_integer_wher
 
 
 # --- unknown names ---
-
-
-def test_unknown_names_are_refused_with_the_nearest_whether_the_schema_says_so_or_not():
-    for extra in ({}, {"additionalProperties": False}):
-        (problem,) = problems({"properties": {"file_path": {}}, **extra}, {"file_pth": 1})
-        assert problem == "unknown parameter 'file_pth', did you mean 'file_path'?"
-    assert problems({"properties": {}}, {"x": 1}) == ["unknown parameter 'x'"]
 
 
 def test_a_schema_that_opens_itself_is_obeyed():
@@ -163,42 +136,6 @@ def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_al
     }
     assert given == {"d": [{}, {}], "e": {"any": {}}}
     assert problems({"properties": {"a": {"type": "integer", "default": "x"}}}, {})
-
-
-# --- paths ---
-
-
-def test_paths_are_found_behind_everything_that_can_apply():
-    path = {"type": "string", "format": "workspace-path"}
-    schema = {
-        "properties": {
-            "a": path,
-            "b": {"anyOf": [{"type": "null"}, {"type": "array", "items": {"oneOf": [path, {"type": "integer"}]}}]},
-            "c": {"if": {"type": "string"}, "then": path},
-            "d": {"dependentSchemas": {"x": {"properties": {"y": path}}}},
-            "e": {"contains": path},
-            "f": {"$ref": "#/properties/a"},
-            "g": {"$ref": "#/$defs/with~1slash"},
-            "h": {"type": "string"},
-            "i": {"patternProperties": {"(?<oops": path}},
-        },
-        "$defs": {"with/slash": path},
-    }
-    value = {
-        "a": "1",
-        "b": ["2", 3, "4"],
-        "c": "5",
-        "d": {"x": 1, "y": "6"},
-        "e": ["7"],
-        "f": "8",
-        "g": "9",
-        "h": "no",
-        "i": {"z": "10"},
-    }
-    found = dict(schemas.workspace_paths(schema, value))
-    assert sorted(found.values(), key=int) == ["1", "2", "4", "5", "6", "7", "8", "9", "10"]
-    assert found["b[2]"] == "4"
-    assert found["d.y"] == "6"
 
 
 def test_references_in_a_circle_end():

@@ -90,14 +90,6 @@ def test_links_lead_to_items_inside_their_space_only(project, tmp_path):
     assert real.exists()
 
 
-def test_hidden_names_are_found_by_no_listing(project):
-    for path in ("my/_private.py", "my/.dot.py", "_dir/tool.py", ".dir/tool.py", "my/notes.txt", "my/a b.py", "my/tool.py"):
-        put(project, f"tools/{path}", b"x")
-    space = spaces.spaces(project)[0]
-    assert [item_id for item_id, _ in spaces.items_in(space, "tool")] == ["my/tool"]
-    assert found(project, "my/_private").raw == b"x", "named, it is found: libraries of items are no secret"
-
-
 def test_a_failing_system_is_no_absence(project):
     """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
     import errno as numbers

@@ -7,13 +7,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-import rye
 from rye.workspace import seals
 from rye.workspace.workspace import Workspace
 from support.calling import call
@@ -45,16 +42,6 @@ def test_the_state_lies_in_the_project_under_its_own_gitignore(file):
     said = subprocess.run(["git", "status", "--short"], cwd=file, capture_output=True, text=True, check=True).stdout
     assert ".ragix" not in said
     assert sorted(os.listdir(file / ".ragix")) == [".gitignore", "state.json"]
-
-
-def test_it_lasts_from_one_process_to_the_next(file):
-    open_chunk(file, line=200)
-    code = (
-        "import sys, rye; answer = rye.execute('rye/swe/scroll_file', {'path': 'a.txt'}, project_path=sys.argv[1]);"
-        "print(answer['data']['start_line'])"
-    )
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    assert subprocess.run([sys.executable, "-c", code, file], env=env, capture_output=True, check=True).stdout == b"248\n"
 
 
 @pytest.mark.parametrize(

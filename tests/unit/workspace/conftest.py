@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rye.fs.beneath import EXCHANGE
+from rye.fs import beneath
 from support.replacing import OLD, without
 
 
@@ -19,5 +19,5 @@ def file(project):
 def way(request, monkeypatch):
     """Also a file system that cannot exchange."""
     if request.param != "exchange":
-        without(monkeypatch, EXCHANGE)
+        without(monkeypatch, beneath.EXCHANGE)
     return request.param

@@ -26,15 +26,6 @@ def test_the_mode_survives(project, file, way, mode):
     assert not left_behind(project)
 
 
-@pytest.mark.parametrize("mode", [0o4755, 0o2711, 0o6755])
-def test_another_content_gets_no_rights_by_set_id_bits(project, file, way, mode):
-    file.chmod(mode)
-    assert stat.S_IMODE(file.stat().st_mode) & 0o6000, "control"
-    put(project)
-    assert file.read_bytes() == NEW
-    assert stat.S_IMODE(file.stat().st_mode) == mode & 0o777
-
-
 @pytest.mark.skipif(not ROOT, reason="only root gives files away")
 def test_the_owner_survives(project, file, way):
     os.chown(file, 1234, 4321)
@@ -221,12 +212,3 @@ def test_a_file_that_appears_while_another_is_put_back_stands_and_both_remain(pr
     refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
     assert file.read_bytes() == b"newest"
     assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == [FOREIGN]
-
-
-def test_temporary_names_are_known_again():
-    made = {atomic_replace.temporary_name() for _ in range(1_000)}
-    assert len(made) == 1_000
-    assert all(atomic_replace.is_temporary(name) for name in made)
-    assert not any(
-        atomic_replace.is_temporary(name) for name in (b".rye-x.tmp", b"rye-0123456789abcdef.tmp", b".rye-0123456789abcdef.tm")
-    )

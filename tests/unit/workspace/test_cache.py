@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.call import context
-from rye.errors import DeadlineError, WorkspaceError
+from rye.errors import WorkspaceError
 from rye.sandbox import sandbox
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -27,23 +26,13 @@ def ws(project):
         yield held
 
 
-def test_neither_place_can_be_written(ws, project, user_space):
+def test_neither_place_can_be_written(project, user_space):
     (project / ".ai").write_text("in the way")
     (user_space / ".ai").mkdir()
     (user_space / ".ai/state").write_text("in the way")
-    with pytest.raises(WorkspaceError) as caught, cache.folder(ws, "x"):
-        pass
-    assert caught.value.code == "cache_unwritable"
     response = rye.execute("rye/file-system/write", {"file_path": "new", "content": "x"}, project_path=project)
     assert response["code"] == "cache_unwritable"
     assert not (project / "new").exists()
-
-
-def test_too_large_an_entry_counts_as_missing(ws):
-    with cache.folder(ws, "x") as fd:
-        cache.write(fd, "entry", (b"1234", b"5678"))
-        assert cache.read(fd, "entry", limit=8) == b"12345678"
-        assert cache.read(fd, "entry", limit=7) is None
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
@@ -93,23 +82,16 @@ def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space,
         assert (project / "counter").read_text() == ("200" if all_inside is None else "1")
 
 
-def test_a_lock_waits_no_longer_than_the_call_may(ws):
+def test_a_lock_waits_no_longer_than_the_patience_for_all_of_them(ws):
+    other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
     with cache.locked(ws, b"file"):
         with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"file", wait=False):
             pass
         assert caught.value.code == "locked"
-        with (
-            context.using(deadline=context.Deadline(0.05)),
-            pytest.raises((WorkspaceError, DeadlineError)),
-            cache.locked(ws, b"file"),
-        ):
-            pass
-        other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
         with cache.locked(ws, other, wait=False):
             pass
     with cache.locked(ws, b"file", b"file", b"other", wait=False):
         pass
-    # The patience is for all locks together.
     paths = [b"%d" % number for number in range(30)]
     began = time.monotonic()
     with cache.locked(ws, *paths[20:]), pytest.raises(WorkspaceError) as caught, cache.locked(ws, *paths, patience=0.3):

@@ -16,24 +16,21 @@ import rye
 from rye.errors import WorkspaceError
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
+from support.calling import call, done, ids, undo
 
 ROOT = os.geteuid() == 0
 
 
 @pytest.mark.parametrize("path", ["/proc", "/proc/self/fd", "/sys", "/dev"])
 def test_a_project_in_a_file_system_of_the_kernel_is_refused(path):
-    with pytest.raises(WorkspaceError) as caught:
-        Workspace(path)
-    assert caught.value.code == "bad_project"
+    assert rye.execute("rye/file-system/ls", {}, project_path=path)["code"] == "bad_project"
 
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
 def test_memory_below_dev_is_a_file_system_like_any_other():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        Path(folder, "a.txt").write_text("one\n")
-        assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=folder)["status"] == "success"
-        written = rye.execute("rye/file-system/write", {"file_path": "b.txt", "content": "x\n"}, project_path=folder)
-        assert written["status"] == "success"
+        done("write", folder, file_path="b.txt", content="x\n")
+        assert ids(folder, "b.txt")
 
 
 MOUNTED = """
@@ -88,21 +85,15 @@ def without_locks(monkeypatch, *places, number=errno.ENOLCK):
     return failed
 
 
-def line_id(project):
-    output = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]["output"]
-    return output.partition("LID:")[2].partition("]")[0]
-
-
-def edit(project, wanted, text):
-    parameters = {"file_path": "a.txt", "changes": [{"line_id": wanted, "new_content": text}]}
-    return rye.execute("rye/file-system/edit_lines", parameters, project_path=project)
+def edit(project, line_id, text):
+    return call("edit_lines", project, file_path="a.txt", changes=[{"line_id": line_id, "new_content": text}])
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS], ids=errno.errorcode.get)
 def test_where_the_project_has_no_locks_it_is_read_and_written_with_locks_in_the_state_folder(project, monkeypatch, number):
     failed = without_locks(monkeypatch, project, number=number)
-    assert edit(project, line_id(project), "ONE")["status"] == "success"
-    assert rye.execute("rye/file-system/undo", {}, project_path=project)["status"] == "success"
+    assert edit(project, ids(project, "a.txt")[0], "ONE")["success"]
+    assert undo(project)["success"]
     assert failed
     assert (project / "a.txt").read_text() == "one\ntwo\n"
     # They exclude each other.
@@ -115,10 +106,10 @@ def test_where_the_project_has_no_locks_it_is_read_and_written_with_locks_in_the
 
 
 def test_where_nothing_has_locks_files_are_read_and_not_written(project, user_space, monkeypatch):
-    known = line_id(project)
+    known = ids(project, "a.txt")
     without_locks(monkeypatch, project, user_space)
-    assert line_id(project) == known
-    refused = edit(project, known, "ONE")
+    assert ids(project, "a.txt") == known
+    refused = edit(project, known[0], "ONE")
     assert (refused["code"], "file system" in refused["error"]) == ("no_locks", True)
     assert (project / "a.txt").read_text() == "one\ntwo\n"
 
