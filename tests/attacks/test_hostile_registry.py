@@ -234,6 +234,8 @@ def linked_index(blob, root):
 LAYOUTS = {
     "symbolic link for a blob": ("blob_unreadable", link_to(lambda root: root / "outside.py")),
     "FIFO for a blob": ("blob_unreadable", fifo),
+    "a longer blob": ("blob_oversized", lambda blob, root: blob.write_bytes(blob.read_bytes() * 9)),
+    "no blob": ("blob_missing", lambda blob, root: blob.unlink()),
     "symbolic link for the blobs": ("manifest_unreadable", linked_folder),
     "symbolic link for the index": ("bad_layout", linked_index),
 }

@@ -19,10 +19,11 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from rye.folders import oms, signing, skills
+from rye.folders import oms, signing
 from rye.trust import verify
 from support import client_programs
 from support.harness import times
+from support.in_process import rye
 from support.scripted_api import scripted_api
 
 DRIVER = Path(__file__).parents[1] / "support/client_drivers/others_folders.py"
@@ -147,15 +148,16 @@ HEADERS = (
 
 
 @pytest.mark.frameworks
-def test_skills_ref_and_rye_agree(theirs, tmp_path):
-    folder = tmp_path / "pdf"
-    folder.mkdir()
+def test_skills_ref_and_rye_agree(theirs, project):
+    folder = project / ".agents/skills/pdf"
+    folder.mkdir(parents=True)
     texts = [f"---\n{one}\n---\n\nBody.\n" for one in HEADERS] + ["", "no header", "---\nname: pdf\n", " ---\nname: pdf\n---\n"]
     wrong = []
     for text in texts:
         (folder / "SKILL.md").write_text(text)
-        they, we = theirs(do="validate", folder=str(folder)), skills.faults(str(folder))
-        wrong += [(text[:80], they, we)] * (bool(they) != bool(we))
+        they = theirs(do="validate", folder=str(folder))
+        (row,) = json.loads(rye("skill", "list", "--json", cwd=project).stdout)
+        wrong += [(text[:80], they, row["faults"])] * (bool(they) != bool(row["faults"]))
     assert not wrong, wrong
 
 

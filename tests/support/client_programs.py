@@ -54,27 +54,27 @@ PROGRAMS = {
     "openai-agents": Program(
         "OpenAI Agents SDK",
         pip=("openai-agents",),
-        driver="openai_agents.py",
+        driver="openai_agents",
         agent=True,
         setting="`MCPServerStdio(client_session_timeout_seconds=…)`",
         value="`300`",
     ),
-    "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai.py", agent=True),
-    "langchain": Program("LangChain, LangGraph", pip=("langchain-mcp-adapters", "langchain", "langchain-openai"), driver="langchain.py", agent=True),
+    "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai", agent=True),
+    "langchain": Program("LangChain, LangGraph", pip=("langchain-mcp-adapters", "langchain", "langchain-openai"), driver="langchain", agent=True),
     "smolagents": Program(
         "smolagents",
         pip=("smolagents[mcp,openai]", "mcp<2"),
-        driver="smolagents.py",
+        driver="smolagents",
         agent=True,
         setting="none: its model must fill in every parameter",
         value="",
     ),
-    "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai.py", agent=True),
-    "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp.py"),
-    "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index.py", setting="`BasicMCPClient(timeout=…)`", value="`300`"),
-    "crewai": Program("CrewAI", pip=("crewai-tools[mcp]", "crewai"), driver="crewai.py"),
-    "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk.py"),
-    "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk.py"),
+    "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai", agent=True),
+    "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp"),
+    "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index", setting="`BasicMCPClient(timeout=…)`", value="`300`"),
+    "crewai": Program("CrewAI", pip=("crewai-tools[mcp]", "crewai"), driver="crewai"),
+    "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk"),
+    "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk"),
     "ts-sdk-1": Program(
         "MCP TypeScript SDK 1.x",
         npm=("@modelcontextprotocol/sdk@1",),
@@ -89,9 +89,9 @@ PROGRAMS = {
         setting="`callTool(…, {onprogress, resetTimeoutOnProgress})`",
         value="`true`",
     ),
-    "google-adk": Program("Google ADK", pip=("google-adk[mcp]",), driver="google_adk.py", setting="`StdioConnectionParams(timeout=…)`", value="`300`"),
-    "agno": Program("agno", pip=("agno", "fastmcp>=4"), driver="agno.py", setting="`MCPTools(timeout_seconds=…)`", value="`300`"),
-    "autogen": Program("AutoGen", pip=("autogen-ext[mcp]", "mcp<2"), driver="autogen.py", setting="`StdioServerParams(read_timeout_seconds=…)`", value="`300`"),
+    "google-adk": Program("Google ADK", pip=("google-adk[mcp]",), driver="google_adk", setting="`StdioConnectionParams(timeout=…)`", value="`300`"),
+    "agno": Program("agno", pip=("agno", "fastmcp>=4"), driver="agno", setting="`MCPTools(timeout_seconds=…)`", value="`300`"),
+    "autogen": Program("AutoGen", pip=("autogen-ext[mcp]", "mcp<2"), driver="autogen", setting="`StdioServerParams(read_timeout_seconds=…)`", value="`300`"),
 }  # fmt: skip
 
 
@@ -228,15 +228,16 @@ def _command(
     if program.client:
         _configure(program.client, home, env, project, url, helped=helped)
         return [f"{folder}/node_modules/.bin/{_ARGUMENTS[program.client][0]}", *_ARGUMENTS[program.client][1:]]
-    server = [*RYE, "mcp", "--project", str(project)]
+    # These two hold an answer's fields to the schema that was listed.
+    server = [*RYE, "mcp", "--project", str(project), *["--structured"] * (program.driver == "python_sdk")]
     order = json.dumps({"command": server, "env": {**env, "PATH": env.get("PATH", "")}, "steps": steps, "helped": helped})
     if program.driver.endswith(".mjs"):
         # Beside its packages, where Node.js looks for them.
         driver = shutil.copy(DRIVERS / program.driver, folder / program.driver)
         return ["node", str(driver), order]
-    # Without its own folder on the path: a driver has the name of what it drives.
+    # Without its own folder on the path, and without this module's environment.
     code = "import sys; path = sys.argv.pop(1); exec(compile(open(path).read(), path, 'exec'))"
-    return [f"{folder}/venv/bin/python", "-c", code, str(DRIVERS / program.driver), order]
+    return [f"{folder}/venv/bin/python", "-c", code, str(DRIVERS / "python_clients.py"), program.driver, order]
 
 
 _ARGUMENTS = {

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.errors import ItemError, RegistryError, RyeError, TrustError, UsageError
-from rye.registry import browse
+from rye.errors import ItemError, TrustError, UsageError
 from rye.registry import pull as registry_pull
 from rye.registry import push as registry_push
 from rye.registry.oci import manifest
@@ -57,6 +56,12 @@ def at(project, where):
     return stores.RegistryTarget(str(project), str(where))
 
 
+def asked(target, action, reference, *words):
+    """Return what `rye registry` says of a reference, as JSON."""
+    done = run("registry", action, reference, *words, "--registry", target.registry, "--json", cwd=target.project)
+    return json.loads(done.stdout)
+
+
 def pull(target, reference, *, item_type="tool", **options):
     """Return the row of one reference that is pulled."""
     return registry_pull.pull(target, item_type, [reference], registry_pull.PullOptions(**options))[0]
@@ -92,8 +97,8 @@ def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other)
 
     there = other()
     here = at(there, where)
-    assert len(browse.rows(here, ["my"])) == 21
-    found = browse.search(here, "T005", ["my"])
+    assert len(asked(here, "list", "my")) == 21
+    found = asked(here, "search", "T005", "--in", "my")
     assert [row["item_id"] for row in found["results"]] == ["my/many/t005"]
     assert registry_pull.verify(here, "tool", "my/many/t005")["verdict"] == "valid"
     rows = registry_pull.pull(here, "tool", ["my/*"], registry_pull.PullOptions())
@@ -202,7 +207,7 @@ def test_a_version_is_published_once(project, where):
     here = at(project, where)
     assert publish(here)["status"] == "pushed"
     assert registry_push.push(here, "tool", ["my/text/report"])[0]["status"] == "unchanged"
-    with pytest.raises(RegistryError) as caught:
+    with pytest.raises(rye.RyeError) as caught:
         publish(here, body='return {"success": True, "output": "other"}')
     assert caught.value.code == "version_exists"
 
@@ -239,10 +244,10 @@ def test_an_unknown_key_is_named_with_the_line_that_trusts_it(project, where, tm
         in row["hint"]
     )
     assert files(there) == []
-    shown = browse.inspect(here, "tool", "my/text/report")
+    shown = asked(here, "inspect", "my/text/report")
     assert (shown["verdict"], "diff" in shown) == ("untrusted_key", False)
     document = tmp_path / "key.toml"
-    document.write_text(browse.key(here, "tool", "my/text/report")["document"])
+    document.write_text(asked(here, "key", "my/text/report")["document"])
     put(tmp_path / "stranger", "config/rye.yaml", b"signing: {agents: allow}\n")
     assert run("trust", "add", str(document), cwd=there).returncode == 0
     assert pull(here, "my/text/report")["status"] == "installed"
@@ -255,7 +260,7 @@ def test_versions_go_up_unless_the_user_says_otherwise(project, where, other):
     assert pull(here, "my/text/report")["version"] == "1.10.0"
     for options in ({}, {"destination": "user"}):
         assert refused("downgrade", pull(here, "my/text/report:1.9.0", **options))["floor"] == "1.10.0"
-    assert browse.inspect(here, "tool", "my/text/report:1.9.0")["verdict"] == "downgrade"
+    assert asked(here, "inspect", "my/text/report:1.9.0")["verdict"] == "downgrade"
     assert pull(here, "my/text/report:1.9.0", allow_downgrade=True)["version"] == "1.9.0"
 
 
@@ -317,7 +322,7 @@ def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
     row = pull(here, "my/text/report:1.1.0")
     assert "was yanked" in row["warnings"][0]
     assert "loses[U+001B][31m data" in row["warnings"][0]
-    assert [one["yanked"] for one in browse.rows(here, ["my"])] == [False, True]
+    assert [one["yanked"] for one in asked(here, "list", "my")] == [False, True]
     row = pull(here, f"my/text/report@{first['digest']}", allow_downgrade=True)
     assert row["version"] == "1.0.0"
 
@@ -331,7 +336,7 @@ def test_inspect_shows_what_a_pull_would_bring(project, where, other):
     there = other()
     here = at(there, where)
     pull(here, "my/text/report:1.0.0")
-    shown = browse.inspect(here, "tool", "my/text/report")
+    shown = asked(here, "inspect", "my/text/report")
     assert shown["permissions"] == ["read", "write"]
     assert (shown["requires_rye"], shown["requires"]) == (">=0.1", ["tabulate>=0.9"])
     assert (shown["signer"], shown["verdict"]) == (MINE.public.fingerprint, "valid")
@@ -361,7 +366,7 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     assert registry_push.push_bundle(here, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
     here = at(there, where)
-    assert len(browse.inspect(here, "bundle", "mine")["items"]) == 3
+    assert len(asked(here, "inspect", "mine", "--type", "bundle")["items"]) == 3
     edited = put(there, "tools/mine/a/two.py", b"mine\n")
     refused("edited_locally", pull(here, "mine", item_type="bundle"))
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
@@ -449,6 +454,6 @@ def test_on_the_command_line(project, tmp_path, user_space):
 def test_a_lost_memory_is_an_error(project, where):
     publish(at(project, where))
     put(os.environ["USER_SPACE"], "trust/registry.json", b"{}")
-    with pytest.raises(RyeError) as caught:
+    with pytest.raises(rye.RyeError) as caught:
         pull(at(project, where), "my/text/report")
     assert caught.value.code == "trust_store_unreadable"

@@ -9,17 +9,9 @@ import pytest
 
 import rye
 from rye.executor import admission
-from rye.trust import verified_cache
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
-
-STATE = "5" * 64
-
-
-def digest(number):
-    return f"{number:064x}"
-
 
 # --- what a call makes of it ---
 
@@ -99,15 +91,14 @@ def test_only_a_whole_plain_file_of_the_users_own_is_believed(project, user_spac
     assert before is None or target.read_bytes() == before
 
 
-def test_it_does_not_grow_without_end(user_space, monkeypatch):
-    monkeypatch.setattr(verified_cache, "_KEPT", 5)
-    known = verified_cache.Verdicts(STATE)
-    for number in range(12):
-        known.add(digest(number))
-        assert (user_space / ".ai/trust/verdicts.txt").stat().st_size <= 5 * 65
-    assert all(digest(number) in known for number in range(12))
-    assert digest(11) in verified_cache.Verdicts(STATE)
-    assert digest(11) not in verified_cache.Verdicts("6" * 64)
+def test_it_does_not_grow_without_end(project, user_space, fresh, checks):
+    put_tool(project, "my/tool")
+    known = put(user_space, "trust/verdicts.txt", (b"0" * 64 + b"\n") * 65_536)
+    known.chmod(0o600)
+    for _ in range(2):
+        assert rye.execute("my/tool", project_path=project)["status"] == "success"
+        fresh()
+    assert (known.stat().st_size, len(checks)) == (65 * 4, 4)
 
 
 def test_a_known_file_is_still_refused_when_its_key_does_not_count_or_it_stands_elsewhere(project, user_space, fresh):
