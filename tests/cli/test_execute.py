@@ -61,12 +61,6 @@ def test_success_is_0_and_what_the_tool_refuses_is_1(here):
     assert b"Traceback" not in done.stderr
 
 
-def test_a_malformed_call_is_2(here):
-    for words in (("x=1",), (), ("file_path=a.txt", "limit=x"), ("--params", "[1]"), ("--params", "{"), ("--prams",)):
-        done = rye(*READ, *words, cwd=here)
-        assert (done.returncode, done.stdout, bool(done.stderr)) == (2, b"", True), words
-
-
 def test_what_trust_refuses_is_3(here):
     good = signed(tool_text("my/tool"))
     for raw in (tool_text("my/tool"), good.replace(b"1.2.3", b"1.2.4"), signed(tool_text("my/tool"), STRANGER)):

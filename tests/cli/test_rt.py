@@ -431,3 +431,26 @@ def test_the_module_and_the_function_are_the_same_and_take_no_module_from_the_pr
         "✓ Edited src/app.py:1-1\n".encode()
     )
     assert process("open", "absent", cwd=project).returncode == 1
+
+
+def test_no_verb_leaves_the_project(project, tmp_path):
+    (tmp_path / "secret").write_text("needle\n")
+    (project / "way").symlink_to(tmp_path / "secret")
+    (project / "out").symlink_to(tmp_path)
+    for words in (
+        ("open", "../secret"),
+        ("open", str(tmp_path / "secret")),
+        ("open", "way"),
+        ("scroll", "out/secret"),
+        ("find", "secret", ".."),
+        ("grep", "needle", ".."),
+        ("grep", "needle", "out"),
+        ("grep-file", "needle", "way"),
+        ("edit", "way", "1", "1"),
+        ("insert", "../secret", "1"),
+    ):
+        done = rt(*words, cwd=project, stdin=b"x\n")
+        assert done.returncode, words
+        assert b"needle" not in done.stdout
+    assert b"secret" not in rt("find", "secret", cwd=project).stdout
+    assert (tmp_path / "secret").read_text() == "needle\n"

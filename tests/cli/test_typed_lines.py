@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -196,8 +197,10 @@ def test_what_a_server_refuses_before_it_listens(here, monkeypatch):
             assert (code != 0, f"Cannot listen at 127.0.0.1:{port}" in shown, "open?code" in shown) == (True, True, False)
     # Without the server's packages it says what to install.
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if "-packages" not in folder])
-    done = rye("serve", "--agent-sandbox", cwd=here)
-    assert (done.returncode, b"extra `mcp`" in done.stderr, b"pip install" in done.stderr) == (2, True, True)
+    for words in (("serve", "--agent-sandbox"), ("mcp",)):
+        done = rye(*words, cwd=here)
+        assert (done.returncode, b"extra `mcp`" in done.stderr) == (2, True)
+        assert re.search(rb"pip install (?:-e )?'?\S+\[mcp\]", done.stderr)
 
 
 def test_a_command_runs_where_one_stands(here):

@@ -79,20 +79,6 @@ def test_progress_is_told_and_cancelling_ends_the_command(server, mode):
     assert "".join(told) == "begun\n"
 
 
-def test_several_clients_share_one_server(server):
-    async def use():
-        async with client(server, "auto") as one, client(server, "legacy") as two:
-            assert not (await one.call_tool("write", {"file_path": "shared.txt", "content": "from one\n"})).is_error
-            read = await two.call_tool("read", {"file_path": "shared.txt"})
-            line_id = read.content[0].text.partition("\t")[0]
-            change = {"line_id": line_id, "new_content": "from both"}
-            # An address is a plain argument: whoever has it may use it.
-            assert not (await one.call_tool("edit_lines", {"file_path": "shared.txt", "changes": [change]})).is_error
-            assert "from both" in (await two.call_tool("read", {"file_path": "shared.txt"})).content[0].text
-
-    anyio.run(use)
-
-
 def test_a_server_that_is_stopped_while_it_starts_ends_in_order(project):
     for times in (0, 3, 3, 3):
         with listening(project) as own:

@@ -9,16 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import anyio
 import pytest
 
 import rye
 from rye.mcp_server import listing
 from rye.trust import decisions
 from support.in_process import rye as run_rye
-from support.mcp_peer import ARGUMENTS, REVISIONS, environment, peer
+from support.mcp_peer import ARGUMENTS, environment, peer
 from support.shell_calls import set_sandbox, sleepers
 from support.signed_tools import MINE, OK, put_tool
 from support.waiting import until
@@ -46,23 +44,6 @@ def server(shared):
     """The shared server, what it has told so far forgotten."""
     shared[1].notices.clear()
     return shared[1]
-
-
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_every_revision_lists_and_calls(project, revision):
-    (project / "a.txt").write_bytes(b"one\ntwo\n")
-    with peer(project, revision=revision) as server:
-        if revision >= "2026":
-            assert revision in server.hello["supportedVersions"]
-        else:
-            assert server.hello["protocolVersion"] == revision
-        assert "tools" in server.hello["capabilities"]
-        listed = server.ask("tools/list")["result"]
-        assert ("ttlMs" in listed) == (revision >= "2026")
-        assert [tool["_meta"]["rye/item_id"] for tool in listed["tools"]] == list(listing.DIRECT)
-        result = server.call("read", {"file_path": "a.txt"})
-        assert re.match(r"1\tone\n2\ttwo\n\[version ", result["content"][0]["text"])
-        assert server.ask("resources/templates/list")["result"]["resourceTemplates"]
 
 
 def test_a_tool_is_listed_with_all_that_a_client_needs_to_judge_it(shared, server):
@@ -186,27 +167,17 @@ def test_signing_is_offered_on_request_only_and_then_the_user_still_decides(proj
     assert refused["structuredContent"]["code"] == "needs_person"
 
 
-def test_failures_are_results_with_the_instruction_and_wrong_requests_are_errors(shared, server):
+def test_failures_are_results_with_the_instruction(shared, server):
     project, _ = shared
     (project / "app.py").write_bytes(b"x\n")
     missing = server.call("read", {"file_path": "ap.py"})
-    assert missing["isError"]
+    assert (missing["isError"], missing["structuredContent"]["code"]) == (True, "file_not_found")
     assert "Did you mean app.py?" in missing["content"][0]["text"]
-    assert missing["structuredContent"]["code"] == "file_not_found"
     wrong = server.call("read", {"file_path": "app.py", "limit": "many", "extra": 1})
-    assert wrong["isError"]
-    assert wrong["structuredContent"]["code"] == "invalid_parameters"
+    assert (wrong["isError"], wrong["structuredContent"]["code"]) == (True, "invalid_parameters")
     assert len(wrong["structuredContent"]["problems"]) == 2
-    outside = server.call("read", {"file_path": "../../etc/passwd"})
-    assert outside["isError"]
-    unknown = server.ask("tools/call", {"name": "reed", "arguments": {}})["error"]
-    assert (unknown["code"], "read" in unknown["message"]) == (-32602, True)
-    for uri in ("rye://output/0123456789abcdef", "rye://knowledge/../x", "file:///etc/passwd", "rye://output/..%2f..%2fx"):
+    for uri in ("rye://knowledge/../x", "file:///etc/passwd", "rye://output/..%2f..%2fx"):
         assert server.ask("resources/read", {"uri": uri})["error"]["code"] in (-32602, -32002)
-    assert server.ask("no/such/method")["error"]["code"] == -32601
-    server.process.stdin.write(b"{ this is no message\n\n[]\n")
-    assert server.text("read", file_path="app.py")
-    assert [notice["error"]["code"] for notice in server.notices] == [-32700, -32600]
 
 
 def test_an_ended_command_is_a_result_with_its_exit_code(server):
@@ -418,55 +389,6 @@ def test_when_the_server_is_ended_so_is_what_runs(project):
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(120)
         assert until(lambda: not sleepers(seconds))
-
-
-def test_a_scripted_agent_that_knows_only_the_listing_works_on_a_repository(project):
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-    (project / "shop").mkdir()
-    (project / "shop/cart.py").write_bytes(b"def total(items):\n    return sum(items) + 1\n")
-    (project / "check.sh").write_bytes(b"python3 -c 'from shop.cart import total; assert total([1, 2]) == 3, total([1, 2])'\n")
-    with peer(project, "--structured") as server:
-        tools = server.tools()
-
-        def named(word, field):
-            told = {name: tool["description"].split("\n")[0] for name, tool in tools.items()}
-            (found,) = [one for one in tools if word in told[one] and field in tools[one]["inputSchema"]["properties"]]
-            return found
-
-        search, edit = named("Search file contents", "pattern"), named("Edit a text file", "changes")
-        show, back = named("Read a text file", "file_path"), named("Take back", "entry_id")
-        run = named("shell command", "command")
-        assert "[exit code 1]" in server.text(run, command="sh check.sh")
-        (match,) = server.call(search, {"pattern": r"\+ 1"})["structuredContent"]["matches"]
-        change = {"line_id": match["line_id"], "new_content": "    return sum(items)"}
-        edited = server.call(edit, {"file_path": match["file"], "changes": [change]})
-        assert not edited["isError"]
-        assert "return sum(items)\n" in server.text(show, file_path=match["file"]) + "\n"
-        assert server.call(run, {"command": "sh check.sh"})["structuredContent"]["exit_code"] == 0
-        server.call(back, {})
-        assert "+ 1" in server.text(show, file_path=match["file"])
-        redone = server.call(edit, {"file_path": match["file"], "changes": [change]})
-        assert not redone["isError"], "the line kept its ID through edit and undo"
-        assert server.call(run, {"command": "sh check.sh"})["structuredContent"]["exit_code"] == 0
-
-
-def test_the_extra_is_named_when_it_is_missing(project, tmp_path):
-    # All that is installed, but for the library.
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    for one in Path(anyio.__file__).parents[1].iterdir():
-        if not one.name.startswith("mcp"):
-            (packages / one.name).symlink_to(one)
-    done = subprocess.run(
-        [sys.executable, "-S", "-m", "rye", "mcp", "--project", str(project)],
-        env={**environment(), "PYTHONPATH": f"{environment()['PYTHONPATH']}:{packages}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert re.search(rb"pip install (?:-e )?'?\S+\[mcp\]", done.stderr)
-    assert run_rye("mcp", "--project", str(project / "nope"), cwd=project).returncode == 2
 
 
 def test_a_picture_is_a_part_of_its_own_and_what_a_foreign_tool_makes_up_is_left_out(project):

@@ -149,16 +149,6 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
             assert (error["code"], error["data"]) == (-32602, {"uri": uri})
 
 
-@pytest.mark.parametrize("revision", REVISIONS)
-def test_a_resource_that_is_not_there_has_its_revisions_code(project, revision):
-    with peer(project, revision=revision) as server:
-        for uri in ("rye://knowledge/no/such", "rye://output/0123456789abcdef", "skill://knowledge/no/SKILL.md"):
-            error = server.ask("resources/read", {"uri": uri})["error"]
-            assert error["code"] == (-32602 if revision >= "2026" else -32002), error
-            assert error["data"] == {"uri": uri}
-            assert "`rye search`" not in error["message"]
-
-
 def test_the_worked_example_is_made_of_calls_that_work(project):
     (project / "app.py").write_text("def total(prices):\n    return sum(prices)\n")
     with peer(project) as server:

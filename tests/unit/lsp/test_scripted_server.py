@@ -11,11 +11,13 @@ import shutil
 import sys
 import threading
 import time
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import rye
-from rye.lsp import positions, session
+from rye.lsp import session
 from support import scripted_server
 from support.waiting import PATIENCE, until
 
@@ -83,7 +85,7 @@ def hover(project, **parameters):
 
 
 def uri(project, name):
-    return positions.uri_of(str(project / name))
+    return (project / name).as_uri()
 
 
 def running(tmp_path):
@@ -299,7 +301,7 @@ def test_every_change_of_a_source_is_told_at_the_next_question(project, world, t
     # What was asked last is logged last.
     hover(project)
     told = [one for some in messages("workspace/didChangeWatchedFiles")[:1] for one in some["changes"]]
-    assert {os.path.relpath(positions.path_of(one["uri"]), project): one["type"] for one in told} == news
+    assert {os.path.relpath(unquote(urlsplit(one["uri"]).path), project): one["type"] for one in told} == news
     # An open document is looked at once more for another one's change, and not again where its own is the only one.
     assert (found, [one["forceRebuild"] for one in messages("textDocument/didChange")]) == (
         ([1], [False]) if "a.zz" in news else ([], [True] * bool(news))
@@ -497,7 +499,7 @@ def test_one_bad_edit_and_no_file_changes(project, world, path, data, edits, cod
     if data is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    place = uri(project, "sub") + path[3:] if path.startswith("sub/..") else positions.uri_of(os.path.normpath(file))
+    place = uri(project, "sub") + path[3:] if path.startswith("sub/..") else Path(os.path.normpath(file)).as_uri()
     answer = rename(project, world, {"changes": {**right(project), place: edits}})
     assert answer["code"] == code, answer
     # Of Makefiles and notes the refusal names the file.
@@ -526,18 +528,43 @@ def test_no_edits_change_nothing_and_an_answer_of_another_shape_says_so(project,
     assert stand(project) == FILES
 
 
+ODD = "é日😀\u2028x\x0cy\rz\r\n\ttail"
+
+
 @pytest.mark.parametrize(
     ("edits", "after"),
     [
         # Insertions at one place keep their order; a position past the end of its line is the end.
-        ([span(0, 0, 0, "1"), span(0, 0, 0, "2"), span(0, 0, 3, "3")], FILES["a.zz"].replace(b"one", b"123")),
-        ([span(0, 900, 900, "!"), span(99, 0, 0, "end")], FILES["a.zz"].replace(b"name\r\nt", b"name!\r\nt") + b"end"),
+        ([span(0, 0, 0, "1"), span(0, 0, 0, "2"), span(0, 0, 1, "3")], ODD.replace("é", "123")),
+        ([span(0, 900, 900, "!"), span(99, 0, 0, "end")], ODD.replace("y\r", "y!\r").replace("\t", "end\t")),
+        # Columns are units of UTF-16; a line ends at a carriage return, too, and at no other sign.
+        ([span(0, 2, 4, "-"), span(0, 4, 5, "=")], ODD.replace("😀\u2028", "-=")),
+        ([span(0, 3, 3, "half")], ODD.replace("😀", "😀half")),
+        ([span(0, 7, 1, "joined", last=1)], ODD.replace("y\rz", "joined")),
+        ([span(2, 1, 5, "t"), span(1, 0, 1, "zz")], ODD.replace("tail", "t").replace("z\r", "zz\r")),
     ],
 )
 def test_what_edits_of_one_file_mean(project, world, edits, after):
+    put(project, **{"a.zz": ODD})
     world(answers={"textDocument/formatting": edits})
     assert ask(project, "format")["success"]
-    assert (project / "a.zz").read_bytes() == after
+    assert (project / "a.zz").read_bytes().decode() == after
+
+
+@pytest.mark.parametrize("name", ["a b.zz", "é.zz", "%41.zz", "a#b?c.zz"])
+def test_a_file_of_any_name_is_named_by_its_uri(project, world, name):
+    put(project, **{name: "name"})
+    messages = world(answers={"textDocument/formatting": [span(0, 0, 0, "a ")]})
+    assert ask(project, "format", file_path=name)["success"]
+    assert (project / name).read_text() == "a name"
+    (opened,) = messages("textDocument/didOpen")
+    assert unquote(urlsplit(opened["textDocument"]["uri"]).path) == f"{project}/{name}"
+
+
+@pytest.mark.parametrize("uri", ["http://x/a", "untitled:a", "file://host/a", "", "a.zz"])
+def test_what_is_no_local_file_is_not_changed(project, world, uri):
+    assert rename(project, world, {"changes": {uri: NAME}})["code"] in ("bad_edits", "outside_project")
+    assert stand(project) == FILES
 
 
 @pytest.mark.parametrize("answer", [5, "text", [5], [{}], [{"uri": 1}], {"range": {}}])

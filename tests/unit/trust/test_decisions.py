@@ -15,7 +15,7 @@ import rye
 from rye.errors import RyeError, TrustError
 from rye.trust import decisions
 from support.in_process import rye as shell
-from support.signed_tools import MINE, STRANGER, approve, bring_key, put, put_tool, signed, tool_text
+from support.signed_tools import STRANGER, approve, bring_key, put, put_tool, signed, tool_text
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -251,24 +251,6 @@ def test_a_moved_or_replaced_project_asks_again(approved, tmp_path):
     assert rye.execute("my/first", project_path=approved)["code"] == "untrusted_key"
 
 
-def test_a_shadow_needs_the_users_word_and_a_key_that_counts(approved):
-    item_id = "rye/file-system/read"
-    put(approved, f"tools/{item_id}.py", signed(tool_text(item_id, schema={"properties": {"file_path": {}}}), STRANGER))
-    put(approved, "a.txt", b"")
-
-    def call():
-        return rye.execute(item_id, {"file_path": ".ai/a.txt"}, project_path=approved)
-
-    assert call()["item"]["space"] == "system"
-    decisions.approve_shadow(item_id, decisions.Root.of(approved))
-    assert call()["item"]["space"] == "project"
-    # That id only, and signed by a key that counts.
-    put(approved, "tools/rye/file-system/ls.py", signed(tool_text("rye/file-system/ls"), STRANGER))
-    assert rye.execute("rye/file-system/ls", project_path=approved)["item"]["space"] == "system"
-    decisions.revoke(STRANGER.public.digest)
-    assert call()["code"] == "revoked_key"
-
-
 # --- revocation ---
 
 
@@ -299,9 +281,3 @@ def test_every_item_of_a_revoked_key_is_refused_at_the_very_next_call_of_any_pro
     assert [row["verdict"] for row in rows] == ["revoked_key"] * len(ids)
     done = shell("execute", ids[0], cwd=project)
     assert (done.returncode, STRANGER.public.digest in done.stderr.decode()) == (3, True)
-
-
-def test_a_revoked_key_is_refused_in_the_users_space_too(project):
-    put_tool(project, "my/tool")
-    decisions.revoke(MINE.public.digest)
-    assert rye.execute("my/tool", project_path=project)["code"] == "revoked_key"
