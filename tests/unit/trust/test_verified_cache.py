@@ -8,7 +8,7 @@ import os
 import pytest
 
 import rye
-from rye.executor import admission
+from rye.executor import admission, executor
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -21,7 +21,7 @@ def fresh():
     """Return a function that makes this process forget what it knows, as a new one would."""
 
     def forget():
-        for known in (admission._ready, admission._read, admission._manifests):
+        for known in (executor._prepared, admission._ready, admission._read, admission._manifests):
             known.clear()
         admission._verdicts.cache_clear()
 
