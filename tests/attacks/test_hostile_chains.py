@@ -16,7 +16,18 @@ from rye.executor import executor
 from rye.sandbox import sandbox
 from rye.trust import decisions, verify
 from support.in_process import rye as shell
-from support.signed_tools import FUNCTION_RUNTIME, MINE, STRANGER, put, sign, signed, tool_text, trust_key
+from support.signed_tools import (
+    FUNCTION_RUNTIME,
+    MINE,
+    STRANGER,
+    put,
+    put_script,
+    put_tool,
+    put_yaml,
+    sign,
+    tool_text,
+    trust_key,
+)
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 FUNCTION = "rye/core/primitives/function"
@@ -27,35 +38,16 @@ PWNED = "PWNED"
 needs_bubblewrap = pytest.mark.skipif(sandbox.layers()["bubblewrap"] != "", reason="bubblewrap does not work here")
 
 
-def facts(item_id, executor_id, tool_type="runtime", **more):
-    return {
-        "version": "1.0.0",
-        "tool_type": tool_type,
-        "executor_id": executor_id,
-        "category": item_id.rpartition("/")[0],
-        "description": "Made for a test",
-        **({"item_id": more.pop("bound")} if "bound" in more else {}),
-        **more,
-    }
+def item(root, item_id, executor_id, /, key=MINE, **more):
+    return put_yaml(root, item_id, executor_id, key, **{"tool_type": "runtime", **more})
 
 
-def item(root, item_id, executor_id, key=MINE, **more):
-    trust_key()
-    raw = json.dumps(facts(item_id, executor_id, **more)).encode()
-    return put(root, f"tools/{item_id}.yaml", signed(raw, key, suffix=".yaml") if key else raw)
+def tool(root, item_id="my/tool", runtime=FUNCTION_RUNTIME, body='return {"success": True, "output": "own"}', **more):
+    return put_tool(root, item_id, body, runtime=runtime, **more)
 
 
-def tool(root, item_id="my/tool", runtime=FUNCTION_RUNTIME, body=None, key=MINE, **more):
-    trust_key()
-    text = tool_text(item_id, body or 'return {"success": True, "output": "own"}', **more)
-    return put(root, f"tools/{item_id}.py", signed(text.replace(FUNCTION_RUNTIME.encode(), runtime.encode()), key))
-
-
-def script(root, item_id, body, runtime=SHELL, **more):
-    trust_key()
-    lines = [f"# {name}: {json.dumps(value)}" for name, value in facts(item_id, runtime, "bash", **more).items()]
-    text = "\n".join(["# ---", *lines, "# ---", body, ""])
-    return put(root, f"tools/{item_id}.sh", signed(text.encode(), suffix=".sh"))
+def script(root, item_id, body, **more):
+    return put_script(root, item_id, ".sh", SHELL, body, **more)
 
 
 def call(project, item_id="my/tool", **parameters):
@@ -103,7 +95,7 @@ LINKS = {
     "a stranger's link whose key the project brings": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "untrusted_key"),
     "a link of a revoked key": ([("my/a", SUBPROCESS, {"key": STRANGER, "config": EVIL})], "my/a", "revoked_key"),
     "a link changed after it was signed": ([("my/a", SUBPROCESS, {"config": {"command": "printf", "args": ["fine!"]}})], "my/a", "tampered"),
-    "a link moved to another id": ([("my/other", SUBPROCESS, {"config": EVIL, "bound": "my/other"})], "my/a", "misplaced"),
+    "a link moved to another id": ([("my/other", SUBPROCESS, {"config": EVIL, "item_id": "my/other"})], "my/a", "misplaced"),
     "a tool as a link": ([], "my/a", "wrong_link"),
     "knowledge as a link": ([], "my/a", "runtime_missing"),
     "a link outside by a symbolic link": ([], "my/a", "runtime_missing"),
@@ -155,9 +147,7 @@ CLAIMS = [
 def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
     config = {"command": "printf", "args": [PWNED], "output": "text"}
     runtime = item(project, "my/a", SUBPROCESS, config=config, **claims)
-    lines = [f"# {name}: {json.dumps(value)}" for name, value in facts("my/tool", "my/a", "script").items()]
-    text = "\n".join(["# ---", *lines, "# ---", ""]).encode()
-    put(project, "tools/my/tool.zz", signed(text, suffix=".zz"))
+    put_script(project, "my/tool", ".zz", "my/a", "")
     refused(project, "malformed_item")
     # Lint and sign say so before anything runs, and whatever is built in is what it was.
     findings = json.loads(shell("lint", runtime, "--json", cwd=project).stdout)
@@ -174,8 +164,7 @@ def test_two_runtimes_for_one_suffix_are_told_apart_by_the_tool(project):
     for name in ("one", "two"):
         item(project, f"my/{name}", SUBPROCESS, config={"command": "printf", "args": [name]}, suffixes=[".zz"])
     for name in ("one", "two"):
-        lines = [f"# {key}: {json.dumps(value)}" for key, value in facts("my/tool", f"my/{name}", "script").items()]
-        put(project, "tools/my/tool.zz", signed("\n".join(["# ---", *lines, "# ---", ""]).encode(), suffix=".zz"))
+        put_script(project, "my/tool", ".zz", f"my/{name}", "")
         assert call(project)["data"]["output"] == name
 
 
@@ -240,7 +229,7 @@ def test_a_runtime_that_the_user_lets_a_project_serve_does_not_replace_the_bundl
 
 def test_a_runtime_is_not_run_unsigned_for_the_sake_of_an_unsigned_tool(project):
     item(project, "my/a", SUBPROCESS, key=None, config=EVIL)
-    put(project, "tools/my/tool.py", tool_text("my/tool").replace(FUNCTION_RUNTIME.encode(), b"my/a"))
+    put(project, "tools/my/tool.py", tool_text("my/tool", runtime="my/a"))
     answer = executor.run(executor.Call("tool", "my/tool", {}, str(project), allow_unsigned=True))
     assert (answer["code"], answer["metadata"]["ran"]) == ("unsigned", False)
 
@@ -373,9 +362,7 @@ def test_a_planted_program_runs_nothing(project, monkeypatch, where):
     monkeypatch.setenv("PATH", f"{planted.parent}:.:{project}:{os.environ['PATH']}")
     monkeypatch.chdir(project)
     script(project, "my/shell", 'echo "own $0"', permissions=["read", "run"])
-    python = tool_text("my/python", more='print("own")').replace(FUNCTION_RUNTIME.encode(), SCRIPT.encode())
-    trust_key()
-    put(project, "tools/my/python.py", signed(python))
+    put_tool(project, "my/python", more='print("own")', runtime=SCRIPT)
     item(project, "my/program", SUBPROCESS, tool_type="program", config={"command": "printf", "args": ["own"]})
     for item_id in ("my/shell", "my/python", "my/program"):
         assert call(project, item_id)["data"]["output"].startswith("own"), item_id

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from support.signed_tools import put, signed, trust_key
+from support.signed_tools import put_yaml
 from unit.executor.test_mcp_call import digest_of
 
 RUNTIME = "rye/core/runtimes/mcp_stdio_runtime"
@@ -161,28 +161,20 @@ SECONDS, PATIENCE = 2, 60
 
 
 def imported(project, stem, server, codes=None):
-    facts = {
-        "version": "1.0.0",
-        "tool_type": "mcp",
-        "executor_id": RUNTIME,
-        "category": "mcp/test",
-        "description": TOOL["description"],
-        "config_schema": TOOL["inputSchema"],
-        "config": {
-            "tool_name": TOOL["name"],
-            "tool_digest": digest_of(TOOL),
-            "command": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3",
-            "args": ["-c", HEAD + server, json.dumps(TOOL)],
-        },
-        # Only where the deadline may end the attack is it short: a busy machine must not end another.
-        "timeout": SECONDS if "deadline_exceeded" in (codes or "") else PATIENCE,
+    config = {
+        "tool_name": TOOL["name"],
+        "tool_digest": digest_of(TOOL),
+        "command": "/usr/bin/python3" if Path("/usr/bin/python3").exists() else "python3",
+        "args": ["-c", HEAD + server, json.dumps(TOOL)],
     }
-    put(project, f"tools/mcp/test/{stem}.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
+    # Only where the deadline may end the attack is it short: a busy machine must not end another.
+    timeout = SECONDS if "deadline_exceeded" in (codes or "") else PATIENCE
+    told = {"description": TOOL["description"], "config_schema": TOOL["inputSchema"]}
+    put_yaml(project, f"mcp/test/{stem}", RUNTIME, tool_type="mcp", config=config, timeout=timeout, **told)
 
 
 @pytest.fixture
 def ready(project, user_space):
-    trust_key()
     imported(project, "behaves", SERVERS["behaves"][0])
     return project
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -49,7 +50,19 @@ def approve(project, *item_ids, key=STRANGER):
     decisions.approve(key.public.digest, decisions.Root.of(project), frozenset(item_ids))
 
 
-def tool_text(item_id, body=OK, schema=None, *, category=None, bound=None, more="", head="", name="execute", is_async=False):
+def tool_text(
+    item_id,
+    body=OK,
+    schema=None,
+    *,
+    category=None,
+    bound=None,
+    more="",
+    head="",
+    name="execute",
+    is_async=False,
+    runtime=FUNCTION_RUNTIME,
+):
     """Return a Python tool; `body` is that of `execute`, `more` stands before it, `head` before the metadata."""
     lines = "\n".join(f"    {line}" for line in body.split("\n"))
     return f'''"""A tool made for a test."""
@@ -58,7 +71,7 @@ def tool_text(item_id, body=OK, schema=None, *, category=None, bound=None, more=
 
 __version__ = "1.2.3"
 __tool_type__ = "python"
-__executor_id__ = "{FUNCTION_RUNTIME}"
+__executor_id__ = "{runtime}"
 __category__ = "{item_id.rpartition("/")[0] if category is None else category}"
 __tool_description__ = "Made for a test"
 __item_id__ = "{bound or item_id}"
@@ -90,6 +103,28 @@ def put_tool(root, item_id, body=OK, schema=None, **options):
     """Write a tool that the test's user trusts; return its path."""
     trust_key()
     return put(root, f"tools/{item_id}.py", signed(tool_text(item_id, body, schema, **options)))
+
+
+def facts(item_id, executor_id, /, **more):
+    """Return what a tool that is no Python says of itself."""
+    category = item_id.rpartition("/")[0]
+    own = {"version": "1.0.0", "tool_type": "program", "executor_id": executor_id, "category": category, "description": "d"}
+    return {**own, **more}
+
+
+def put_yaml(root, item_id, executor_id, /, key=MINE, **more):
+    """Write a tool or a runtime that is data, unsigned if `key` is None; `more` are further facts."""
+    trust_key()
+    raw = json.dumps(facts(item_id, executor_id, **more)).encode()
+    return put(root, f"tools/{item_id}.yaml", signed(raw, key, suffix=".yaml") if key else raw)
+
+
+def put_script(root, item_id, suffix, runtime, body, mark="#", first="", **more):
+    """Write a signed script with its header; `first` is the line before that."""
+    trust_key()
+    header = [f"{mark} {name}: {json.dumps(value)}" for name, value in facts(item_id, runtime, **more).items()]
+    text = "\n".join([*([first] if first else []), f"{mark} ---", *header, f"{mark} ---", body, ""])
+    return put(root, f"tools/{item_id}{suffix}", signed(text.encode(), suffix=suffix))
 
 
 def sign(project, *targets, key=MINE):

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import rye as package
 from support.in_process import rye
-from support.signed_tools import FUNCTION_RUNTIME, MINE, OK, put, signed, tool_text, trust_key
+from support.signed_tools import FUNCTION_RUNTIME, OK, put_tool, put_yaml
 
 FUNCTION = "rye/core/primitives/function"
 
 
-def runtime(root, item_id, executor_id, key=MINE, tool_type="runtime", **more):
-    """Write a signed runtime; `more` are further keys."""
-    facts = {
-        "version": "1.0.0",
-        "tool_type": tool_type,
-        "executor_id": executor_id,
-        "category": item_id.rpartition("/")[0],
-        "description": "Made for a test",
-        **more,
-    }
-    trust_key()
-    return put(root, f"tools/{item_id}.yaml", signed(json.dumps(facts).encode(), key, suffix=".yaml"))
+def runtime(root, item_id, executor_id, **more):
+    return put_yaml(root, item_id, executor_id, tool_type="runtime", **more)
 
 
 def tool(root, item_id, runtime_id, body=OK, **options):
-    trust_key()
-    text = tool_text(item_id, body, **options).replace(FUNCTION_RUNTIME.encode(), runtime_id.encode())
-    return put(root, f"tools/{item_id}.py", signed(text))
+    return put_tool(root, item_id, body, runtime=runtime_id, **options)
 
 
 def call(project, item_id="my/tool", **parameters):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,7 @@ import pytest
 
 import rye
 from rye.sandbox import bubblewrap, sandbox
-from support.signed_tools import OK, put, put_tool, signed, trust_key
+from support.signed_tools import OK, put, put_script, put_tool
 from support.terminal import typed
 
 
@@ -133,21 +132,16 @@ def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(proj
     assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
 
 
-HEAD = ("version: '1.0.0'", "category: my", "description: d")
 NODE = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
 
 
-def put_script(project, permissions, text, suffix=".sh"):
+def put_show(project, permissions, text, suffix=".sh"):
     """Sign a tool without a schema as `my/show`, of Python, or of a shell or Node.js, which make their own answers."""
     if suffix == ".py":
         put_tool(project, "my/show", text, more=f"__permissions__ = {permissions!r}")
-        return
-    kind, runtime, mark = ("bash", "bash_script", "#") if suffix == ".sh" else ("node", "node", "//")
-    declared = f"permissions: {json.dumps(permissions)}"
-    header = [*HEAD, f"tool_type: {kind}", f"executor_id: rye/core/runtimes/{runtime}_runtime", declared]
-    trust_key()
-    commented = "".join(f"{mark} {line}\n" for line in ["---", *header, "---"])
-    put(project, f"tools/my/show{suffix}", signed(f"{commented}{text}\n".encode(), suffix=suffix))
+    else:
+        runtime, mark = ("bash_script", "#") if suffix == ".sh" else ("node", "//")
+        put_script(project, "my/show", suffix, f"rye/core/runtimes/{runtime}_runtime", text, mark, permissions=permissions)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +174,7 @@ def test_a_missing_permission_is_said_as_such_with_what_the_tool_said_itself(
     project, layer, suffix, declared, text, missing, said
 ):
     (project / "a.txt").write_text("x\n")
-    put_script(project, declared, text, suffix)
+    put_show(project, declared, text, suffix)
     answer = call(project, "my/show")
     assert (answer["status"], answer["data"].get("missing_permission")) == ("error", missing)
     if missing:
@@ -196,6 +190,6 @@ def test_a_script_without_the_permission_is_told_so_at_a_terminal_and_to_a_model
     (project / "a.txt").write_text("x\n")
     if not sandbox.confines(str(project)):
         pytest.skip("no sandbox here")
-    put_script(project, ["run"], "cat a.txt")
+    put_show(project, ["run"], "cat a.txt")
     assert 'add permissions: ["run", "read"]' in rye.toolset(project, ["my"]).call("my__show")
     assert 'add permissions: ["run", "read"]' in typed("show", cwd=project)[1]

@@ -11,7 +11,7 @@ import pytest
 
 import rye
 from support.oci_server import allowed_site
-from support.signed_tools import put, signed, trust_key
+from support.signed_tools import put_yaml
 
 FORMS = {
     "plain": lambda sent: f"you sent {sent}.",
@@ -58,19 +58,8 @@ def site(user_space):
 
 def rest(root, config, *, runtime=RUNTIME, permissions=("network",), required=(), **types):
     """Write a signed REST tool."""
-    trust_key()
     schema = {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}, "required": list(required)}
-    facts = {
-        "version": "1.0.0",
-        "tool_type": "http",
-        "executor_id": runtime,
-        "category": "my",
-        "description": "Made for a test",
-        "permissions": list(permissions),
-        "config_schema": schema,
-        "config": config,
-    }
-    put(root, "tools/my/rest.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
+    put_yaml(root, "my/rest", runtime, tool_type="http", permissions=list(permissions), config_schema=schema, config=config)
 
 
 def keep(user_space, value, host="127.0.0.1", mode=0o600):

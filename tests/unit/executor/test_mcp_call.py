@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from support.oci_server import allowed_site
-from support.signed_tools import put, signed, trust_key
+from support.signed_tools import put_yaml
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"
 ADD = {
@@ -62,18 +62,9 @@ def digest_of(tool):
 
 
 def imported(root, runtime, config, tool=ADD, **more):
-    trust_key()
-    facts = {
-        "version": "1.0.0",
-        "tool_type": "mcp",
-        "executor_id": runtime,
-        "category": "mcp/test",
-        "description": tool["description"],
-        "config_schema": tool["inputSchema"],
-        "config": {"tool_name": tool["name"], "tool_digest": digest_of(tool), **config},
-        **more,
-    }
-    put(root, "tools/mcp/test/add.yaml", signed(json.dumps(facts).encode(), suffix=".yaml"))
+    config = {"tool_name": tool["name"], "tool_digest": digest_of(tool), **config}
+    told = {"description": tool["description"], "config_schema": tool["inputSchema"]}
+    put_yaml(root, "mcp/test/add", runtime, tool_type="mcp", config=config, **told, **more)
 
 
 def stdio(tools, server=SERVER):

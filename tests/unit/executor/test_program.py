@@ -14,34 +14,15 @@ import rye
 from rye.call.context import CallOptions
 from rye.sandbox import sandbox
 from support.shell_calls import set_sandbox
-from support.signed_tools import put, signed, trust_key
+from support.signed_tools import put, put_script, put_yaml, signed, trust_key
 from support.terminal import typed
 
 SUBPROCESS = "rye/core/primitives/subprocess"
 RUNTIMES = "rye/core/runtimes"
 
 
-def facts(item_id, executor_id, **more):
-    return {
-        "version": "1.0.0",
-        "tool_type": more.pop("tool_type", "program"),
-        "executor_id": executor_id,
-        "category": item_id.rpartition("/")[0],
-        "description": "Made for a test",
-        **more,
-    }
-
-
 def yaml_tool(root, item_id, executor_id=SUBPROCESS, **more):
-    trust_key()
-    return put(root, f"tools/{item_id}.yaml", signed(json.dumps(facts(item_id, executor_id, **more)).encode(), suffix=".yaml"))
-
-
-def script(root, item_id, suffix, runtime, body, marker="#", first="", **more):
-    trust_key()
-    lines = [f"{marker} {key}: {json.dumps(value)}" for key, value in facts(item_id, runtime, **more).items()]
-    text = "\n".join([*([first] if first else []), f"{marker} ---", *lines, f"{marker} ---", body, ""])
-    return put(root, f"tools/{item_id}{suffix}", signed(text.encode(), suffix=suffix))
+    return put_yaml(root, item_id, executor_id, **more)
 
 
 def properties(**types):
@@ -55,7 +36,7 @@ def call(project, item_id, **parameters):
 def test_a_shell_script_gets_its_parameters_as_data_and_its_text_is_the_output(project):
     body = 'printf "%s|" "$PARAM_name" "$PARAM_count"; cat'
     schema = properties(name="string", count="integer")
-    script(project, "my/hello", ".sh", f"{RUNTIMES}/bash_script_runtime", body, permissions=["run"], config_schema=schema)
+    put_script(project, "my/hello", ".sh", f"{RUNTIMES}/bash_script_runtime", body, permissions=["run"], config_schema=schema)
     answer = call(project, "my/hello", name="a b", count=3)
     assert answer["status"] == "success", answer
     told, counted, given = answer["data"]["output"].split("|")
@@ -69,7 +50,7 @@ def test_a_shell_script_gets_its_parameters_as_data_and_its_text_is_the_output(p
 @pytest.mark.parametrize("suffix", [".js", ".mjs", ".cjs"])
 def test_a_javascript_file_prints_its_result_as_json(project, suffix):
     body = 'let s = ""; process.stdin.on("data", c => s += c).on("end", () => console.log(JSON.stringify({output: JSON.parse(s).a + 1, more: [1]})));'
-    script(project, "my/add", suffix, f"{RUNTIMES}/node_runtime", body, "//", config_schema=properties(a="integer"))
+    put_script(project, "my/add", suffix, f"{RUNTIMES}/node_runtime", body, "//", config_schema=properties(a="integer"))
     answer = call(project, "my/add", a=41)
     assert (answer["status"], answer["data"]) == ("success", {"output": 42, "more": [1], "exit_code": 0, "success": True})
 
@@ -100,12 +81,12 @@ def test_a_runtime_of_yaml_alone_runs_any_language(project, user_space, suffix):
     config = {"command": program, "args": args, "parameter_env": "PARAM_", "output": "text"}
     yaml_tool(user_space, "my/runtimes/own", tool_type="runtime", suffixes=[suffix], config=config, **declared)
     yaml_tool(user_space, "my/runtimes/not", tool_type="runtime", suffixes=[suffix], config={**config, "command": "false"})
-    path = script(project, "my/tool", suffix, "my/runtimes/own", line, mark, first, config_schema=properties(word="string"))
+    path = put_script(project, "my/tool", suffix, "my/runtimes/own", line, mark, first, config_schema=properties(word="string"))
     answer = call(project, "my/tool", word="one")
     number = path.read_text().split("\n").index(line) + 1
     assert answer["status"] == "success", answer
     assert answer["data"]["output"].replace("LINE", str(number)).split() == ["one", str(number)]
-    script(project, "my/other", ".sh", "my/runtimes/own", "1;")
+    put_script(project, "my/other", ".sh", "my/runtimes/own", "1;")
     assert f"my/runtimes/own runs {suffix} files only" in call(project, "my/other")["error"]
     # It is listed, found, verified and locked as any other.
     assert "my/tool" in [row["item_id"] for row in rye.tools(project_path=project)]
@@ -134,14 +115,14 @@ def test_exit_codes_are_mapped_and_a_failure_says_its_last_words(project):
     body = 'echo "no such thing" >&2; exit "$PARAM_code"'
     schema = properties(code="string")
     more = {"config": {"exit_codes": {"3": "not_there"}}, "config_schema": schema}
-    script(project, "my/fails", ".sh", f"{RUNTIMES}/bash_script_runtime", body, **more)
+    put_script(project, "my/fails", ".sh", f"{RUNTIMES}/bash_script_runtime", body, **more)
     for code, name in (("3", "not_there"), ("4", "command_failed")):
         answer = call(project, "my/fails", code=code)
         assert (answer["status"], answer["code"], answer["data"]["exit_code"]) == ("error", name, int(code))
         assert "no such thing" in answer["error"]
     assert call(project, "my/fails", code="0")["status"] == "success"
     told = 'echo \'{"success": false, "error": "told", "code": "my_code"}\''
-    script(project, "my/tells", ".sh", f"{RUNTIMES}/bash_script_runtime", told)
+    put_script(project, "my/tells", ".sh", f"{RUNTIMES}/bash_script_runtime", told)
     answer = call(project, "my/tells")
     assert (answer["status"], answer["error"], answer["code"]) == ("error", "told", "my_code")
 
@@ -165,7 +146,7 @@ def test_output_is_bounded_and_the_rest_can_be_read(project):
 
 
 def test_a_program_is_ended_at_its_limit_with_all_that_it_started(project):
-    script(
+    put_script(
         project, "my/slow", ".sh", f"{RUNTIMES}/bash_script_runtime", "sleep 600 & sleep 600", permissions=["run"], timeout=1
     )
     started = time.monotonic()

@@ -13,7 +13,7 @@ import pytest
 
 import rye
 from rye.executor import executor
-from support.signed_tools import put, put_tool, signed, tool_text, trust_key
+from support.signed_tools import put, put_tool, put_yaml, tool_text, trust_key
 
 PATCH = "rye/workspace/workspace_write_patch"
 
@@ -60,21 +60,12 @@ def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, cod
 
 
 def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
-    text = b'version: "1.0.0"\ntool_type: python\nexecutor_id: rye/core/runtimes/python_function_runtime\ncategory: my\n'
-    path = project / ".ai/tools/my/data.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(signed(text + b"description: d\n", suffix=".yaml"))
-    answer = call(project, "my/data")
-    assert (answer["code"], "is a .yaml file" in answer["error"], "not here" in answer["error"]) == (
-        "runtime_missing",
-        True,
-        False,
-    )
-    other = tool_text("my/other").replace(b"rye/core/runtimes/python_function_runtime", b"my/runtimes/bash_script")
-    put(project, "tools/my/other.py", signed(other))
-    error = call(project, "my/other")["error"]
-    assert "names the runtime my/runtimes/bash_script" in error
-    assert "not here" not in error
+    put_yaml(project, "my/data", "rye/core/runtimes/python_function_runtime")
+    put_tool(project, "my/other", runtime="my/runtimes/bash_script")
+    for item_id, told in (("my/data", "is a .yaml file"), ("my/other", "names the runtime my/runtimes/bash_script")):
+        answer = call(project, item_id)
+        found = (answer["code"], told in answer["error"], "not here" in answer["error"])
+        assert found == ("runtime_missing", True, False), answer
 
 
 def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, here):
