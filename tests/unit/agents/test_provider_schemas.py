@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import rye
-from support import provider_checkers
 from support.signed_tools import put_tool
 
 FORMATS = ("openai", "anthropic", "gemini", "mcp")
@@ -20,8 +20,104 @@ def closed(**properties):
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
+def words(some, value):
+    return dict.fromkeys(some.split(), value)
+
+
+def interface(members, name, schemas, *, parameter="", root="", least=0, references=False, **more):
+    """What an interface's reference says of a tool's declaration, as a JSON Schema.
+
+    Args:
+        members: those that it knows.
+        name: the grammar of names.
+        schemas: the members that are schemas themselves.
+        parameter: the grammar of the names of parameters.
+        root: what may not stand at the root of a schema.
+        least: how many parameters a schema must have.
+        references: whether schemas may refer to others.
+        more: what else it says of members.
+    """
+    below = {"$ref": "#/$defs/part"}
+    part = {
+        "properties": {"propertyNames": {"pattern": parameter}, "additionalProperties": below},
+        **words("patternProperties $defs dependentSchemas", {"additionalProperties": below}),
+        **words("anyOf oneOf allOf prefixItems", {"items": below}),
+        **words("items not additionalProperties contains if then else", below),
+        **({} if references else words("$ref $dynamicRef", False)),
+    }
+    whole = {
+        "required": ["type", *["properties"] * least],
+        "properties": {"type": {"const": "object"}, "properties": {"minProperties": least}, **words(root, False)},
+        **below,
+    }
+    own = {"name": {"type": "string", "pattern": f"^{name}$"}, **words(schemas, whole), **more}
+    return {
+        "required": ["name"],
+        "properties": {**words(members, True), **own},
+        "additionalProperties": False,
+        "$defs": {"part": {"properties": part}},
+    }
+
+
+LABEL = "[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?"
+META_KEY = rf"^({LABEL}(\.{LABEL})*/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
+# Written from OpenAI's function calling guide, Anthropic's tool use reference, the Gemini API's `FunctionDeclaration` and the MCP
+# specification's tools, not from the code that renders.
+INTERFACES = {
+    "openai": interface(
+        "description strict",
+        "[a-zA-Z0-9_-]{1,64}",
+        "parameters",
+        root="oneOf anyOf allOf enum not",
+        description={"maxLength": 1024},
+        # Strict mode makes every parameter required.
+        strict={"const": False},
+    ),
+    "anthropic": interface(
+        "description type cache_control strict",
+        "[a-zA-Z0-9_-]{1,128}",
+        "input_schema",
+        parameter="^[a-zA-Z0-9_.-]{1,64}$",
+        root="oneOf anyOf allOf",
+    ),
+    "gemini": interface(
+        "description",
+        "[a-zA-Z_][a-zA-Z0-9_.-]{0,62}",
+        "parametersJsonSchema responseJsonSchema",
+        parameter="^[A-Za-z_][A-Za-z0-9_]{0,63}$",
+        least=1,
+    ),
+    "mcp": interface(
+        "title description icons execution",
+        "[A-Za-z0-9_.-]{1,128}",
+        "inputSchema outputSchema",
+        references=True,
+        annotations={
+            "properties": {
+                "title": {"type": "string"},
+                **words("readOnlyHint destructiveHint idempotentHint openWorldHint", {"type": "boolean"}),
+            },
+            "additionalProperties": False,
+        },
+        _meta={
+            "propertyNames": {"pattern": META_KEY, "not": {"pattern": rf"^({LABEL}\.)*(modelcontextprotocol|mcp)\.{LABEL}/"}}
+        },
+    ),
+}
+
+
 def problems(declared, format):
-    return list(provider_checkers.problems(format, declared))
+    """What an interface would refuse of a tool's declaration."""
+    if format == "openai":
+        assert (set(declared), declared["type"], "strict" in declared["function"]) == ({"type", "function"}, "function", True)
+        declared = declared["function"]
+    found = [error.message for error in jsonschema_rs.Draft202012Validator(INTERFACES[format]).iter_errors(declared)]
+    for name in ("parameters", "input_schema", "parametersJsonSchema", "inputSchema", "outputSchema"):
+        try:
+            jsonschema_rs.Draft202012Validator(declared.get(name, {}))
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as err:
+            found.append(f"no valid JSON Schema: {err}")
+    return found
 
 
 # What the schemas below do not have: references, and a combination at the root.
