@@ -231,13 +231,17 @@ def test_control_without_a_key_an_edit_that_was_killed_late_is_made_twice(files)
     assert any(killed and counts == [2, 0] for killed, _, counts in rows)
 
 
+PROGRAM = """
+import json, sys, rye
+from rye.call.context import CallOptions
+done = rye.execute(*json.loads(sys.argv[2]), project_path=sys.argv[1], options=CallOptions(key="k"))
+assert done["status"] == "success", done
+"""
+
+
 def test_a_command_that_was_cut_off_is_unknown_and_repeated_only_where_that_is_allowed(files):
     waits = {"command": "echo x >> a.txt; while test -e b.txt; do sleep 0.05; done"}
-    program = (
-        "import json, sys, rye\nfrom rye.call.context import CallOptions\n"
-        "rye.execute(*json.loads(sys.argv[2]), project_path=sys.argv[1], options=CallOptions(key='k'))"
-    )
-    child = subprocess.Popen([sys.executable, "-c", program, str(files), json.dumps([BASH, waits])])
+    child = subprocess.Popen([sys.executable, "-c", PROGRAM, str(files), json.dumps([BASH, waits])])
     until(lambda: text(files) == "one\nx\n")
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
@@ -255,14 +259,9 @@ def test_a_command_that_was_cut_off_is_unknown_and_repeated_only_where_that_is_a
 @needs_strace
 @pytest.mark.parametrize("changes", [["end+|more"], ["end+|more", "b.txt:end+|more"]], ids=["one file", "two files"])
 def test_the_entries_of_a_named_call_are_durable_before_the_record_of_its_start_goes(files, changes, tmp_path):
-    program = (
-        "import json, sys, rye\nfrom rye.call.context import CallOptions\n"
-        "done = rye.execute(*json.loads(sys.argv[2]), project_path=sys.argv[1], options=CallOptions(key='k'))\n"
-        "assert done['status'] == 'success', done"
-    )
     order = json.dumps([EDIT, {"file_path": "a.txt", "changes": changes}])
     trace = ["strace", "-f", "-y", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=fsync,rename,unlink"]
-    subprocess.run([*trace, sys.executable, "-c", program, str(files), order], check=True)
+    subprocess.run([*trace, sys.executable, "-c", PROGRAM, str(files), order], check=True)
     lines = (tmp_path / "trace").read_text().splitlines()
 
     def at(pattern):

@@ -294,15 +294,10 @@ def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined):
     first = waiting(project, [cold])
     assert call(project)["data"]["pid"] == first
     second = waiting(project, [cold, first])
-    # Other permissions are other terms, and so is another folder in the same place.
+    # Other permissions are other terms.
     put_tool(project, "my/tool", PID, more=WRITE)
     assert call(project)["isolation"]["permissions"] == ["read", "write"]
     assert second in processes(WAITS, str(project))
-    os.rename(project, f"{project}-old")
-    put_tool(project, "my/tool", 'import os\nreturn {"success": True, "names": os.listdir(project_path)}', more=READ)
-    (project / "new").write_text("")
-    assert "new" in call(project)["data"]["names"]
-    assert second in processes(WAITS, f"{project}-old")
     # One that died is replaced.
     wait(lambda: processes(WAITS, str(project)))
     for pid in processes(WAITS, str(project)):

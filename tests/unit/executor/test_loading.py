@@ -29,6 +29,9 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     assert (found["source"], found["path"]) == ("project", str(path))
     assert (found["metadata"]["version"], found["item"]["owner"]) == ("1.2.3", "tester")
     assert "copied_to" not in found
+    # A source is one space, and the default is all.
+    refused("item_not_found", "tool", "my/tool", project_path=project, source="user")
+    assert rye.load("tool", "rye/file-system/ls", project_path=project, source="system")["source"] == "system"
     # Of a directive only the signed span is shown.
     span = b"<directive name='d' version='1.0.0'><metadata><description>D</description></metadata><process>Do.</process></directive>"
     raw = signed(b"# Title\n" + span + b"\nafterwards\n", item_type="directive", suffix=".md")
@@ -94,13 +97,6 @@ def test_what_is_not_verified_is_neither_shown_nor_copied(project, user_space):
     for name, code in (("alien", "untrusted_key"), ("bare", "unsigned"), ("other", "misplaced")):
         refused(code, "tool", f"my/{name}", project_path=project, destination="user")
     assert not (user_space / ".ai/tools").exists()
-
-
-def test_a_source_is_one_space_and_the_default_is_all(project, user_space):
-    put_tool(user_space, "my/tool")
-    assert rye.load("tool", "my/tool", project_path=project)["source"] == "user"
-    refused("item_not_found", "tool", "my/tool", project_path=project, source="project")
-    assert rye.load("tool", "rye/file-system/ls", project_path=project, source="system")["source"] == "system"
 
 
 def test_malformed_calls(project):

@@ -13,6 +13,7 @@ import pytest
 
 import rye
 from rye.executor import executor
+from support.mcp_peer import ARGUMENTS
 from support.signed_tools import put, put_tool, put_yaml, tool_text, trust_key
 
 PATCH = "rye/workspace/workspace_write_patch"
@@ -147,28 +148,19 @@ USERS = (
     ".ai/trust/decisions.json",
     ".ai/trust/marks.json",
 )
+# Beside a call of each default tool.
 KINDS = {
-    "read": ("rye/file-system/read", {"file_path": "a.txt"}),
-    "read a folder": ("rye/file-system/read", {"file_path": "sub.txt"}),
-    "write": ("rye/file-system/write", {"file_path": "b.txt", "content": "x"}),
-    "write a folder": ("rye/file-system/write", {"file_path": "sub.txt", "content": "x"}),
-    "undo": ("rye/file-system/undo", {}),
-    "ls": ("rye/file-system/ls", {}),
-    "glob": ("rye/file-system/glob", {"pattern": "**/*.txt"}),
-    "grep": ("rye/file-system/grep", {"pattern": "one"}),
-    "my tool": ("my/tool", {}),
-    "load": ("rye/primary-tools/rye_load", {"item_type": "knowledge", "item_id": "my/page"}),
-    "search": ("rye/primary-tools/rye_search", {"query": "read"}),
-    "window": ("rye/swe/open_file_chunk", {"path": "a.txt"}),
-    "patch": (PATCH, {"createFiles": [{"path": "sub.txt", "content": "x"}]}),
-    "jobs": ("rye/bash/job", {"action": "list"}),
-    "lsp": ("rye/lsp/lsp", {"file_path": "a.txt", "action": "diagnostics"}),
-    "websearch": ("rye/web/websearch", {"query": "x"}),
+    "rye_load": {"item_type": "knowledge", "item_id": "my/page"},
+    "open_file_chunk": {"path": "a.txt"},
+    "workspace_write_patch": {"createFiles": [{"path": "sub.txt", "content": "x"}]},
+    "lsp": {"file_path": "a.txt", "action": "diagnostics"},
+    "websearch": {"query": "x"},
 }
 
 
 @pytest.mark.parametrize("planted", ["nothing", "project", "user"])
 def test_a_dozen_calls_of_each_kind_leave_no_descriptor_open_whatever_is_a_folder(project, user_space, planted):
+    tools = rye.toolset(project)
     for name in FOLDERS if planted == "project" else ():
         (project / name).mkdir(parents=True)
     for name in USERS if planted == "user" else ():
@@ -182,7 +174,8 @@ def test_a_dozen_calls_of_each_kind_leave_no_descriptor_open_whatever_is_a_folde
             rye.sign(targets[3:5], project_path=project)
             rye.verify((), project_path=project, trust=[user_space / USERS[2]])
 
-    ways = {kind: lambda one=one: call(project, one[0], **one[1]) for kind, one in KINDS.items()} | {"sign": sign}
+    calls = {**ARGUMENTS, **KINDS}
+    ways = {name: lambda name=name: tools.call(name, calls[name]) for name in calls} | {"sign": sign}
     grown = {}
     for kind, way in ways.items():
         way()

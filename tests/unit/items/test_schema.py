@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import random
 
+import jsonschema_rs
 import pytest
 
 from rye.errors import ItemError, UsageError
@@ -22,8 +24,6 @@ def problems(schema, parameters):
 
 
 def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
-    import jsonschema_rs
-
     secret = tmp_path / "secret.json"
     secret.write_text('{"type": "integer", "enum": ["s3cret"]}')
 
@@ -51,21 +51,73 @@ def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
     assert any("s3cret" in error.message for error in validator.iter_errors("x"))
 
 
-def test_values_are_judged_by_the_draft_and_an_integral_float_is_an_integer_where_one_is_wanted():
-    schema = {
-        "properties": {
-            "n": {"type": "integer"},
-            "x": {"type": "number"},
-            "s": {"$ref": "#/$defs/short"},
-            "yes": True,
-            "no": False,
-        },
-        "$defs": {"short": {"type": "string", "maxLength": 2}},
-    }
-    filled = schemas.SchemaChecker(schema).check({"n": 2.0, "x": 2.0, "s": "😀😀", "yes": [1]})
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "format": "workspace-path", "description": "d"},
+        "kind": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        "word": {"type": "string", "minLength": 2, "maxLength": 4},
+        "count": {"type": "integer", "minimum": 0, "maximum": 9},
+        "offset": {"type": "integer", "not": {"const": 9}},
+        "more": {"type": "boolean"},
+        "list": {"type": "array", "items": {"type": "string", "minLength": 2}},
+        "either": {"type": ["string", "boolean"], "default": False},
+        "some": {"type": ["integer", "string"], "enum": ["a"], "minimum": 3},
+    },
+    "required": ["path"],
+    "additionalProperties": False,
+}
+VALUES = [
+    *("", "a", "b", "ab", "abcde", "ä→"),
+    *(0, 9, 10, -1, 3.0, 3.5, 2**60, True, False, None),
+    *([], ["ab"], ["a"], [1], {}),
+]
+# One property of each is of another shape.
+OTHERS = [
+    *({"type": "string", "pattern": "x"}, {"type": "string", "minLength": -1}, {"type": "string", "enum": [1]}),
+    *({"type": "string", "format": "date"}, {"type": "string", "not": {"const": 0}}, {"type": "integer", "minimum": 0.5}),
+    *({"type": "integer", "maximum": True}, {"type": "integer", "not": 0}, {"type": "integer", "not": {"const": 1.0}}),
+    *({"type": "integer", "not": {"minimum": 1}}, {"type": "array"}, {"type": "array", "items": {"type": "number"}}),
+    *({"type": ["string", "number"]}, {"type": ["string", "string"]}, {"type": []}, True),
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        *({"additionalProperties": True}, {"required": ["path", "path"]}, {"required": [1]}, {"type": "array"}),
+        *({"$ref": "#/a"}, {"allOf": []}, {"description": 3}, {"properties": []}),
+        *({"properties": {"a": one}} for one in OTHERS),
+    ],
+)
+def test_a_call_is_judged_as_the_library_judges_it(change):
+    """Also where plain schemas and values are judged without the library."""
+    schema = SCHEMA | change
+    try:
+        library = jsonschema_rs.Draft202012Validator(schema)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError):
+        with pytest.raises(ItemError):
+            schemas.SchemaChecker(schema)
+        return
+    checker, dice, verdicts = schemas.SchemaChecker(schema), random.Random(5), set()
+    for _ in range(1_500):
+        names = dice.sample(["path", "a", *SCHEMA["properties"], "other"], dice.randrange(5))
+        given = {name: dice.choice(VALUES) for name in names}
+        try:
+            checker.check(given)
+            fits = True
+        except UsageError:
+            fits = False
+        verdicts.add(fits)
+        assert fits == library.is_valid(given), given
+    assert verdicts == {True, False} or change
+
+
+def test_an_integral_float_is_an_integer_where_one_is_wanted():
+    schema = {"properties": {"n": {"type": "integer"}, "x": {"type": "number"}}}
+    filled = schemas.SchemaChecker(schema).check({"n": 2.0, "x": 2.0})
     assert (type(filled["n"]), type(filled["x"])) == (int, float)
-    for wrong in ({"n": 3.5}, {"n": True}, {"s": "abc"}, {"no": 1}):
-        assert problems(schema, wrong)
 
 
 # --- unknown names ---

@@ -78,7 +78,7 @@ def test_what_the_encoding_cannot_hold_is_named(project, before, codec, text, na
     assert "Nothing was written" in answer["error"]
     assert (project / "f.txt").read_bytes() == before
     (project / "f.txt").write_text("x\n")
-    assert "(U+0000) at position 2" in call("edit_lines", project, file_path="f.txt", changes=["1|a\0b"])["error"]
+    assert "(U+0000) at position 2" in call("edit_lines", project, file_path="f.txt", changes=["find|x|a\0b"])["error"]
 
 
 def test_half_a_unit_is_no_terminator_and_bytes_that_do_not_decode_are_shown(project):
