@@ -14,7 +14,7 @@ import pytest
 
 import rye
 from rye.errors import WorkspaceError
-from rye.journal import journal, tree_changes
+from rye.journal import journal
 from rye.journal.history import History
 from rye.snapshots import tree
 from rye.workspace import protected_paths
@@ -24,6 +24,7 @@ from support.harness import times
 from support.tree_photo import SKIPPED, Photo, assert_same, changed, holders, inodes, photo
 
 SHAPES = ("plain", "plain", "worktree", "nested", "no sandbox", "no sandbox")
+SOMEONE_ELSE = "changed by someone else"
 WAYS = {"command": 16, "outside": 1}
 
 
@@ -155,10 +156,7 @@ def run(project: Path, count: int, seed: int, files: Sequence[str] = ()) -> Coun
             assert result.get("changed_count", 0) == len(expected), (about, result, expected)
             assert paths == expected, (about, {path: (before.get(path), after.get(path)) for path in paths ^ expected})
         assert paths >= expected, (about, {path: (before.get(path), after.get(path)) for path in expected - paths})
-        assert (way == "outside") == any(tool == tree_changes.SOMEONE_ELSE for *_, tool in entries) or not entries, (
-            about,
-            entries,
-        )
+        assert (way == "outside") == any(tool == SOMEONE_ELSE for *_, tool in entries) or not entries, (about, entries)
         out += Counter({"scripts": 1, "effects": len(expected), way: 1})
         if entries:
             steps.append(there_and_back(project, Step(about, before, [one for one, *_ in entries]), after, left))

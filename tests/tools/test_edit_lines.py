@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rye
-from rye.call.results import MAX_OUTPUT_BYTES
 from support.calling import call, done, ids, refused, rows
 from support.stories import play
 
@@ -515,7 +514,7 @@ def test_a_dry_run_writes_nothing(project, file, seen):
 def test_a_long_result_is_cut_with_the_envelope(project, file, seen):
     data = edit(project, {"line_id": 1, "new_content": [f"line {n}" for n in range(9_000)]}, diff=True)
     assert data["truncated"]
-    assert len(data["output"].encode()) <= MAX_OUTPUT_BYTES + 500
+    assert len(data["output"].encode()) <= 51_200 + 500
     assert data["output"].split("\n")[-1].startswith("[tool_result: ")
     assert len(shown(file)) == 9_007
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
 
-from rye.call import results
 from support.calling import call, done, refused
 
 HUNDREDS = "".join(f"line {n}\n" for n in range(1, 424)).encode()
@@ -469,7 +469,9 @@ def test_a_cut_names_the_call_that_continues(project, tool):
     for name, count in (("src/test1", 450), ("src/test2", 0), ("tests/test3", 0)):
         put(project, "needle\n" * count, name)
     data = swe(tool, project, **asked)
-    following = results.call_text(tool, **asked, offset=data["next_offset"])
+    following = (
+        f"{tool}({', '.join(f'{name}={json.dumps(value)}' for name, value in asked.items())}, offset={data['next_offset']})"
+    )
     assert lines(data)[-1].startswith(f"[tool_result: {counts} omitted. Call {following} to see more")
     assert ending in lines(data)[-1]
     end = swe(tool, project, **asked, offset=data["next_offset"])

@@ -151,8 +151,11 @@ def test_hard_links_are_warned_of(project):
     (project / "f.txt").write_bytes(b"a\n")
     os.link(project / "f.txt", project / "g.txt")
     data = done("write", project, file_path="f.txt", content="b\n")
-    assert "hard links" in data["warnings"][0]
+    assert "2 hard links" in data["warnings"][0]
     assert (project / "g.txt").read_bytes() == b"a\n"
+    os.link(project / "f.txt", project / "h.txt")
+    data = done("edit_lines", project, file_path="f.txt", changes=[{"find": "b", "replace": "c"}])
+    assert ("hard links" in data["warnings"][0], "hard links" in data["output"]) == (True, True)
 
 
 @pytest.mark.parametrize(

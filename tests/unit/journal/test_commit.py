@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from rye.fs import beneath
 from rye.journal import commit, journal
 from rye.journal import entries as edits_entries
 from rye.workspace import cache
-from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 from support.calling import done
 from support.replacing import without
@@ -28,6 +28,10 @@ BEFORE = {"a": b"a old\n", "d/b": b"b old\n", "c": b"c old\n"}
 AFTER = {"a": b"a new\n", "d/b": b"b new\n", "n/n": b"n new\n"}
 PATHS = ("a", "d/b", "c", "n/n")
 FOREIGN = b"someone else's\n"
+
+
+def digest_of(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 class Cut(BaseException):
@@ -50,16 +54,14 @@ def contents(project):
     return {str(path.relative_to(project)): path.read_bytes() for path in found}
 
 
-def change(project, wanted=None, batch="batch"):
-    """Commit what leads from BEFORE to `wanted`."""
-    wanted = AFTER if wanted is None else wanted
+def change(project, before=BEFORE, wanted=AFTER, batch="batch"):
+    """Commit what leads from some files to others."""
+    names = dict.fromkeys([*before, *wanted])
     with Workspace(str(project)) as ws, ExitStack() as stack:
-        places = [stack.enter_context(ws.place(path, create_parents=True)) for path in PATHS]
+        places = [stack.enter_context(ws.place(path, create_parents=True)) for path in names]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
-        changes = [
-            commit.Change(place, digest_of(BEFORE[path]) if path in BEFORE else None, wanted.get(path))
-            for path, place in zip(PATHS, places, strict=True)
-        ]
+        digests = [digest_of(before[path]) if path in before else None for path in names]
+        changes = [commit.Change(*of, wanted.get(path)) for *of, path in zip(places, digests, names, strict=True)]
         return commit.commit(ws, changes, TOOL, batch)
 
 
@@ -197,32 +199,26 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
     """Any files, changed, created and deleted; any moment; and no two states mixed."""
     project = tmp_path_factory.mktemp("project")
     names = [f"f{number}" for number in range(data.draw(st.integers(1, 5)))]
-    content = st.one_of(st.none(), st.binary(max_size=6))
-    old = {name: data.draw(content) for name in names}
-    new = {name: data.draw(content) for name in names}
-    for name in names:
-        if old[name] is not None:
-            (project / name).write_bytes(old[name])
+    old, new = (
+        {name: text for name in names if (text := data.draw(st.none() | st.binary(max_size=6))) is not None} for _ in "on"
+    )
+    for name, content in old.items():
+        (project / name).write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans()):
             # A file system that cannot exchange names.
             without(patch, beneath.EXCHANGE)
-        cut = data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop", "remove_temporary"]))
-        cut_at(patch, cut, data.draw(st.integers(1, 6)))
-        try:
-            with Workspace(str(project)) as ws, ExitStack() as stack:
-                places = [stack.enter_context(ws.place(name)) for name in names]
-                stack.enter_context(cache.locked(ws, *(place.path for place in places)))
-                changes = [
-                    commit.Change(place, None if old[name] is None else digest_of(old[name]), new[name])
-                    for name, place in zip(names, places, strict=True)
-                ]
-                commit.commit(ws, changes, TOOL, "batch")
-        except Cut:
-            pass
+        cut_at(
+            patch,
+            data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop", "remove_temporary"])),
+            data.draw(st.integers(1, 6)),
+        )
+        with suppress(Cut):
+            if old or new:
+                change(project, old, new)
     settle(project)
-    found, before, after = contents(project), *({k: v for k, v in one.items() if v is not None} for one in (old, new))
-    assert found in (before, after)
-    assert before == after or entries(project) == (set(names) if found == after else set())
+    found = contents(project)
+    assert found in (old, new)
+    assert old == new or entries(project) == ({*old, *new} if found == new else set())
     assert nothing_left(project)
     assert settle(project) == []

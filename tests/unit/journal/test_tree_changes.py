@@ -43,12 +43,6 @@ def started(project):
     return project
 
 
-def test_the_first_look_is_no_change(project):
-    (project / "a.txt").write_text("one\n")
-    assert "changed" not in bash(project, "true")
-    assert listed(project) == []
-
-
 def test_what_changes_between_calls_is_told_apart_and_is_nobodys_last_change(started):
     (started / "a.txt").write_text("an editor\n")
     done = bash(started, "echo x > b.txt")
@@ -67,17 +61,6 @@ def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
     assert bash(started, "echo ours > a.txt")["changed"] == ["a.txt"]
     undo(started)
     assert (started / "a.txt").read_text() == "theirs\n"
-
-
-def test_an_edit_beside_a_job_is_not_the_jobs(started):
-    job = bash(started, "echo 1 > j; read line; echo 2 >> j", background=True)["job_id"]
-    until(lambda: (started / "j").exists() and (started / "j").read_text())
-    call("write", started, file_path="a.txt", content="ours\n")
-    call("rye/bash/job", started, action="write", job_id=job, data="go\n")
-    done = call("rye/bash/job", started, action="wait", job_id=job, timeout=60)
-    assert done.get("changed") == ["j"], str(done)
-    by_tool = [(one["tool"], one["file_path"]) for one in reversed(listed(started))]
-    assert by_tool == [("rye/bash/bash", "j"), ("rye/file-system/write", "a.txt"), ("rye/bash/bash", "j")]
 
 
 MAPPER = """
@@ -315,6 +298,28 @@ def test_a_command_is_taken_back(started, user_space, name):
     if row.redone:
         assert undo(started, entry_id=answer["entry_id"])["success"]
         shell(started, row.redone)
+
+
+def test_the_attributes_of_a_file_that_is_there_stay(started):
+    file = started / "a.txt"
+    try:
+        os.setxattr(file, "user.note", b"kept")
+    except OSError:
+        pytest.skip("no extended attributes here")
+    bash(started, "true")
+    done = bash(started, "echo two >> a.txt")
+    assert undo(started, entry_id=done["change_id"])["warnings"] == []
+    assert (file.read_text(), os.getxattr(file, "user.note")) == ("one\n", b"kept")
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_the_owner_of_a_file_that_is_there_stays(started):
+    done = bash(started, "echo two >> a.txt; chmod 600 a.txt")
+    os.chown(started / "a.txt", 12345, 12345)
+    assert undo(started, entry_id=done["change_id"])["warnings"] == []
+    info = (started / "a.txt").stat()
+    assert (info.st_uid, info.st_gid, info.st_mode & 0o777) == (12345, 12345, 0o644)
 
 
 def test_an_undo_lists_the_root_a_few_times_however_many_files_it_takes_back(started, monkeypatch):
