@@ -10,8 +10,6 @@ import time
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import rye
 from support.calling import call, done, ids, refused, rows
@@ -20,7 +18,6 @@ from support.stories import play
 LINES = [f"line {number}" for number in range(1, 9)]
 ABCDE = "a\nb\nc\nd\ne\n"
 READ, IDS = ("read",), ("ids",)
-SHOWN = st.characters(exclude_categories=["Cs"], exclude_characters="\n\r<\0")
 
 
 def text(lines):
@@ -103,36 +100,6 @@ def test_what_a_change_means(project, file, seen, change, after):
     assert shown(file) == after
     done("undo", project)
     assert shown(file) == LINES
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.text(SHOWN, max_size=5), min_size=1, max_size=4))
-def test_the_text_of_a_string_is_exact(project, lines):
-    play(
-        project,
-        ("others", "one\ntwo\n"),
-        IDS,
-        ("edit", ["end+|keep", "<2>|" + "\n".join(lines)]),
-        ("is", text(["one", *lines, "keep"])),
-    )
-
-
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(st.text("ab\n", max_size=6), min_size=1, max_size=3).map("".join),
-    st.text("ab\n", min_size=1, max_size=3),
-    st.text("xa\n", max_size=3),
-)
-def test_find_and_replace_is_that_of_the_text(project, content, old, new):
-    # A last line without its newline gets one back: files keep their end.
-    before = f"{content}\n"
-    after = before.replace(old, new)
-    after = after if after.endswith("\n") or not after else f"{after}\n"
-    (project / "f.txt").write_text(before)
-    change = {"find": old, "replace": new, "count": max(before.count(old), 1)}
-    answer = call("edit_lines", project, file_path="f.txt", changes=[change], on_stale="rebase")
-    assert answer["success"] == (after != before), answer
-    assert (project / "f.txt").read_text() == (after if answer["success"] else before)
 
 
 @pytest.mark.parametrize("name", ["f.txt", "b.py", "a:b.py"])
@@ -264,27 +231,6 @@ STORIES = {
         ("is", "A\r\nB\r\nC\r\nd\r\ne\r\n"),
         ("edit", [{"line_id": "<4>", "new_content": "D"}]),
     ],
-    "a twin behind an open end": [
-        ("others", "a\n}"),
-        IDS,
-        ("edit", ["end+|}"]),
-        ("is", "a\n}\n}"),
-        ("edit", ["[LID:<2>]|x"]),
-        ("is", "a\nx\n}"),
-    ],
-    "what the encoding cannot hold": [
-        ("others", b"caf\xe9\nb\n"),
-        ("ids", {"encoding": "latin-1"}),
-        ("not", "unencodable", ["<2>|日"], "U+65E5"),
-        ("edit", ["<2>|é"]),
-        ("is", b"caf\xe9\n\xe9\n"),
-    ],
-    "crlf and utf-16 keep their ends": [
-        ("others", "eins\r\nzwei\r\ndrei\r\n".encode("utf-16")),
-        READ,
-        ("edit", ["1 move after 3", {"find": "zwei", "replace": "zwei\nzwo"}]),
-        ("is", "zwei\r\nzwo\r\ndrei\r\neins\r\n".encode("utf-16")),
-    ],
     "of two places that overlap none is chosen": [
         ("others", "b\na\nb\na\nb\n"),
         ("not", "text_count", [{"find": "b\na\nb", "replace": "x"}], "overlap"),
@@ -377,13 +323,6 @@ STORIES = {
         ("edit", ["<4>|y"]),
         ("is", "top\na\nB\nc\ny\ne\n"),
     ],
-    "rebase applies to untouched lines": [
-        ("others", ABCDE),
-        IDS,
-        ("others", "top\na\nb\nc\nd\nE\n"),
-        ("edit", ["<4>|D"], {"on_stale": "rebase"}),
-        ("is", "top\na\nb\nc\nD\nE\n"),
-    ],
     **{
         f"rebase refuses a line that others {what}": [
             ("others", ABCDE),
@@ -397,20 +336,6 @@ STORIES = {
             ("removed", "a\nb\nc\ne\n", "invalid_line_id"),
         )
     },
-    "a version holds the edit to that view": [
-        ("others", ABCDE),
-        IDS,
-        ("not", "wrong_version", ["<2>|B"], {"version": "abcdef"}),
-        ("edit", ["<1>|A"]),
-        ("not", "wrong_version", ["<2>|B"], {"version": "1.0-00000000"}),
-    ],
-    "a last line without newline moves": [("others", "a\nb\nc"), READ, ("edit", ["3 move before 1"]), ("is", "c\na\nb\n")],
-    "a last line without newline takes others behind it": [
-        ("others", "a\nb\nc"),
-        READ,
-        ("edit", ["1 move after 3"]),
-        ("is", "b\nc\na"),
-    ],
 }
 
 
@@ -459,24 +384,6 @@ def test_a_line_that_was_never_shown_refuses_the_range(project, file):
     done("read", project, file_path="f.txt")
     done("edit_lines", project, **change)
     assert file.read_bytes() == b"x\n"
-
-
-@pytest.mark.parametrize("by", ["edit_lines", "edit_range", "an editor"])
-def test_a_range_over_a_place_where_lines_were_deleted_is_editable_after_a_read(project, file, by):
-    names = ids(project)
-    if by == "edit_lines":
-        done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[4], "new_content": ""}])
-    elif by == "edit_range":
-        done("rye/swe/edit_range", project, path="f.txt", start_line=5, end_line=5, new_text="")
-    else:
-        file.write_bytes(file.read_bytes().replace(b"line 5\n", b""))
-    across = {"start_line_id": names[3], "end_line_id": names[5], "new_content": "both\n"}
-    if by == "an editor":
-        # Control: nobody has seen the two lines side by side yet.
-        refused("stale_file", "edit_lines", project, file_path="f.txt", changes=[across])
-    ids(project)
-    done("edit_lines", project, file_path="f.txt", changes=[across])
-    assert shown(file) == [*LINES[:3], "both", *LINES[6:]]
 
 
 # --- what it returns ---
@@ -554,24 +461,6 @@ def test_values_of_another_type_are_explained(project, file):
 
 
 # --- several files, moves, renames ---
-
-
-def test_a_moved_line_keeps_its_address_also_among_twins(project, file):
-    play(
-        project,
-        ("others", "same\nsame\nsame\nother\n"),
-        READ,
-        ("edit", ["2 move after 4"], {"diff": False}),
-        ("says", "4+ -> 2\n"),
-        READ,
-        ("says", "1\tsame\n3\tsame\n4\tother\n2\tsame\n"),
-        ("edit", ["2|moved", "3|third"]),
-        ("is", "same\nthird\nother\nmoved\n"),
-        ("undo",),
-        ("undo",),
-        ("edit", ["2|second"]),
-        ("is", "same\nsecond\nsame\nother\n"),
-    )
 
 
 def test_a_move_of_a_long_block_takes_few_words(project, file):
@@ -666,22 +555,7 @@ def test_marks_that_cannot_be_changed(project, content, more, code):
     ("before", "change", "more", "after", "diff"),
     [
         (b"a\r\nb\r\n", {"line_id": 0, "new_content": "a"}, {"newline": "lf"}, b"a\nb\r\n", "-a [CRLF]\n+a [LF]\n b"),
-        (
-            b"a\nb",
-            {"line_id": 1, "new_content": "c"},
-            {"final_newline": "add"},
-            b"a\nc\n",
-            "-b\n\\ No newline at end of file\n+c",
-        ),
         (b"a\nb\n", {"line_id": 1, "new_content": []}, {"final_newline": "remove"}, b"a", "+a\n\\ No newline at end of file"),
-        (
-            b"a",
-            {"after_line_id": 0, "new_content": "b"},
-            {},
-            b"a\nb",
-            "-a\n\\ No newline at end of file\n+a\n+b\n\\ No newline at end of file",
-        ),
-        (b"a\r\nb", {"line_id": 1, "new_content": "x\ny"}, {}, b"a\r\nx\r\ny", "+x"),
     ],
 )
 def test_terminators_follow_the_neighbours_and_are_seen_in_the_diff(project, file, before, change, more, after, diff):

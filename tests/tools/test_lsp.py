@@ -65,7 +65,6 @@ def errors(data):
 
 BROKEN_PY = "def f(a: int) -> int:\n    return a\n\n\nf('x')\nprint(undefined)\n"
 BROKEN_C = '#include <stdio.h>\nint main(void) {\n    int x = "a";\n    missing();\n    printf("%d", x);\n    return 0\n}\n'
-BROKEN_TS = "export function f(n: number): number { return n }\nconst x: string = f(1)\nf('x'); x\n"
 
 
 def test_python_errors_stand_at_their_lines_with_the_ids_of_these(project):
@@ -85,18 +84,6 @@ def test_c_errors_are_those_of_the_compiler(project):
     data = ask(project, "a.c")
     assert {(3, "error"), (4, "error")} <= seen(data), data
     assert any("expected ';'" in row["message"].lower() for row in data["diagnostics"])
-
-
-@pytest.mark.slow
-def test_typescript_errors_are_those_of_the_compiler(project, typescript, monkeypatch):
-    monkeypatch.setenv("PATH", f"{typescript}{os.pathsep}{os.environ['PATH']}")
-    (project / "a.ts").write_text(BROKEN_TS)
-    data = ask(project, "a.ts")
-    assert data.get("server") == "tsc", data
-    assert {(row["line"], row["code"]) for row in data["diagnostics"] if row["severity"] == "error"} == {
-        (2, "2322"),
-        (3, "2345"),
-    }
 
 
 # A file that uses `f` of another one, that one, and how it reads where `f` is none for the file: of one size.

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from support.calling import done, ids, refused, rows
+from support.calling import done, refused, rows
 
 
 @pytest.fixture
@@ -237,17 +237,6 @@ def test_many_changes_are_cut_with_the_envelope(project, put):
         f"[tool_result: {data['line_count']} of 4000 changed lines; {4_000 - data['line_count']} more omitted."
         in data["output"]
     )
-
-
-def test_a_read_only_project_works(project, put, user_space):
-    """The index goes to the state folder. Control: `.ai` cannot be made, as a file stands there."""
-    path = put("a\nb\n")
-    (project / ".ai").write_text("")
-    names = ids(project)
-    assert ids(project) == names
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": names[0], "new_content": "x"}])
-    assert path.read_bytes() == b"x\nb\n"
-    assert list((user_space / ".ai/state").rglob("line_index/*.json"))
 
 
 def test_a_range_behind_the_path(project):

@@ -68,22 +68,6 @@ STORIES = {
         ("edit", ["3|THREE"]),
         ("not", "invalid_line_id", ["3|x"], "was replaced", "8\tTHREE"),
     ],
-    "a refused edit of an unread file uses up no numbers": [
-        ("others", SEVEN),
-        *[("not", "no_index", ["3|x"])] * 3,
-        READ,
-        ("says", "1\tline 1\n"),
-    ],
-    "after undo and redo the numbers come back": [
-        ("others", SEVEN),
-        READ,
-        ("edit", ["2-4|x"]),
-        ("undo",),
-        ("edit", ["3|three"]),
-        ("undo",),
-        READ,
-        ("says", *SEVEN.replace("line ", "\tline ").split()),
-    ],
     "a line that another program changed is refused with its text": [
         ("others", SEVEN),
         READ,
@@ -93,16 +77,6 @@ STORIES = {
         ("edit", ["5|five"], {"on_stale": "rebase"}),
         ("is", "top\n" + SEVEN.replace("line 3", "LINE 3").replace("line 5", "five")),
     ],
-    **{
-        f"twins keep apart in {codec}": [
-            ("others", "same\r\nsame\r\nsame\r\n".encode(codec)),
-            READ,
-            ("edit", ["2|other"]),
-            ("is", "same\r\nother\r\nsame\r\n".encode(codec)),
-            ("not", "invalid_line_id", ["2|x"]),
-        ]
-        for codec in ("utf-16", "utf-8")
-    },
     "what stands beside a change can be edited after it": [
         ("others", SEVEN),
         READ,

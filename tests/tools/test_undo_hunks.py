@@ -293,23 +293,6 @@ def test_a_file_of_a_batch(project, file):
     assert texts(project / "g.txt") == texts(file) == LINES
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-8-sig", "latin-1"])
-def test_hunks_of_other_encodings(project, encoding):
-    path = project / "e.txt"
-    mark = "\ufeff" if encoding == "utf-16-le" else ""
-    old = mark + "".join(f"zeile {at} ä\r\n" for at in range(20))
-    path.write_bytes(old.encode(encoding))
-    new = old.replace("zeile 3 ", "drei ").replace("zeile 12 ", "zwölf ")
-    # A file that was never read has no known encoding.
-    done("read", project, file_path="e.txt", encoding=encoding)
-    entry = done("write", project, file_path="e.txt", content=new, encoding=encoding)["entry_id"]
-    both = path.read_bytes()
-    back = done("undo", project, entry_id=entry, hunks=[2])["entry_id"]
-    assert path.read_bytes().decode(encoding) == old.replace("zeile 3 ", "drei ")
-    done("undo", project, entry_id=back)
-    assert path.read_bytes() == both
-
-
 GERMAN = "".join(f"Zeile {at} mit größeren Übungen für Köche\r\n" for at in range(20))
 JAPANESE = "".join(f"{at}行目の日本語の文章です。これは説明のための文字列です。\r\n" for at in range(20))
 UNREAD = [("utf-16", GERMAN), ("utf-32", GERMAN), ("utf-8-sig", GERMAN), ("cp1252", GERMAN), ("shift_jis", JAPANESE)]
@@ -357,13 +340,6 @@ def test_a_utf16_file_without_a_mark_is_told_by_the_encoding_of_the_new_content(
     assert len(done("undo", project, list=True, entry_id=entry)["hunks"]) == 2
     done("undo", project, entry_id=entry, hunks=[1])
     assert path.read_bytes().decode("utf-16-le") == GERMAN.replace("12", "twelve", 1)
-
-
-def test_a_written_file_that_changed_elsewhere_since_is_taken_back_beside_that(project, file):
-    entry = written(project, 2)
-    file.write_text(file.read_text().replace("line 20\n", "last\n"))
-    done("undo", project, entry_id=entry)
-    assert texts(file) == [*LINES[:-1], "last"]
 
 
 # --- random histories ---

@@ -223,17 +223,6 @@ def test_something_else_in_the_place_of_an_entry(project, small, what, tmp_path)
     assert target.read_bytes() == good
 
 
-def test_the_epoch_grows_with_every_rebuilt_index(project, small):
-    seen = {name for name, _ in small}
-    for epoch in range(2, 19):
-        entry(project).unlink()
-        data = read(project)
-        assert data["version"].startswith(f"{epoch}.0-")
-        names = {name for name, _ in rows(data)}
-        assert not names & seen
-        seen |= names
-
-
 def test_the_epoch_is_kept_outside_the_project(project, small):
     shutil.rmtree(project / ".ai")
     assert read(project)["version"].startswith("2.0-")
