@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -133,20 +134,6 @@ def test_warnings_go_to_standard_error(here):
 # --- the project ---
 
 
-def test_the_project_is_the_nearest_folder_above_with_ai_or_git(here):
-    put(here, "config/rye.yaml", b"")
-    deep = here / "src/deep"
-    deep.mkdir(parents=True)
-    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 0
-    (here / "src/.git").mkdir()
-    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 1
-    (here / "src/.git").rmdir()
-    (here / "src/.git").write_text("gitdir: elsewhere\n")
-    assert rye(*READ, "file_path=a.txt", cwd=deep).returncode == 1, "a worktree's .git is a file"
-    assert rye(*READ, "file_path=a.txt", "--project", str(here), cwd=deep).returncode == 0
-    assert rye(*READ, "file_path=a.txt", "--project", "../..", cwd=deep).returncode == 0
-
-
 def test_a_typed_path_is_tried_from_the_current_folder_then_from_the_root(project):
     (project / ".git").mkdir()
     (project / "src").mkdir()
@@ -176,34 +163,45 @@ def test_a_typed_path_is_tried_from_the_current_folder_then_from_the_root(projec
     assert rye(*READ, "--params", given, cwd=project / "src").stdout == b"of the root\n"
 
 
-def test_python_and_the_command_line_find_the_same_root_and_a_read_does_not_move_it(project, monkeypatch):
-    (project / ".git").mkdir()
-    (project / "src").mkdir()
-    (project / "src/a.py").write_text("x\n")
-    monkeypatch.chdir(project / "src")
-    assert package.execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
-    assert not (project / "src/.ai").exists()
-    # Named, a folder is the root as it stands; what a read leaves there does not make it a project.
-    assert package.execute("rye/file-system/read", {"file_path": "a.py"}, project_path=".")["status"] == "success"
-    assert (project / "src/.ai/cache").is_dir()
-    assert package.execute("rye/file-system/read", {"file_path": "src/a.py"})["status"] == "success"
-    assert rye(*READ, "file_path=src/a.py", cwd=project / "src").returncode == 0
-    assert package.toolset(categories="rye/file-system").call("read", {"file_path": "src/a.py"}).startswith("1\tx")
+# What lies in a tree; where a read of `root.txt` is asked from; whether that is found at the top.
+ROOTS = [
+    ([".ai/config/rye.yaml"], "src/deep", True),
+    ([".git/"], "src/deep", True),
+    ([".git/", "src/.git/"], "src/deep", False),
+    # A worktree's .git is a file.
+    ([".git/", "src/.git"], "src/deep", False),
+    # What a read leaves is no project's.
+    ([".git/", "src/.ai/cache/"], "src", True),
+    # Without a project the folder itself is it.
+    ([], ".", True),
+    ([], "src", False),
+]
+
+
+@pytest.mark.parametrize(("there", "below", "found"), ROOTS)
+def test_the_project_is_the_nearest_folder_above_with_items_or_git(project, there, below, found):
+    for path in [*there, f"{below}/"]:
+        (project / path).parent.mkdir(parents=True, exist_ok=True)
+        (project / path).mkdir(exist_ok=True) if path.endswith("/") else (project / path).touch()
+    (project / "root.txt").write_text("x\n")
+    (project / below).joinpath("own.txt").write_text("x\n")
+    cwd = project / below
+    given = json.dumps({"file_path": "root.txt"})
+    assert (rye(*READ, "--params", given, cwd=cwd).returncode == 0) is found
+    with contextlib.chdir(cwd):
+        assert (package.execute("rye/file-system/read", {"file_path": "root.txt"})["status"] == "success") is found
+        # Named, a folder is the root as it stands.
+        assert package.execute("rye/file-system/read", {"file_path": "own.txt"}, project_path=".")["status"] == "success"
+        assert package.toolset(project, categories="rye/file-system").call("read", {"file_path": "root.txt"}).startswith("1\tx")
+    for named in (str(project), os.path.relpath(project, cwd)):
+        assert rye(*READ, "--params", given, "--project", named, cwd=cwd).returncode == 0
 
 
 def test_the_users_space_is_no_project(user_space):
-    (user_space / ".ai").mkdir()
+    put(user_space, "config/rye.yaml", b"")
     (user_space / "outer.txt").write_bytes(b"x\n")
-    inner = user_space / "work/inner"
-    inner.mkdir(parents=True)
-    (inner / "a.txt").write_bytes(b"x\n")
-    assert rye(*READ, "file_path=a.txt", cwd=inner).returncode == 0, "without a project the folder itself is it"
-    assert rye(*READ, "file_path=../../outer.txt", cwd=inner).returncode == 1
-    # Control: with an .ai that holds something between, that is the root.
-    put(user_space / "job", "config/rye.yaml", b"")
-    (user_space / "job/a.txt").write_bytes(b"x\n")
-    (user_space / "job/inner").mkdir()
-    assert rye(*READ, "file_path=a.txt", cwd=user_space / "job/inner").returncode == 0
+    (user_space / "work/inner").mkdir(parents=True)
+    assert rye(*READ, "file_path=../../outer.txt", cwd=user_space / "work/inner").returncode == 1
 
 
 # --- terminals and file names ---

@@ -84,6 +84,13 @@ def test_from_no_key_to_a_valid_item(shell):
     code, out, _ = shell.rye("verify", "my/greet")
     assert code == 0
     assert f"valid    .ai/tools/my/greet.py  {fingerprint} (local)\n1 file: 1 valid." in out
+    # One bad file among good ones fails, and is counted.
+    shell.put(".ai/tools/my/evil.py", (shell.root / ".ai/tools/my/greet.py").read_bytes() + b"#")
+    assert shell.rye("verify", "--space", "project")[1].endswith("2 files: 1 valid, 1 tampered.\n")
+    code, out, _ = shell.rye("verify", "--space", "project", "--json")
+    rows = json.loads(out)
+    assert list(rows[0]) == ["target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"]
+    assert (code, [(row["verdict"], row["owner"]) for row in rows]) == (3, [("tampered", None), ("valid", "local")])
 
 
 def test_a_colleague_comes_to_trust_what_the_project_brings(shell):
@@ -111,25 +118,6 @@ def test_a_colleague_comes_to_trust_what_the_project_brings(shell):
     home.rename(home.with_name("author"))
     code, _, err = shell.rye("greet")
     assert (code, "The project brings it" in err, "rye trust approve" in err, "keys export" in err) == (3, True, True, False)
-
-
-def test_one_bad_file_among_good_ones_fails_and_is_counted(shell):
-    shell.put(".ai/tools/my/greet.py")
-    shell.rye("keys", "generate", "--owner", "Jo Doe")
-    shell.rye("sign", "--all")
-    shell.put("copy/greet.py", (shell.root / ".ai/tools/my/greet.py").read_bytes())
-    shell.put("copy/evil.py", (shell.root / ".ai/tools/my/greet.py").read_bytes() + b"#")
-    code, out, _ = shell.rye("verify", "copy")
-    assert code == 3
-    assert out.endswith("2 files: 1 valid, 1 tampered.\n")
-    code, out, _ = shell.rye("verify", "copy", "--json")
-    rows = json.loads(out)
-    assert code == 3
-    assert list(rows[0]) == ["target", "item_id", "type", "verdict", "signer", "owner", "expected", "actual", "hint"]
-    assert [(row["target"], row["verdict"], row["owner"]) for row in rows] == [
-        ("copy/evil.py", "tampered", None),
-        ("copy/greet.py", "valid", "Jo Doe"),
-    ]
 
 
 def test_the_project_is_found_from_below_and_paths_are_from_here(shell):

@@ -168,16 +168,8 @@ def read(project, file):
 
 
 def hook(project, event, **more):
-    asked = {"hook_event_name": event, "cwd": str(project), **more}
-    done = subprocess.run(
-        [sys.executable, "-m", "rye", "verify", "--hook", "claude-code"],
-        input=json.dumps(asked),
-        cwd=project,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = json.dumps({"hook_event_name": event, "cwd": str(project), **more}).encode()
+    done = in_process.rye("verify", "--hook", "claude-code", cwd=project, stdin=given)
     return done.returncode, json.loads(done.stdout or "{}")
 
 

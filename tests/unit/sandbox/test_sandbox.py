@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 
@@ -106,34 +105,6 @@ def test_what_a_caller_adds_opens_nothing(layer, project, user_space):
     assert names(project) == []
 
 
-@pytest.mark.parametrize("at", [1, 2])
-def test_names_of_a_process_that_was_killed_while_it_made_them_go(bubblewrapped, project, at):
-    subprocess.run(["git", "init", "-q", project], check=True)
-    bash(project, "true")
-    before = names(project)
-    pid = os.fork()
-    if not pid:
-        seen = 0
-
-        def killed(event, arguments):
-            nonlocal seen
-            if event == "os.mkdir" and str(arguments[0]).startswith(f"{project}/.git/"):
-                seen += 1
-                if seen == at:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        sys.addaudithook(killed)
-        bash(project, "true")
-        os._exit(0)
-    # Nobody has asked how it ended: its number is still taken.
-    assert os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT).si_status == signal.SIGKILL
-    left = names(project)
-    bash(project, "true")
-    assert names(project) == before
-    assert at == 1 or left != before, "control"
-    os.waitpid(pid, 0)
-
-
 def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
     if not bubblewrap.ability().by_descriptor:
         pytest.skip("bubblewrap does not mount by descriptor here")
@@ -169,13 +140,6 @@ def test_no_file_of_the_kernel_can_be_written(bubblewrapped, project):
     assert run(project, "", argv=[sys.executable, "-c", WRITABLE])[:3] == (0, "", "")
     # Standard output is one of the files below /proc that are no file of the kernel.
     assert run(project, "echo said >/proc/self/fd/1")[1] == "said\n"
-
-
-def test_a_hidden_folder_is_empty_and_takes_nothing(bubblewrapped, project, user_space):
-    (user_space / "key").write_text("secret")
-    _, out, err, _ = run(project, f"ls -A {user_space}; touch {user_space}/x || mkdir {user_space}/y || echo refused")
-    assert out == "refused\n", err
-    assert names(user_space / "x") == names(user_space / "y") == []
 
 
 # --- what a policy takes away ---
@@ -241,24 +205,6 @@ def test_a_home_below_a_hidden_folder_is_empty_and_can_be_written(layer, tmp_pat
     )
     assert out == "a python\nmade\n", err
     assert names(tmp_path / "homes") == before
-
-
-def test_with_the_network_on_a_service_of_the_session_cannot_be_asked(layer, project, tmp_path):
-    """An abstract unix socket lies in no folder; a display or a session bus listens on one."""
-    import socket
-
-    name = f"\0rye-test-{os.getpid()}"
-    code = (
-        "import socket, sys; s = socket.socket(); s.connect(('127.0.0.1', int(sys.argv[1]))); print('tcp')\n"
-        "s = socket.socket(socket.AF_UNIX); s.connect(chr(0) + sys.argv[2]); print('abstract')"
-    )
-    with socket.socket(socket.AF_UNIX) as abstract, socket.create_server(("127.0.0.1", 0)) as tcp:
-        abstract.bind(name)
-        abstract.listen()
-        argv = [sys.executable, "-c", code, str(tcp.getsockname()[1]), name[1:]]
-        assert run(project, "", argv=argv)[1] == "tcp\n"
-        # Control: without a sandbox it answers.
-        assert run(project, "", argv=argv, mode="off")[1] == "tcp\nabstract\n"
 
 
 # --- protected names ---

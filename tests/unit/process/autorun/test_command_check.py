@@ -284,22 +284,6 @@ def test_a_job_is_ended_where_a_covered_name_cannot_be_covered_again(project):
     assert "Start it again" in data["output"]
 
 
-def test_a_new_file_at_a_protected_name_is_set_aside_and_the_users_stays(root, user_space):
-    Path(root, ".envrc").write_text("user")
-    os.symlink("mine", f"{root}/.profile")
-    assert looked(root, "true") == []
-    done = looked(root, "mkdir .idea; echo x >.idea/a", "ln -sfn other .profile", "echo x > .gdbinit")
-    stored = {one["stored"] for one in done}
-    assert stored == {".idea.rye-set-aside", ".gdbinit.rye-set-aside", ".profile.rye-set-aside"}
-    assert Path(root, ".idea.rye-set-aside/a").read_text() == "x\n"
-    assert Path(root, ".envrc").read_text() == "user"
-    Path(root, ".bashrc").write_text("user")
-    assert looked(root, "true") == []
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text("protected: {allow: [.idea]}\n")
-    assert looked(root, "mkdir .idea") == []
-
-
 def test_settings_made_to_take_long_do_not(root):
     """A file that includes itself a thousand times, and very many repositories."""
     includes = "".join("\tpath = config\n" for _ in range(1_000))
