@@ -102,6 +102,8 @@ ROWS = [
     ("mcp install --client vscode --http 1 --write", 2, "--write"),
     ("mcp install --client codex --tools raed", 2, "Did you mean read"),
     ("mcp install --client codex --http here", 2, "HOST:PORT"),
+    ("mcp --category rye/swe --category rye/swee", 2, "There is no category 'rye/swee'. Did you mean rye/swe"),
+    ("mcp install --client codex --category rey/file-system", 2, "Did you mean rye/file-system"),
     ("mcp --client codex", 2, "install"),
     ("mcp --write", 2, "install"),
     ("mcp --tools raed", 2, "Did you mean read"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -187,13 +188,15 @@ def test_answers_find_who_asked_and_a_fork_ends_no_server_of_its_parent(project,
     assert hover(project)["server_state"] == "warm"
 
 
-def test_who_waits_for_another_question_waits_no_longer_than_allowed(project, world):
+def test_who_waits_for_another_question_waits_no_longer_than_allowed(project, world, tmp_path):
     messages = world(hover="hang")
-    first = threading.Thread(target=hover, args=(project,), kwargs={"timeout": 5})
+    first = threading.Thread(target=hover, args=(project,), kwargs={"timeout": 2 * PATIENCE})
     first.start()
     assert until(lambda: messages("textDocument/hover"))
     data = ask(project, timeout=1)
     assert (data["code"], "busy with another question" in data["error"]) == ("server_timeout", True), data
+    for pid in running(tmp_path):
+        os.kill(int(pid), signal.SIGKILL)
     first.join()
 
 

@@ -294,15 +294,6 @@ def test_the_first_fault_in_order_is_the_verdict(first, key_fault):
 # --- Verified ---
 
 
-def test_verified_holds_the_bytes_and_their_digests():
-    verified = trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([document(MINE)], []))
-    assert (verified.raw, verified.body) == (RAW, CODE)
-    assert verified.digest == hashlib.sha256(CODE).hexdigest()
-    assert verified.file_digest == hashlib.sha256(RAW).hexdigest()
-    assert verified.signature.timestamp == "2026-01-02T03:04:05Z"
-    assert "x = 1" not in repr(verified)
-
-
 def test_only_verify_makes_a_verified():
     verified = trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([document(MINE)], []))
     fields = list(as_dict(verified).values())
