@@ -218,8 +218,7 @@ def test_a_result_says_where_it_is_from_and_who_signed_it(index):
 
 def test_the_preview_of_a_tool_is_text_not_its_signature(index):
     row = rye.search("water_garden", project_path=index)["results"][0]
-    assert row["preview"] == "A tool made for a test."
-    assert row["description"] == "Made for a test"
+    assert (row["preview"], row["description"]) == ("A tool made for a test.", "Made for a test")
 
 
 # --- newcomers ---

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import rye
+from support.harness import environment
 from support.signed_tools import put_tool, trust_key
 
 HEAD = """
@@ -35,9 +34,10 @@ def project(tmp_path):
 
 
 def program(project, body, timeout=60):
-    runtime = str(Path(rye.__file__).parents[1])
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {runtime!r})\n{HEAD}{body}", str(project)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL)
+    command = [sys.executable, "-c", f"{HEAD}{body}", str(project)]
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL
+    )
     assert done.returncode == 0, done.stderr[-3_000:]
     return done.stdout
 

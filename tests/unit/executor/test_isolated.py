@@ -15,6 +15,7 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import sandbox
+from support.shell_calls import set_sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
 
@@ -45,8 +46,7 @@ def processes(mark, folder=None):
 @pytest.fixture
 def unconfined(user_space):
     """The user has turned the sandbox off: what is tested here needs to be seen from outside."""
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
+    set_sandbox(user_space, "off")
 
 
 # --- what it is given, and what it says ---
@@ -341,30 +341,20 @@ def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(proje
     assert undone["status"] == "success", undone
 
 
-def layers(monkeypatch, **why_not):
-    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "", "landlock": "", **why_not})
-
-
-def setting(folder, text):
-    (folder / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (folder / ".ai/config/rye.yaml").write_text(text)
-
-
 def test_where_a_sandbox_is_required_and_there_is_none_nothing_runs(project, user_space, tmp_path, monkeypatch):
     canary = tmp_path / "canary"
     put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}")
-    layers(monkeypatch, bubblewrap="not installed", landlock="not this kernel")
+    monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "not installed", "landlock": "not this kernel"})
     # A project can require it as well.
     for whose in (project, user_space):
-        setting(whose, "sandbox: {mode: require}\n")
+        set_sandbox(whose, "require")
         for dry_run in (True, False):
             response = call(project, dry_run=dry_run)
             assert (response["status"], response["code"]) == ("error", "sandbox_unavailable")
             assert "not this kernel" in response["error"]
-        setting(whose, "{}\n")
+        set_sandbox(whose, "auto")
     assert not canary.exists()
     # Control: without the requirement it runs, and the response says that nothing held it.
-    setting(user_space, "sandbox: {mode: auto}\n")
     response = call(project)
     assert (response["status"], response["isolation"]["kind"]) == ("success", "none")
     assert canary.exists()
@@ -378,5 +368,5 @@ def test_where_rye_lies_in_the_project_a_tool_without_leave_to_read_runs_and_the
     assert response["status"] == "success", response
     assert "project_hidden" not in response["isolation"]["holds"]
     assert response["isolation"]["missing"]["project_hidden"]
-    setting(user_space, "sandbox: {mode: require}\n")
+    set_sandbox(user_space, "require")
     assert rye.execute("my/tool", project_path=root)["code"] == "sandbox_unavailable"

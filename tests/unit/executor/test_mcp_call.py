@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from support.oci_server import allowed_site
-from support.signed_tools import put_yaml
+from support.signed_tools import put, put_yaml
 
 STDIO, HTTP = "rye/core/runtimes/mcp_stdio_runtime", "rye/core/runtimes/mcp_http_runtime"
 ADD = {
@@ -222,9 +222,7 @@ def test_a_server_on_the_web_is_the_same(project, site, path):
 @pytest.mark.parametrize("path", ["/json", "/sse", "/refuse"])
 def test_a_secret_that_a_server_repeats_is_shown_nowhere(project, site, user_space, path):
     url, _ = site
-    store = user_space / ".ai/config/secrets.yaml"
-    store.write_text("TOKEN: {value: s3cret/value, hosts: [127.0.0.1]}\n")
-    store.chmod(0o600)
+    put(user_space, "config/secrets.yaml", b"TOKEN: {value: s3cret/value, hosts: [127.0.0.1]}\n").chmod(0o600)
     for a, b in ((14, 0), (14, 1), (13, 0)):
         imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "k={secret:TOKEN}"}}, permissions=["network"])
         answer = json.dumps(call(project, a=a, b=b))

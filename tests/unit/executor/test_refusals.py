@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -88,25 +85,6 @@ def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, here):
     err = RuntimeError("a defect")
     with pytest.raises(RuntimeError, match="a defect"):
         call(project, file_path="a.txt")
-
-
-@pytest.mark.slow
-def test_a_call_under_a_limit_of_memory_is_answered_or_ends_the_program(project):
-    body = (
-        "import resource, sys, rye\n"
-        "call = lambda: rye.execute('rye/file-system/read', {'file_path': 'a.txt'}, project_path=sys.argv[1])\n"
-        "call()\n"
-        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]), -1))\n"
-        "import json\n"
-        "print(call()['status'])\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    for spare in (0, 1 << 16, 1 << 18, 1 << 20, 8 << 20, 64 << 20):
-        command = [sys.executable, "-c", body, project, str(spare)]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=30, env=environment)
-        assert done.returncode >= 0
-    assert done.stdout == b"success\n"
 
 
 def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from rye.errors import WorkspaceError
 from rye.sandbox import sandbox
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
+from support.calling import call
+from support.shell_calls import bash, set_sandbox
 
 
 @pytest.fixture
@@ -30,8 +31,7 @@ def test_neither_place_can_be_written(project, user_space):
     (project / ".ai").write_text("in the way")
     (user_space / ".ai").mkdir()
     (user_space / ".ai/state").write_text("in the way")
-    response = rye.execute("rye/file-system/write", {"file_path": "new", "content": "x"}, project_path=project)
-    assert response["code"] == "cache_unwritable"
+    assert call("write", project, file_path="new", content="x")["code"] == "cache_unwritable"
     assert not (project / "new").exists()
 
 
@@ -47,11 +47,11 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
     for name in [f"{number:02x}.lock" for number in range(256)] if what == "locks" else [f"{cache.name_of(b'a.txt')}.json"]:
         make(folder / name)
     for tool, more in (("read", {}), ("write", {"content": "new\n"})):
-        answer = rye.execute(f"rye/file-system/{tool}", {"file_path": "a.txt", **more}, project_path=project)
+        answer = call(tool, project, file_path="a.txt", **more)
         assert answer.get("code") in (None, "cache_unwritable"), answer
-        assert answer["status"] == "success" or (what == "locks" and ".ai/cache/locks" in answer["error"])
+        assert answer["success"] or (what == "locks" and ".ai/cache/locks" in answer["error"])
     assert outside.read_text() == "secret"
-    assert (project / "a.txt").read_text() == ("new\n" if answer["status"] == "success" else "one\ntwo\n")
+    assert (project / "a.txt").read_text() == ("new\n" if answer["success"] else "one\ntwo\n")
 
 
 # --- locks ---
@@ -114,16 +114,13 @@ def test_who_holds_a_lock_for_long_is_named_and_not_waited_for(ws, project, monk
     with subprocess.Popen([sys.executable, "-c", HOLD, lock], stdout=subprocess.PIPE) as other:
         other.stdout.readline()
         began = time.monotonic()
-        answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
+        answer = call("write", project, file_path="f.txt", content="b\n")
         took = time.monotonic() - began
         other.kill()
-    assert answer["data"]["code"] == "locked"
-    assert f"process {other.pid} (python" in answer["data"]["error"]
-    assert answer["data"]["pid"] == other.pid
-    assert took < 5
+    assert (answer["code"], answer["pid"], took < 5) == ("locked", other.pid, True)
+    assert f"process {other.pid} (python" in answer["error"]
     # Control: once it has ended, the same call writes.
-    answer = rye.execute("rye/file-system/write", {"file_path": "f.txt", "content": "b\n"}, project_path=project)
-    assert answer["status"] == "success"
+    assert call("write", project, file_path="f.txt", content="b\n")["success"]
 
 
 @pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="bubblewrap does not work here")
@@ -131,15 +128,12 @@ def test_a_confined_command_cannot_hold_a_lock(ws, project, user_space):
     with cache.locked(ws, b"f.txt"):
         pass
     (lock,) = (project / ".ai/cache/locks").iterdir()
-    asked = {"command": f"flock -sn {lock} echo held; ls -A .ai/cache/locks; touch .ai/cache/locks/x"}
-    answer = rye.execute("rye/bash/bash", asked, project_path=project)
-    assert "held" not in answer["data"]["output"].replace("cannot open lock file", "")
-    assert lock.name not in answer["data"]["output"].split()
+    asked = f"flock -sn {lock} echo held; ls -A .ai/cache/locks; touch .ai/cache/locks/x"
+    output = bash(project, asked)["output"]
+    assert ("held" in output.replace("cannot open lock file", ""), lock.name in output.split()) == (False, False)
     # Control: without the sandbox the same command holds it.
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\n")
-    answer = rye.execute("rye/bash/bash", asked, project_path=project)
-    assert answer["data"]["output"].split()[:2] == ["held", lock.name]
+    set_sandbox(user_space, "off")
+    assert bash(project, asked)["output"].split()[:2] == ["held", lock.name]
 
 
 def test_holders_of_several_never_wait_in_a_circle(project):

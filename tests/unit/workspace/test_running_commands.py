@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from rye.config import user_dirs
 from rye.workspace import running_commands
+from support.harness import environment
 from support.shell_calls import bash, job, record, set_sandbox, started
 from support.signed_tools import OK, put_tool
 from support.waiting import until
@@ -43,8 +43,9 @@ def alive(project):
 @pytest.mark.parametrize(("way", "lives_on"), [("started", False), ("forked", False), ("control", True)])
 def test_what_a_killed_runner_leaves_keeps_no_command_alive(project, way, lives_on):
     """The control inherits the descriptor, as a job's supervisor does."""
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    with subprocess.Popen([sys.executable, "-c", HOST, project, way], env=env, stdout=subprocess.PIPE, text=True) as host:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST, project, way], env=environment(), stdout=subprocess.PIPE, text=True
+    ) as host:
         other = int(host.stdout.readline())
         assert len(alive(project)) == 1
         host.kill()
@@ -137,6 +138,7 @@ control.kill()
 
 def test_a_waiting_worker_holds_no_command(project):
     put_tool(project, "my/tool", OK, more="__permissions__ = ['read']")
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    done = subprocess.run([sys.executable, "-c", WORKERS, project], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", WORKERS, project], env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.stdout == "0 1\n", done.stderr
