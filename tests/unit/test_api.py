@@ -50,6 +50,9 @@ def test_everything_else_is_an_answer(project):
         assert response["code"]
         assert response["error"]
         assert {"type", "item_id", "data", "chain", "metadata"} <= set(response)
+    (project / "file").write_text("")
+    for name in ("gone", "file"):
+        assert rye.execute("rye/file-system/ls", {}, project_path=project / name)["code"] == "project_not_found"
 
 
 def test_a_project_is_named_by_text_or_path_relative_or_absolute(project, monkeypatch):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -15,6 +17,7 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import sandbox
+from support.harness import environment
 from support.shell_calls import set_sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
@@ -280,6 +283,25 @@ def test_control_in_process_a_tool_outlives_its_limit(project, here):
 
 
 # --- the waiting child ---
+
+HOST = """
+import sys, time, rye
+assert rye.execute("my/tool", project_path=".")["status"] == "success"
+print("answered", flush=True)
+time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0.7", "600"], ids=["exit", "kill"])
+def test_the_waiting_child_ends_with_its_parent(project, unconfined, seconds):
+    put_tool(project, "my/tool", more=READ)
+    command = [sys.executable, "-c", HOST, seconds]
+    with subprocess.Popen(command, cwd=project, env=environment(), stdout=subprocess.PIPE) as host:
+        assert host.stdout.readline() == b"answered\n"
+        wait(lambda: processes(WAITS, str(project)))
+        if seconds == "600":
+            host.kill()
+    wait(lambda: not processes(WAITS, str(project)), 5)
 
 
 def waiting(project, others=()):

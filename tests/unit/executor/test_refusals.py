@@ -11,7 +11,7 @@ import pytest
 import rye
 from rye.executor import executor
 from support.mcp_peer import ARGUMENTS
-from support.signed_tools import put, put_tool, put_yaml, tool_text, trust_key
+from support.signed_tools import put, put_tool, put_yaml, signed, tool_text, trust_key
 
 PATCH = "rye/workspace/workspace_write_patch"
 
@@ -60,7 +60,12 @@ def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, cod
 def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
     put_yaml(project, "my/data", "rye/core/runtimes/python_function_runtime")
     put_tool(project, "my/other", runtime="my/runtimes/bash_script")
-    for item_id, told in (("my/data", "is a .yaml file"), ("my/other", "names the runtime my/runtimes/bash_script")):
+    put(project, "tools/my/probe.js", signed(b"// a probe\nexport const x = 1;\n", suffix=".js"))
+    for item_id, told in (
+        ("my/data", "is a .yaml file"),
+        ("my/other", "names the runtime my/runtimes/bash_script"),
+        ("my/probe", "is of the type js and names no runtime"),
+    ):
         answer = call(project, item_id)
         found = (answer["code"], told in answer["error"], "not here" in answer["error"])
         assert found == ("runtime_missing", True, False), answer
