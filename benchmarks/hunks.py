@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import subprocess
 import tempfile
@@ -13,111 +12,87 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
 _HEADER = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
-_DIFF = ("git", "diff", "--no-index", "--no-ext-diff", "--no-color", "--text", "-U0", "--histogram")
+_DIFF = ("git", "diff", "--no-index", "--no-ext-diff", "--no-color", "--text", "-U0")
 
 
 class Hunk(NamedTuple):
-    """Old lines `old_start:old_end` become new lines `new_start:new_end`, counted from zero."""
+    """Old lines [start, stop) become new lines [new_start, new_stop), counted from zero; all else is equal."""
 
-    old_start: int
-    old_end: int
+    start: int
+    stop: int
     new_start: int
-    new_end: int
+    new_stop: int
 
 
-def hunks(before: Sequence[Hashable], after: Sequence[Hashable]) -> list[Hunk]:
-    """Return the differing stretches in order; between two of them at least one line is equal."""
+def hunks(before: Sequence[Hashable], after: Sequence[Hashable], way: str = "histogram") -> list[Hunk]:
+    """Return the differing stretches in order, as git finds them; between two of them at least one line is equal."""
     numbers: dict[Hashable, int] = {}
-    old = _numbered(before, numbers)
-    new = _numbered(after, numbers)
+    old, new = (b"".join(b"%d\n" % numbers.setdefault(line, len(numbers)) for line in lines) for lines in (before, after))
     if old == new:
         return []
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "old").write_bytes(old)
         (Path(folder) / "new").write_bytes(new)
-        done = subprocess.run([*_DIFF, "old", "new"], cwd=folder, capture_output=True, check=False)
-    return [_hunk(*match.groups()) for match in _HEADER.finditer(done.stdout)]
+        done = subprocess.run([*_DIFF, f"--{way}", "old", "new"], cwd=folder, capture_output=True, check=False)
+    return [
+        Hunk(*_span(start, count), *_span(new_start, new_count))
+        for start, count, new_start, new_count in _HEADER.findall(done.stdout)
+    ]
 
 
-def _numbered(lines: Sequence[Hashable], numbers: dict[Hashable, int]) -> bytes:
-    return b"".join(b"%d\n" % numbers.setdefault(line, len(numbers)) for line in lines)
-
-
-def _hunk(old_at: bytes, old_count: bytes | None, new_at: bytes, new_count: bytes | None) -> Hunk:
-    return Hunk(*_span(old_at, old_count), *_span(new_at, new_count))
-
-
-def _span(at: bytes, count: bytes | None) -> tuple[int, int]:
-    length = 1 if count is None else int(count)
+def _span(at: bytes, count: bytes) -> tuple[int, int]:
+    length = int(count or 1)
     # An empty side names the line before the gap, a full one its own first line.
     start = int(at) - 1 if length else int(at)
     return start, start + length
 
 
-def replacements(before: str, after: str) -> list[tuple[str, str]]:
-    """Express a change as (old, new) strings to be applied one after the other.
+def quoted(before_text: str, after_text: str) -> list[tuple[str, str, int]]:
+    """Return the shortest replacements of whole lines: text that stands once in the file, the new text, and its line at the end.
 
-    Args:
-        before: The text as it is.
-        after: The text as it shall be.
-
-    Returns:
-        Replacements whose old text is there exactly once at the moment it is looked for.
+    No two of the texts share a line, so they can be replaced in any order. They come from the file's end.
     """
-    if not before:
-        return [(before, after)] if after else []
-    old, new = _Lines(before), _Lines(after)
-    blocks = hunks(old.lines, new.lines)
-    while clashes := [at for at, block in enumerate(blocks) if not _unique(block, old, new)]:
-        blocks = _merged(_widened(blocks, set(clashes), len(old.lines)))
-    return [(old.between(block.old_start, block.old_end), new.between(block.new_start, block.new_end)) for block in blocks]
+    old, new = _terminated(before_text), _terminated(after_text)
+    out: list[tuple[Hunk, str, str, int]] = []
+    # From the end, so that lines before a change still stand as they were.
+    left = hunks(old, new)
+    while left:
+        hunk = left.pop()
+        start, stop, before, after = hunk.start, hunk.stop, 0, 0
+        while not (quote := "".join(old[start:stop])) or _count(before_text, quote) != 1:
+            if start > 0 and (before <= after or stop == len(old)):
+                start, before = start - 1, before + 1
+            elif stop < len(old):
+                stop, after = stop + 1, after + 1
+            else:
+                return [(before_text, after_text, 0)]
+        if out and stop > out[-1][0].start:
+            # Both as one, from the start of this to the end of the one behind.
+            behind = out.pop()[0]
+            gap = behind.stop - hunk.stop
+            left.append(Hunk(hunk.start, behind.stop, hunk.new_start, hunk.new_stop + gap + _grown(behind)))
+            continue
+        text = "".join([*old[start : hunk.start], *new[hunk.new_start : hunk.new_stop], *old[hunk.stop : stop]])
+        # A newline at both ends need not be said, where the text is unique without it.
+        bare = quote.removesuffix("\n")
+        if quote != bare and text.endswith("\n") and bare and _count(before_text, bare) == 1:
+            quote, text = bare, text.removesuffix("\n")
+        size = stop - hunk.stop
+        whole = Hunk(start, stop, hunk.new_start - before, hunk.new_stop + size)
+        out.append((whole, quote, text, hunk.new_start - before))
+    return [(quote, text, at) for _, quote, text, at in out]
 
 
-class _Lines:
-    """A text split at line feeds only, with the offset of each line."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        parts = text.split("\n")
-        self.lines = [part + "\n" for part in parts[:-1]] + [part for part in parts[-1:] if part]
-        self._offsets = [0, *itertools.accumulate(map(len, self.lines))]
-
-    def between(self, start: int, end: int) -> str:
-        """Return lines `start:end` as one text."""
-        return self.text[self._offsets[start] : self._offsets[end]]
+def _count(text: str, part: str) -> int:
+    """Return in how many places a part stands, also where these overlap; 2 stands for more."""
+    first = text.find(part)
+    return 0 if first < 0 else 1 if text.find(part, first + 1) < 0 else 2
 
 
-def _unique(block: Hunk, old: _Lines, new: _Lines) -> bool:
-    """Look for the old text once all blocks before it have been replaced."""
-    wanted = old.between(block.old_start, block.old_end)
-    rest = old.between(block.old_start, len(old.lines))
-    text = new.between(0, block.new_start) + rest
-    first = text.find(wanted)
-    return bool(wanted) and first == len(text) - len(rest) and text.find(wanted, first + 1) < 0
+def _grown(hunk: Hunk) -> int:
+    """Return how many lines more a hunk has in the new text."""
+    return (hunk.new_stop - hunk.new_start) - (hunk.stop - hunk.start)
 
 
-def _widened(blocks: list[Hunk], clashes: set[int], total: int) -> list[Hunk]:
-    """Take more context into the blocks that clash, up to their neighbours.
-
-    The steps grow, or a file of twins would take forever.
-    """
-    wider = []
-    for at, block in enumerate(blocks):
-        step = max(1, (block.old_end - block.old_start) // 4) if at in clashes else 0
-        floor = blocks[at - 1].old_end if at else 0
-        ceiling = blocks[at + 1].old_start if at + 1 < len(blocks) else total
-        up, down = min(step, block.old_start - floor), min(step, ceiling - block.old_end)
-        wider.append(Hunk(block.old_start - up, block.old_end + down, block.new_start - up, block.new_end + down))
-    return wider
-
-
-def _merged(blocks: list[Hunk]) -> list[Hunk]:
-    """Join blocks that touch."""
-    merged: list[Hunk] = []
-    for block in blocks:
-        if merged and block.old_start <= merged[-1].old_end:
-            first = merged.pop()
-            merged.append(Hunk(first.old_start, block.old_end, first.new_start, block.new_end))
-        else:
-            merged.append(block)
-    return merged
+def _terminated(text: str) -> list[str]:
+    return [f"{line}\n" for line in text.split("\n")[:-1]] + [last for last in [text.rpartition("\n")[2]] if last]

@@ -1,13 +1,15 @@
-"""Before/after pairs from a git history and from a corpus folder."""
+"""Before/after pairs from a git history, and the same made harder."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import subprocess
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import nasty
 from outcome import Pair
 
 if TYPE_CHECKING:
@@ -44,20 +46,15 @@ def from_history(repo: Path, count: int, seed: int) -> list[Pair]:
     # The same change in two branches would count twice.
     distinct = list({(change.old, change.new): change for change in changes}.values())
     random.Random(seed).shuffle(distinct)
-    with _Blobs(repo) as blobs:
+    with closing(Blobs(repo)) as blobs:
         found = (_pair(repo, change, blobs) for change in distinct)
         return list(itertools.islice((pair for pair in found if pair), count))
 
 
-def from_corpus(folder: Path, count: int, seed: int) -> list[Pair]:
-    """Draw `count` pairs of a built corpus, evenly over its kinds."""
-    rows = [json.loads(line) for line in (folder / "manifest.jsonl").read_text("utf-8").splitlines()]
-    random.Random(seed).shuffle(rows)
-    kinds: dict[str, list[dict[str, str]]] = {}
-    for row in rows:
-        kinds.setdefault(row["kind"], []).append(row)
-    dealt = itertools.chain.from_iterable(itertools.zip_longest(*(kinds[kind] for kind in sorted(kinds))))
-    return [_corpus_pair(folder, row) for row in itertools.islice(filter(None, dealt), count)]
+def harder(drawn: list[Pair], count: int) -> list[Pair]:
+    """Return up to `count` pairs of each kind that makes a change harder, made of real ones; see `nasty`."""
+    made = nasty.variants([(pair.before, pair.after) for pair in drawn], count)
+    return [replace(drawn[number], before=one.before, after=one.after, kind=one.kind) for number, one in made]
 
 
 def is_text(data: bytes) -> bool:
@@ -65,12 +62,7 @@ def is_text(data: bytes) -> bool:
     return data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" not in data[:8000]
 
 
-def _corpus_pair(folder: Path, row: dict[str, str]) -> Pair:
-    before, after = ((folder / row[side]).read_bytes() for side in ("before", "after"))
-    return Pair(row["name"], row["path"], before, after, row["kind"])
-
-
-def _pair(repo: Path, change: Change, blobs: _Blobs) -> Pair | None:
+def _pair(repo: Path, change: Change, blobs: Blobs) -> Pair | None:
     before, after = blobs.read(change.old), blobs.read(change.new)
     if before is None or after is None or not (is_text(before) and is_text(after)):
         return None
@@ -92,27 +84,20 @@ def _changes(repo: Path) -> Iterator[Change]:
             commit = row
 
 
-class _Blobs:
-    """One `git cat-file --batch`, asked for blob after blob."""
+class Blobs:
+    """One `git cat-file --batch`, asked for blob after blob; it ends with its input."""
 
     def __init__(self, repo: Path) -> None:
-        self._process = subprocess.Popen(
-            ["git", "-C", str(repo), "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        words = ["git", "-C", str(repo), "cat-file", "--batch"]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.close = self._process.communicate
 
-    def __enter__(self) -> _Blobs:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
-
-    def read(self, blob: str) -> bytes | None:
-        """Return a blob's bytes, None when the repository lacks it."""
-        self._process.stdin.write(blob.encode() + b"\n")
+    def read(self, name: str) -> bytes | None:
+        """Return the bytes of a blob, by its number or such as `HEAD:a.py`; None when the repository lacks it."""
+        self._process.stdin.write(name.encode("utf-8", "surrogateescape") + b"\n")
         self._process.stdin.flush()
-        header = self._process.stdout.readline().split()
-        if header[1:2] != [b"blob"]:
+        facts = self._process.stdout.readline().split()
+        if len(facts) != 3 or not facts[2].isdigit():
             return None
-        data = self._process.stdout.read(int(header[2]))
-        self._process.stdout.read(1)
-        return data
+        data = self._process.stdout.read(int(facts[2]) + 1)[:-1]
+        return data if facts[1] == b"blob" else None

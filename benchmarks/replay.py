@@ -1,6 +1,6 @@
 """Replay real changes through several editors and compare bytes.
 
-    python benchmarks/replay.py --repo PATH [--repo PATH ...] [--pairs N] [--corpus DIR] [--seed N]
+    python benchmarks/replay.py --repo PATH [--repo PATH ...] [--pairs N] [--variants N] [--seed N]
 
 A change is the lines that differ between a file before and after. Every editor is driven by a careful caller
 that knows the change and what the editor showed, and nothing else. Each attempt ends in one of four ways:
@@ -55,18 +55,15 @@ def main(argv: list[str] | None = None) -> int:
 def _options(argv: list[str] | None) -> argparse.Namespace:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rye-bench"
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--repo", type=Path, action="append", default=[], help="may be given again")
-    parser.add_argument("--corpus", type=Path, help="a folder made by benchmarks/corpus/build.py")
-    parser.add_argument("--pairs", type=int, default=1000, help="how many of history, and of the corpus")
+    parser.add_argument("--repo", type=Path, action="append", required=True, help="may be given again")
+    parser.add_argument("--pairs", type=int, default=1000, help="how many of history")
+    parser.add_argument("--variants", type=int, default=0, help="so many of each kind of `nasty`, made of them, in their place")
     parser.add_argument("--seed", type=int, default=20260221)
     parser.add_argument("--editors", type=_names, default=list(MODULES), help="out of " + ",".join(MODULES))
     parser.add_argument("--tools", type=Path, default=cache / "tools", help="where the peers are installed")
     parser.add_argument("--keep", type=Path, help="where the bytes of every silent pair are put")
     parser.add_argument("--json", action="store_true")
-    options = parser.parse_args(argv)
-    if not options.repo and not options.corpus:
-        parser.error("give --repo, --corpus, or both")
-    return options
+    return parser.parse_args(argv)
 
 
 def _names(text: str) -> list[str]:
@@ -80,8 +77,8 @@ def _drawn(options: argparse.Namespace) -> list[Pair]:
     drawn: list[Pair] = []
     for left, repo in zip(range(len(options.repo), 0, -1), options.repo, strict=True):
         drawn += pairs.from_history(repo.resolve(), (options.pairs - len(drawn)) // left, options.seed)
-    if options.corpus:
-        drawn += pairs.from_corpus(options.corpus, options.pairs, options.seed)
+    if options.variants:
+        drawn = pairs.harder(drawn, options.variants)
     random.Random(options.seed).shuffle(drawn)
     return drawn
 

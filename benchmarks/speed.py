@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import rye
+from editors.stdio_client import StdioServer
 from support.mcp_peer import command, environment
 
 _WORDS = ("alpha", "beta", "gamma", "delta", "value", "return", "total", "index", "price", "order")
@@ -129,56 +130,24 @@ def read(project: Path, **parameters: object) -> dict[str, Any]:
     return answer["data"]
 
 
-class Client:
-    """One server, and the plainest client it can have."""
+class Client(StdioServer):
+    """One server that is asked the same again and again."""
 
     def __init__(self, words: list[str], tool: str, arguments: dict[str, Any]) -> None:
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
-        )
-        self.number = 0
+        super().__init__(words, environment())
         self.params = {"name": tool, "arguments": arguments}
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
-        self.ask("initialize", hello)
-        self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         self.ask("tools/list", {})
 
-    def send(self, method, params):
-        """Send a request; return its number."""
-        self.number += 1
-        request = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
-        return self.number
+    def again(self):
+        """Call the tool; return its answer."""
+        return self.ask("tools/call", self.params)
 
-    def answer(self):
-        """Return the next line that answers a request."""
-        while b'"id":' not in (line := self.process.stdout.readline()):
-            assert line, "the server ended"
-        return line
-
-    def ask(self, method, params):
-        """Send a request; return the line that answers it."""
-        number = self.send(method, params)
-        while json.loads(line := self.answer())["id"] != number:
-            pass
-        return line
-
-    def ask_all(self, count):
+    def at_once(self, count):
         """Call the tool so many times at once."""
         for _ in range(count):
             self.send("tools/call", self.params)
         for _ in range(count):
-            self.answer()
-
-    def call(self):
-        """Call the tool; return the line that answers it."""
-        return self.ask("tools/call", self.params)
-
-    def close(self):
-        """End the server."""
-        self.process.stdin.close()
-        self.process.wait(20)
+            assert self.line(), "the server ended"
 
 
 def tree(root: Path, files: int) -> None:
@@ -248,8 +217,8 @@ def mcp(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         clients["node"] = Client(["node", args.node_server, str(project)], "read_text_file", {"path": f"{project}/a.py"})
     for client in clients.values():
         for _ in range(50):
-            client.call()
-    found = turns({name: (one.call, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, args.mcp_calls)
+            client.again()
+    found = turns({name: (one.again, of_server(one.process.pid)) for name, one in clients.items()}, args.rounds, args.mcp_calls)
     name = "read 200 lines over MCP (stdio)"
     yield Row(name, found["ours"], "an empty tool, the SDK's low-level server and stdio", found["sdk"], "1.3 times")
     yield Row(name, found["ours"], "an empty tool of the SDK's `MCPServer` (FastMCP)", found["framework"], "1.3 times")
@@ -276,12 +245,12 @@ def bash(root: Path, args: argparse.Namespace) -> Iterator[Row]:
                 client.close()
             started = [Client(command(project), "bash", {"command": "true"})]
             began = time.perf_counter()
-            started[0].call()
+            started[0].again()
             times.append((time.perf_counter() - began) * 1000)
         client = started[0]
         for _ in range(5):
-            client.call()
-        ways = {"ours": (client.call, of_server(client.process.pid)), "bwrap": bwrap, "bare": bare, "find": find}
+            client.again()
+        ways = {"ours": (client.again, of_server(client.process.pid)), "bwrap": bwrap, "bare": bare, "find": find}
         found = turns(ways, args.rounds)
         yield Row(
             f"`bash true` over MCP, {name}", found["ours"], "`bwrap`", found["bwrap"], "5 times" if number else "3.5 times"
@@ -295,10 +264,10 @@ def bash(root: Path, args: argparse.Namespace) -> Iterator[Row]:
                 f"a server's first, {name}", (costs[number], 0.0), words, (plain, 0.0), "2 times" if number else "8 times"
             )
         if not number:
-            ten = turns({"ten": (lambda: client.ask_all(10), own), "one": (client.call, own)}, args.rounds)
+            ten = turns({"ten": (lambda: client.at_once(10), own), "one": (client.again, own)}, args.rounds)
             yield Row("ten at once", ten["ten"], "one", ten["one"], "4 times")
             client.send("tools/call", {"name": "bash", "arguments": {"command": f"sleep {args.rounds}; :"}})
-            late = turns({"ours": (client.call, own), "bwrap": bwrap}, args.rounds)
+            late = turns({"ours": (client.again, own), "bwrap": bwrap}, args.rounds)
             yield Row("beside one that runs", late["ours"], "alone", found["ours"], "1.5 times")
         client.close()
 
@@ -419,13 +388,13 @@ def servers(root: Path, args: argparse.Namespace) -> Iterator[Row]:
     started = [Client(command(project), "read", {"file_path": "a.py"}) for _ in range(16)]
     for one in started:
         one.ask("tools/list", {})
-        one.call()
+        one.again()
     idle = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(16)]
     time.sleep(0.5)
     ours, bare = (memory(pids) for pids in ([one.process.pid for one in started], [one.pid for one in idle]))
     for one in started:
         for _ in range(args.calls):
-            one.call()
+            one.again()
     later = memory([one.process.pid for one in started])
     for one in idle:
         one.send_signal(signal.SIGTERM)

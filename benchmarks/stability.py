@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import pairs
 import rye
+from hunks import Hunk, hunks
 from rye.toolkit import view_lines
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from outcome import Pair
 
 ROWS = {"lid": re.compile(r"\[LID:([0-9a-z]+)\] "), "short": re.compile(r"([0-9]+[a-z]*)\t")}
-HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
-DIFF = ("git", "diff", "--no-index", "--patience", "--text", "--no-color", "--no-ext-diff", "-U0", "before", "after")
 _SPACE = b" \t\r\x0b\x0c"
 
 
@@ -61,19 +59,13 @@ def _pages(project: Path, name: str, form: str) -> Iterator[str]:
         offset = data.get("next_offset")
 
 
-def unchanged(folder: Path, before: bytes, after: bytes) -> Iterator[tuple[int, int]]:
+def unchanged(before: bytes, after: bytes) -> Iterator[tuple[int, int]]:
     """Yield the (old line, new line) that git leaves unchanged, from 0."""
-    (folder / "before").write_bytes(before)
-    (folder / "after").write_bytes(after)
-    shown = subprocess.run(DIFF, cwd=folder, capture_output=True, check=False).stdout
-    total = before.count(b"\n") + (not before.endswith(b"\n") and before != b"")
+    sides = [re.findall(rb"[^\n]*\n|[^\n]+", side) for side in (before, after)]
     old = new = 0
-    for match in HUNK.finditer(shown):
-        start, count, to, added = (1 if part is None else int(part) for part in match.groups())
-        start, to = start - (count > 0), to - (added > 0)
-        yield from zip(range(old, start), range(new, to), strict=True)
-        old, new = start + count, to + added
-    yield from zip(range(old, total), range(new, new + total - old), strict=True)
+    for hunk in [*hunks(*sides, "patience"), Hunk(*(2 * [len(sides[0])]), *(2 * [len(sides[1])]))]:
+        yield from zip(range(old, hunk.start), range(new, hunk.new_start), strict=True)
+        old, new = hunk.stop, hunk.new_stop
 
 
 def judge(folder: Path, pair: Pair, form: str) -> Counter[str]:
@@ -88,7 +80,7 @@ def judge(folder: Path, pair: Pair, form: str) -> Counter[str]:
     (project / "other").replace(target)
     now = ids(project, "file", form)
     old, new = pair.before.split(b"\n"), pair.after.split(b"\n")
-    kept = list(unchanged(folder, pair.before, pair.after))
+    kept = list(unchanged(pair.before, pair.after))
     # Control: the seed design, where a line takes the ID that any line of its text had.
     by_text = dict(zip(old, was, strict=False))
     naive = [name for text in new[: len(now)] if (name := by_text.get(text))]

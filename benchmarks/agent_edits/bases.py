@@ -7,7 +7,9 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from pairs import Blobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +75,7 @@ class History:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._known: dict[str, str | None] = {}
+        self._reader: Blobs | None = None
 
     def git(self, *words: str) -> bytes:
         """Return what git prints; empty where it fails."""
@@ -102,28 +105,13 @@ class History:
     def blob(self, name: str) -> str | None:
         """Return the text of an object, such as `HEAD:a.py`; None where there is none."""
         if name not in self._known:
-            self._known[name] = self._asked(name)
+            self._reader = self._reader or Blobs(self.folder)
+            data = None if "\n" in name else self._reader.read(name)
+            try:
+                self._known[name] = None if data is None else data.decode()
+            except UnicodeDecodeError:
+                self._known[name] = None
         return self._known[name]
-
-    def _asked(self, name: str) -> str | None:
-        if "\n" in name:
-            return None
-        process = self._reader
-        process.stdin.write(name.encode("utf-8", "surrogateescape") + b"\n")
-        process.stdin.flush()
-        facts = process.stdout.readline().split()
-        if len(facts) != 3 or not facts[2].isdigit():
-            return None
-        data = process.stdout.read(int(facts[2]) + 1)[:-1]
-        try:
-            return data.decode() if facts[1] == b"blob" else None
-        except UnicodeDecodeError:
-            return None
-
-    @cached_property
-    def _reader(self) -> Any:
-        words = ["git", "-C", str(self.folder), "cat-file", "--batch"]
-        return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
 def is_repository(path: Path) -> bool:

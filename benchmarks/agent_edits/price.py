@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from changes import lines_of, quoted
+from changes import lines_of
 from recordings import Compaction, Edit, Failure, Read, Session, Write
 from rye_caller import Call, RyeCaller
+
+from hunks import quoted
 
 WRITTEN = 5
 FILLER = "…"

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from changes import Hunk, find_words, hunks, joined, lines_of, named, quoted
+from changes import find_words, joined, lines_of, named
 
 import rye
-from rye.agents.model_text import answer_of
+from hunks import Hunk, hunks, quoted
+from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
 from rye.mcp_server.results import REPEATABLE_BUDGET
 from rye.toolkit import view_lines
@@ -63,7 +64,7 @@ class RyeCaller:
     def call(self, name: str, **arguments: Any) -> Call:
         """Call a file tool as a model does."""
         options = CallOptions(REPEATABLE_BUDGET, actor="benchmark", agent_defaults=True)
-        answer = answer_of(rye.execute(_TOOLS + name, arguments, project_path=self.root, options=options))
+        answer = Sessions().answer(rye.execute(_TOOLS + name, arguments, project_path=self.root, options=options))
         made = Call(name, arguments, answer.text, answer.is_error)
         self.calls.append(made)
         if path := _WINDOW.sub("", arguments.get("file_path", "")):

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from changes import find_words, lines_of, quoted
+from changes import find_words, lines_of
 from price import Cost, put, said
 from rye_caller import Call, RyeCaller
 from tasks import Block, Insert, Operation, Replace, Task
+
+from hunks import quoted
+from outcome import Pair, Unavailable
 
 _AROUND = 8
 _CARRIED = ("move-block", "copy-block", "copy-within", "move-between")
@@ -99,9 +102,6 @@ def with_exact_strings(tasks: Iterable[Task]) -> Outcome:
 
 def with_peer(tasks: Iterable[Task], module: str, tools: Path) -> Outcome | None:
     """Do the tasks that change one file with another editor of the replay benchmark; None where it is not installed."""
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from outcome import Pair, Unavailable
-
     outcome = Outcome()
     with tempfile.TemporaryDirectory(prefix="agent-edits-") as top:
         try:

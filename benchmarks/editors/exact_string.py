@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hunks import replacements
+from hunks import quoted
 from outcome import Attempt, Pair, json_bytes
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class ExactString:
         except UnicodeDecodeError as error:
             return Attempt(False, f"not UTF-8: {error}")
         try:
-            edits = replacements(shown, pair.after.decode("utf-8"))
+            edits = [(old, new) for old, new, _ in quoted(shown, pair.after.decode("utf-8"))]
         except UnicodeDecodeError:
             return Attempt(False, "the new text is not UTF-8", read=len(pair.before), sayable=False)
         arguments = {"path": str(target), "edits": [{"old": old, "new": new} for old, new in edits]}

@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from editors.stdio_client import StdioServer, ToolFailed
-from hunks import replacements
+from hunks import quoted
 from outcome import Attempt, Pair, Unavailable, json_bytes, text_bytes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FilesystemServer:
         except ToolFailed as error:
             return Attempt(False, str(error))
         cost = {"read": text_bytes(shown), "read_plain": text_bytes(shown)}
-        edits = replacements(shown, pair.after.decode("utf-8", "replace"))
+        edits = [(old, new) for old, new, _ in quoted(shown, pair.after.decode("utf-8", "replace"))]
         # Where the caller sees that text was lost it has no words for the change; of bytes lost elsewhere it
         # knows nothing.
         if not edits or any(mark in old + new for old, new in edits for mark in (_LOST, "\0")):
@@ -58,9 +58,7 @@ def open_editor(root: Path, tools: Path) -> FilesystemServer:
     node = shutil.which("node")
     if not node:
         raise Unavailable("no node")
-    server = StdioServer([node, str(_installed(tools / "filesystem-server")), str(root)])
-    server.start()
-    return FilesystemServer(server)
+    return FilesystemServer(StdioServer([node, str(_installed(tools / "filesystem-server")), str(root)]))
 
 
 def _installed(folder: Path) -> Path:

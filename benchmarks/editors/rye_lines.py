@@ -29,7 +29,7 @@ def edit_arguments(before: LineView, after: LineView, ids: Sequence[str]) -> dic
     """
     found = hunks(before.keys, after.keys)
     new = after.keys
-    plain = _one_style(before, [line for hunk in found for line in new[hunk.new_start : hunk.new_end]])
+    plain = _one_style(before, [line for hunk in found for line in new[hunk.new_start : hunk.new_stop]])
     changes = [change for hunk in found for change in _changes(hunk, new, ids, plain=plain)]
     final = _final_newline(before, after, found)
     if final and not changes:
@@ -64,10 +64,10 @@ def _one_style(before: LineView, new: list[Line]) -> bool:
 
 def _changes(hunk: Hunk, new: list[Line], ids: Sequence[str], *, plain: bool) -> Iterator[dict[str, Any]]:
     """Replace with the last run of equal terminators; earlier runs are insertions in front of it."""
-    runs = list(_runs(new[hunk.new_start : hunk.new_end], plain=plain))
-    removed = ids[hunk.old_start : hunk.old_end]
+    runs = list(_runs(new[hunk.new_start : hunk.new_stop], plain=plain))
+    removed = ids[hunk.start : hunk.stop]
     for run in runs[:-1] if removed else runs:
-        before = {"after_line_id": ids[hunk.old_start - 1]} if hunk.old_start else _FILE_START
+        before = {"after_line_id": ids[hunk.start - 1]} if hunk.start else _FILE_START
         yield {**before, "new_content": _content(run), **_newline(run, plain=plain)}
     if removed:
         last = runs[-1] if runs else []
@@ -102,7 +102,7 @@ def _content(run: list[Line]) -> str:
 def _final_newline(before: LineView, after: LineView, found: list[Hunk]) -> dict[str, str]:
     if not after.lines:
         return {}
-    uncovered = found and found[-1].old_end == len(before.lines) and found[-1].new_start == found[-1].new_end
+    uncovered = found and found[-1].stop == len(before.lines) and found[-1].new_start == found[-1].new_stop
     if before.lines and before.final == after.final and (before.final or not uncovered):
         return {}
     return {"final_newline": "add" if after.final else "remove"}

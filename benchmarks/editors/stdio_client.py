@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 from typing import Any
 
 from outcome import Unavailable
 
-_PATIENCE_SECONDS = 120
-_HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "rye-replay-bench", "version": "1"}}
+_HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 
 
 class ToolFailed(Exception):
@@ -18,18 +16,33 @@ class ToolFailed(Exception):
 
 
 class StdioServer:
-    """A server that is started on first use and again after it died."""
+    """A server, started anew after it died."""
 
-    def __init__(self, command: list[str]) -> None:
-        self._command = command
-        self._process: subprocess.Popen[bytes] | None = None
-        self._last_id = 0
+    def __init__(self, command: list[str], env: dict[str, str] | None = None) -> None:
+        """Start it and shake hands.
+
+        Raises:
+            Unavailable: It does not start.
+        """
+        self._command, self._env, self._number = command, env, 0
+        self.process: subprocess.Popen[bytes] | None = None
+        try:
+            self._start()
+        except (OSError, ToolFailed) as error:
+            raise Unavailable(f"does not start: {error}") from error
+
+    def _start(self) -> None:
+        self.process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._env
+        )
+        self.ask("initialize", _HELLO)
+        self.process.stdin.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
 
     def call(self, tool: str, arguments: dict[str, Any]) -> str:
         """Call a tool and return the text of its result.
 
         Raises:
-            ToolFailed: The server said no, died, or was silent too long.
+            ToolFailed: The server said no, or died.
         """
         answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
         if "error" in answer:
@@ -40,49 +53,36 @@ class StdioServer:
             raise ToolFailed(text)
         return text
 
-    def start(self) -> None:
-        """Start the server and shake hands.
-
-        Raises:
-            Unavailable: It does not start.
-        """
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Send a request; return its answer. Raises ToolFailed: the server died."""
+        if self.process is None:
+            self._start()
         try:
-            self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
-            self.ask("initialize", _HELLO)
-            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        except (OSError, ToolFailed) as error:
-            raise Unavailable(f"does not start: {error}") from error
+            number = self.send(method, params)
+            while (message := json.loads(self.line())).get("id") != number or "method" in message:
+                pass
+            return message
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ToolFailed(f"the server died: {error}") from error
+
+    def send(self, method: str, params: dict[str, Any]) -> int:
+        """Send a request; return its number."""
+        self._number += 1
+        request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        self.process.stdin.flush()
+        return self._number
+
+    def line(self) -> bytes:
+        """Return the next line that may answer a request; empty where the server has ended."""
+        while (line := self.process.stdout.readline()) and b'"id":' not in line:
+            pass
+        return line
 
     def close(self) -> None:
         """End the server."""
-        if self._process:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        if self._process is None:
-            self.start()
-        self._last_id += 1
-        watch = threading.Timer(_PATIENCE_SECONDS, self._process.kill)
-        watch.start()
-        try:
-            self._send({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
-            return self._answer(self._last_id)
-        except (OSError, ValueError) as error:
-            self.close()
-            raise ToolFailed(f"the server died or fell silent: {error}") from error
-        finally:
-            watch.cancel()
-
-    def _send(self, message: dict[str, Any]) -> None:
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
-
-    def _answer(self, wanted: int) -> dict[str, Any]:
-        while True:
-            message = json.loads(self._process.stdout.readline())
-            if message.get("id") == wanted and "method" not in message:
-                return message
+        if self.process:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
