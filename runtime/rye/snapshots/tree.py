@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rye.fs import beneath, stamps
+from rye.fs.atomic import closing
 from rye.snapshots import watch as watches
 from rye.workspace import cache, repositories
 
@@ -243,13 +244,11 @@ class Walk:
             except OSError:
                 # It is gone, or was tried from the folder above it: both are that folder's change.
                 continue
-            try:
+            with closing(fd):
                 for name in self._look_into(fd, path):
                     opened = self._enter(fd, name, f"{path}/{name}" if path else name, path.count("/") + 1)
                     if opened is not None:
                         self._descend(opened, f"{path}/{name}" if path else name)
-            finally:
-                os.close(fd)
 
     def _look_into(self, fd: int, path: str) -> list[str]:
         """Visit one folder that changed; return the names of the folders in it that are others than before."""
@@ -476,15 +475,13 @@ class Walk:
             except OSError as err:
                 self.left_out[path] = err.strerror or "unreadable"
             else:
-                try:
+                with closing(opened):
                     # What was opened counts: another file may have come in its place.
                     now, info = stamps.clock(), os.fstat(opened)
                     if stat.S_ISREG(info.st_mode):
                         if self._beside:
                             watches.write_back(opened)
                         stored = self._contents.add(opened, self._max_file, self._room)
-                finally:
-                    os.close(opened)
                 if stored is None:
                     self.left_out[path] = "changed while it was read"
                 elif stored[2] > self._room:

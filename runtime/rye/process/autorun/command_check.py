@@ -27,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
+from rye.fs.atomic import closing
 from rye.process.autorun.findings import (
     EXEC,
     NAME,
@@ -257,14 +258,11 @@ def kept(ws: Workspace, path: str) -> Kept:
     place, mark, _ = path.partition(SUFFIX)
     with opened(ws.real, ws.identity) as tree:
         folder, _, name = place.rpartition("/")
-        fd = tree.folder(folder)
-        try:
+        with closing(tree.folder(folder)) as fd:
             stored = path.rpartition("/")[2] if mark else _newest_stored(fd, name)
             data, why = content(fd, stored or name)
             os.lstat(stored or name, dir_fd=fd)
             digest = digest_at(fd, stored or name)
-        finally:
-            os.close(fd)
         lines = [] if data is None else settings_shown(tree, folder, data)
         return Kept(place, stored, lines or [why or "the file as a whole"], digest)
 
@@ -291,16 +289,13 @@ def bring_back(ws: Workspace, one: Kept) -> int:
     """
     with opened(ws.real, ws.identity) as tree:
         folder, _, name = one.path.rpartition("/")
-        fd = tree.folder(folder)
-        try:
+        with closing(tree.folder(folder)) as fd:
             if one.stored:
                 _swap(fd, one.stored, name)
             if digest_at(fd, name) != one.digest:
                 if one.stored:
                     _swap(fd, name, one.stored)
                 raise OSError(errno.ESTALE, "it was changed meanwhile")
-        finally:
-            os.close(fd)
         forbidden = protected_paths.forbidden_names(tree.fd)
         found = _all(tree, _stored(_path(tree)), forbidden, exactly=forbidden)
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
@@ -416,18 +411,14 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
 
 def _open_folder(tree: Tree, folder: str) -> None:
     """Let the owner change a folder. Raises OSError."""
-    fd = tree.folder(folder)
-    try:
+    with closing(tree.folder(folder)) as fd:
         os.fchmod(fd, os.fstat(fd).st_mode & 0o7777 | 0o700)
-    finally:
-        os.close(fd)
 
 
 def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     """Move what was found out of a file, and return the name under which the file as it was is stored. Raises OSError."""
     folder, _, name = path.rpartition("/")
-    fd = tree.folder(folder)
-    try:
+    with closing(tree.folder(folder)) as fd:
         for tries_left in reversed(range(_TRIES)):
             found = _still_there(tree, fd, name, found)
             stored = _free_name(fd, name)
@@ -449,8 +440,6 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
                 # Without the setuid bits, which a file of settings never needs.
                 os.fchmod(at, before.st_mode & 0o777)
                 file.write(rest)
-    finally:
-        os.close(fd)
     return f"{folder}/{stored}" if folder else stored
 
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.sandbox import project_mounts
 from rye.workspace import programs, protected_paths, repositories
 
@@ -51,14 +52,11 @@ class Tree(NamedTuple):
 @contextmanager
 def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
     """Open a project; raises OSError, also where another folder has taken its path."""
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         info = os.fstat(fd)
         if (info.st_dev, info.st_ino) != tuple(identity):
             raise OSError(errno.ESTALE, "another folder has taken the project's path")
         yield Tree(root, fd, {})
-    finally:
-        os.close(fd)
 
 
 class Finding(NamedTuple):
@@ -133,11 +131,9 @@ def digest_at(folder: int, name: str, depth: int = 2) -> str:
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return ""
-    try:
+    with closing(fd):
         below = sorted(os.listdir(fd))[:_MOST_NAMES]
         return _short(*(f"{one}\0{digest_at(fd, one, depth - 1)}" for one in below))
-    finally:
-        os.close(fd)
 
 
 def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterator[Finding]:
@@ -146,7 +142,7 @@ def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterat
         fd = tree.folder(path)
     except OSError:
         return
-    try:
+    with closing(fd):
         yield from _settings(tree, path, fd, "config", path, included_only=f"{path}/config" in covered)
         yield from _settings(tree, path, fd, "config.worktree", path)
         yield from () if f"{path}/hooks" in covered else _hooks(path, fd)
@@ -155,8 +151,6 @@ def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterat
         for name in _STEPS:
             yield from _steps(path, fd, name)
         yield from _pointer(tree, path, fd, "commondir", b"")
-    finally:
-        os.close(fd)
 
 
 def _pointer(tree: Tree, path: str, fd: int, name: str, prefix: bytes) -> Iterator[Finding]:
@@ -177,14 +171,10 @@ def links(tree: Tree, folders: repositories.Listings, places: Iterable[str]) -> 
     inside = set(places)
     for path, listing in folders.items():
         if listing[4] and _is_gits(path, inside):
-            with suppress(OSError):
-                fd = tree.folder(path)
-                try:
-                    for name in listing[4]:
-                        with suppress(OSError):
-                            yield Finding(f"{path}/{name}" if path else name, "link", os.readlink(name, dir_fd=fd))
-                finally:
-                    os.close(fd)
+            with suppress(OSError), closing(tree.folder(path)) as fd:
+                for name in listing[4]:
+                    with suppress(OSError):
+                        yield Finding(f"{path}/{name}" if path else name, "link", os.readlink(name, dir_fd=fd))
 
 
 def _is_gits(path: str, places: Container[str]) -> bool:
@@ -239,12 +229,9 @@ def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding
             path = os.path.relpath(target, tree.root)
             folder, _, name = path.rpartition("/")
             with suppress(OSError):
-                fd = tree.folder(folder)
-                try:
+                with closing(tree.folder(folder)) as fd:
                     info = os.lstat(name, dir_fd=fd)
                     data, _ = content(fd, name)
-                finally:
-                    os.close(fd)
                 if not stat.S_ISDIR(info.st_mode):
                     digest = hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
                     yield Finding(path, PROGRAM, digest)
@@ -257,22 +244,14 @@ def _work_tree(tree: Tree, repository: str) -> str:
 
 def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
     """Yield what the settings of a linked worktree or a submodule name in it; they may lie outside of the project."""
-    with suppress(OSError):
-        fd = tree.folder(work_tree)
-        try:
-            if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
-                yield from _pointer(tree, work_tree, fd, ".git", b"gitdir:")
-        finally:
-            os.close(fd)
+    with suppress(OSError), closing(tree.folder(work_tree)) as fd:
+        if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
+            yield from _pointer(tree, work_tree, fd, ".git", b"gitdir:")
     folders = repositories.linked(os.path.join(tree.root, work_tree))
     place = f"{work_tree}/.git" if work_tree else ".git"
     for folder, name in zip(reversed(folders or ()), _CONFIGS, strict=False):
-        with suppress(OSError):
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                yield from _settings(tree, folder, fd, name, place, included_only=True)
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+            yield from _settings(tree, folder, fd, name, place, included_only=True)
     if folders and (users := repositories.users_hooks_path()):
         yield from _named_hooks(tree, place, users)
 
@@ -311,12 +290,8 @@ def _included(tree: Tree, path: str, value: str, repository: str, depth: int, in
         yield Finding(os.path.relpath(target, tree.root), "unreadable", "")
         return
     folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
-    with suppress(OSError):
-        fd = tree.folder(folder)
-        try:
-            yield from _settings(tree, folder, fd, name, repository, depth=depth, included=included)
-        finally:
-            os.close(fd)
+    with suppress(OSError), closing(tree.folder(folder)) as fd:
+        yield from _settings(tree, folder, fd, name, repository, depth=depth, included=included)
 
 
 def content(fd: int, name: str) -> tuple[bytes | None, str]:
@@ -326,15 +301,13 @@ def content(fd: int, name: str) -> tuple[bytes | None, str]:
     except OSError as err:
         link = err.errno in (errno.ELOOP, errno.EMLINK)
         return None, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
-    try:
+    with closing(at):
         # A named pipe or a device would block git, or give it other bytes at each read.
         if not stat.S_ISREG(os.fstat(at).st_mode):
             return None, "unreadable"
         # One byte more than allowed shows that a file is too large to judge.
         data = os.pread(at, _MAX_FILE + 1, 0)
         return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
-    finally:
-        os.close(at)
 
 
 def _hooks(path: str, fd: int) -> Iterator[Finding]:
@@ -345,10 +318,8 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
         if err.errno in (errno.ELOOP, errno.ENOTDIR):
             yield Finding(folder, "link", "")
         return
-    try:
+    with closing(hooks):
         yield from _hooks_in(folder, hooks)
-    finally:
-        os.close(hooks)
 
 
 def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
@@ -360,12 +331,8 @@ def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
         # `.git/hooks` is looked at by itself.
         if not place.startswith(f"{tree.root}/") or os.path.basename(os.path.dirname(place)) == ".git":
             continue
-        with suppress(OSError):
-            fd = tree.folder(folder)
-            try:
-                yield from _hooks_in(folder, fd, started_by_another=place != target)
-            finally:
-                os.close(fd)
+        with suppress(OSError), closing(tree.folder(folder)) as fd:
+            yield from _hooks_in(folder, fd, started_by_another=place != target)
 
 
 def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
@@ -388,10 +355,8 @@ def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
         at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
     except OSError:
         return
-    try:
+    with closing(at):
         data, why = content(at, file)
-    finally:
-        os.close(at)
     inner_path = f"{path}/{name}" if path else name
     if why:
         yield Finding(inner_path, why, "")
