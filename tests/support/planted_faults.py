@@ -233,7 +233,7 @@ workspace/atomic_replace.py
 * an edit gives a program set-id bits: attacks/test_set_id_bits.py::test_no_content_of_a_model_is_setuid
 -  & ~(stat.S_ISUID | stat.S_ISGID)
 * a crash's rest is deleted unseen: unit/journal/test_journal.py::test_the_next_call_settles_what_a_crash_left
-- if applied and digest_at(place.dir_fd, temporary) not in (None, before, after):
+- if applied and aside not in (None, before, after):
 + if False:
 
 sandbox/bubblewrap.py

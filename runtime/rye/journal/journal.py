@@ -39,7 +39,7 @@ from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
-from rye.workspace.workspace import MAX_FILE_BYTES, Place, Workspace, read_all
+from rye.workspace.workspace import Place, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -401,13 +401,13 @@ def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
         if not is_temporary(temporary):
             path.unlink(missing_ok=True)
             return
-        applied = _was_applied(ws, entry, temporary)
         try:
             with ws.place(entry.path, guarded=False) as place:
-                sweep(place, temporary, entry.before, entry.after, applied=applied)
+                applied = sweep(place, temporary, entry.before, entry.after)
         except WorkspaceError as err:
             # Its folder went with it, where an undo removed both.
-            if err.code != "file_not_found" or not (applied and entry.after is None and entry.folders):
+            applied = err.code == "file_not_found" and entry.after is None and bool(entry.folders)
+            if not applied:
                 raise
         if applied:
             (made,) = folders_removed(ws, [entry])
@@ -415,30 +415,3 @@ def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
         else:
             take_back_folders(ws, [entry])
             path.unlink(missing_ok=True)
-
-
-def _was_applied(ws: Workspace, entry: Entry, temporary: bytes) -> bool:
-    """Tell whether the change took effect: the file has the new content, or the old one was displaced."""
-    try:
-        with ws.file(entry.path) as file:
-            now = digest_of(file.read())
-    except WorkspaceError as err:
-        if err.code != "file_not_found":
-            raise
-        now = None
-    if now == entry.after:
-        return True
-    if now == entry.before or entry.before is None:
-        return False
-    # Another program wrote since. The old content under the temporary name proves that our change was in place before that.
-    with ws.place(entry.path) as place:
-        try:
-            fd = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.dir_fd)
-        except OSError:
-            return False
-        try:
-            return digest_of(read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)) == entry.before
-        except OSError:
-            return False
-        finally:
-            os.close(fd)

@@ -36,7 +36,6 @@ MAX_RUNNING = 32
 """A project has at most so many jobs at once."""
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_MAX_RECORD = 1024 * 1024
 _DAY = 86_400
 _LEAST_OUTPUT = 1024 * 1024
 
@@ -180,9 +179,8 @@ def _not_found(job_id: str) -> UsageError:
 
 
 def _read_record(dir_fd: int) -> Record:
-    with closing(os.open(job_supervisor.RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)) as fd:
-        found: Record = json.loads(os.read(fd, _MAX_RECORD))
-        return found
+    found: Record = json.loads(atomic.read_regular(job_supervisor.RECORD, dir_fd=dir_fd, follow=False)[0])
+    return found
 
 
 def record(dir_fd: int) -> Record | None:

@@ -330,11 +330,7 @@ def _path(root: str | int) -> str:
 
 
 def _read(root: str | int) -> dict[str, Any]:
-    try:
-        with open(_path(root), "rb") as file:
-            found = json.loads(file.read(1 << 20) or b"{}")
-    except (OSError, ValueError):
-        found = {}
+    found = atomic.read_json(_path(root)) or {}
     return {name: one if isinstance(one := found.get(name), dict) else {} for name in ("made", "holders")}
 
 

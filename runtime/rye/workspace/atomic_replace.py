@@ -140,13 +140,20 @@ def is_free(place: Place, temporary: bytes) -> bool:
     return False
 
 
-def sweep(place: Place, temporary: bytes, before: str | None, after: str | None, *, applied: bool) -> None:
-    """Remove the temporary file of a change that a crash ended; another program's content is stored as `.rye-conflict`."""
+def sweep(place: Place, temporary: bytes, before: str | None, after: str | None) -> bool:
+    """Remove the temporary file of a change that a crash ended; tell whether the change was made.
+
+    Another program's content, which the change displaced, is stored as `.rye-conflict`.
+    """
+    now, aside = digest_at(place.dir_fd, place.name), digest_at(place.dir_fd, temporary)
+    # Where another program wrote since, the old content under the temporary name proves that ours was in place before that.
+    applied = now == after or (aside == before is not None and now != before)
     with contextlib.suppress(FileNotFoundError):
-        if applied and digest_at(place.dir_fd, temporary) not in (None, before, after):
+        if applied and aside not in (None, before, after):
             keep(place, temporary)
         else:
             os.unlink(temporary, dir_fd=place.dir_fd)
+    return applied
 
 
 def give_back(place: Place, temporary: bytes) -> None:
