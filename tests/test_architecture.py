@@ -84,7 +84,7 @@ HEAVY = {
 
 
 # Themselves imported only where they are used, so that their own heavy imports are late too.
-LATE = {"rye.web.transport", "rye.agent_sandbox.server", "rye.review.guard", "rye.review.site", "rye.review.frame"}
+LATE = {f"rye.{name}" for name in ("web.transport", "agent_sandbox.server", "review.guard", "review.site", "review.frame")}
 
 
 def _tree(path):

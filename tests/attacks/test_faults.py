@@ -486,7 +486,7 @@ def look(run: Run) -> Photo:
 @pytest.mark.parametrize("name", CASES)
 def test_killed_anywhere(made, tmp_path, rng, name):
     bench = Bench(made, tmp_path, name)
-    size = times(8 if name in ATOMIC else 4)
+    size = times(4 if name in ATOMIC else 3)
     between, others = bench.states()
     chosen = rng.sample(between, min(len(between), size * 3 // 4))
     chosen += rng.sample(others, min(len(others), size - len(chosen)))
@@ -540,11 +540,13 @@ def test_failed_anywhere_the_answer_is_true(made, tmp_path, rng, name):
     calls = [*enumerate(failed_at(bench, None), 1)]
     bench.ends.clear()
     # A batch has many more calls, of the same kinds.
-    some = times(30 if name == "an edit" else 16)
-    for changes, size in ((True, some), (False, some // 3)):
+    some = times(20 if name == "an edit" else 12)
+    for changes, size in ((True, some // 2), (False, some // 6)):
         points = [nth for nth, may_change in calls if may_change == changes]
-        for nth in rng.sample(points, min(len(points), size)):
-            failed_at(bench, nth, rng.choice(ERRORS))
+        # As many before the call has landed as afterwards.
+        for half in (points[: len(points) // 2], points[len(points) // 2 :]):
+            for nth in rng.sample(half, min(len(half), size)):
+                failed_at(bench, nth, rng.choice(ERRORS))
     print(bench.ends, len(calls))
     assert bench.ends["failed"] > some * 2 // 3
     assert bench.ends["old"] > 0

@@ -7,9 +7,9 @@ import json
 import pytest
 
 import rye
+from rye.call import safe_text
 from rye.call.context import CallOptions
 from rye.errors import TrustError, UsageError
-from rye.executor import isolated
 from rye.mcp_server import listing
 from rye.mcp_server import service as services
 from rye.sandbox import sandbox
@@ -203,7 +203,7 @@ def test_the_text_of_other_signers_tools_is_cleaned(project, body):
 
 def test_control_without_the_cleaning_it_comes_through(project, monkeypatch):
     put_tool(project, "my/tool", f"return {{'success': True, 'output': {FORGED!r}}}")
-    monkeypatch.setattr(isolated.safe_text, "clean", lambda value, _ids=(): value)
+    monkeypatch.setattr(safe_text, "clean", lambda value, _ids=(): value)
     assert "\x1b" in run(project, "my/tool")["data"]["output"]
 
 

@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.executor.primitives import interpreters
 from rye.filesearch import ripgrep, tree
 from support.calling import call, done
-from support.harness import environment
+from support.harness import environment, times
 from support.shell_calls import bash
+from support.signed_tools import FUNCTION_RUNTIME, put, signed, tool_text, trust_key
 from support.waiting import PATIENCE
 
 BINARY = ripgrep.locate(os.stat("/"))
@@ -235,17 +235,24 @@ def test_no_command_hangs_on_one(project, kind):
         (project / path).unlink(missing_ok=True)
 
 
-def test_a_version_is_not_waited_for(project):
-    os.mkfifo(project / ".python-version")
-    assert interpreters._named_version(str(project), ".python-version") == ""
-    (project / ".python-version").unlink()
-    (project / ".python-version").write_text("3.11.2\n")
-    assert interpreters._named_version(str(project), ".python-version") == "3.11.2"
-    (project / ".python-version").unlink()
-    (project / ".python-version").mkdir()
-    before = os.listdir("/proc/self/fd")
-    assert interpreters._named_version(str(project), ".python-version") == ""
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+def test_a_version_is_not_waited_for(project, tmp_path, monkeypatch):
+    chosen = tmp_path / "home/.pyenv/versions/3.11.2/bin/python3"
+    chosen.parent.mkdir(parents=True)
+    chosen.write_text("#!/bin/sh\necho chosen\n")
+    chosen.chmod(0o755)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    trust_key()
+    script = tool_text("my/tool", more='print("own")').replace(
+        FUNCTION_RUNTIME.encode(), b"rye/core/runtimes/python_script_runtime"
+    )
+    put(project, "tools/my/tool.py", signed(script))
+    file, said = project / ".python-version", []
+    for made in (lambda: os.mkfifo(file), lambda: file.write_text("3.11.2\n"), file.mkdir):
+        file.unlink(missing_ok=True)
+        made()
+        said.append(in_time(lambda: rye.execute("my/tool", project_path=project), file)["data"]["output"])
+        assert str(file) not in {os.path.realpath(f"/proc/self/fd/{one}") for one in os.listdir("/proc/self/fd")}
+    assert said == ["own\n", "chosen\n", "own\n"]
 
 
 # Not `.gitignore`: ripgrep waits at a pipe of that name, until the time of a search is up, and the answer says so.
@@ -341,8 +348,8 @@ def spent() -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*$", r"(\w+)+\."])
-def test_a_bomb_ends_in_time_and_hinders_nobody(planted, without_ripgrep, pattern):
+@pytest.mark.parametrize("pattern", BOMBS[:: 10 if times(1) == 1 else 1])
+def test_a_bomb_ends_in_time_says_what_to_do_and_hinders_nobody(planted, without_ripgrep, pattern):
     answered, over = [], threading.Event()
 
     def others():
@@ -353,20 +360,13 @@ def test_a_bomb_ends_in_time_and_hinders_nobody(planted, without_ripgrep, patter
     thread = threading.Thread(target=others)
     thread.start()
     before = spent()
-    data = call("grep", planted, pattern=pattern)
+    # Beside the bomb there is a line that fits.
+    data = call("grep", planted, pattern=f"{pattern}|fine")
     over.set()
     thread.join()
     assert spent() - before < LIMIT
     assert len(answered) > 20
-    assert data.get("code") == "pattern_too_slow" or "total" in data
-
-
-@pytest.mark.slow
-def test_every_bomb_ends_and_says_what_to_do(planted, without_ripgrep):
-    for pattern in BOMBS[::6]:
-        data = call("grep", planted, pattern=pattern)
-        assert data["success"] or data["code"] == "pattern_too_slow", pattern
-        assert data["success"] or "install ripgrep" in data["error"]
+    assert data.get("total") == 1 or (data["code"] == "pattern_too_slow" and "install ripgrep" in data["error"]), data
 
 
 @pytest.mark.slow
@@ -382,9 +382,3 @@ def test_with_ripgrep_no_pattern_is_slow(planted):
     for pattern in BOMBS:
         done("grep", planted, pattern=pattern)
     assert spent() - before < LIMIT * 4
-
-
-@pytest.mark.slow
-def test_what_was_found_before_a_bomb_is_not_mistaken_for_all(planted, without_ripgrep):
-    data = call("grep", planted, pattern="(a+)+$|fine")
-    assert data.get("code") == "pattern_too_slow" or data["total"] == 1

@@ -164,7 +164,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_workers_killed_at_random_do_no_edit_twice_and_lose_none(tmp_path, rng):
-    count = times(100)
+    count = times(60)
     prepare(tmp_path, count)
     killed = kill_at_random(tmp_path, count, rng.randrange(10**6), pause=3.0)
     print(killed)

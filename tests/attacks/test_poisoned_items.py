@@ -207,14 +207,11 @@ def test_none_reaches_the_rows_of_valid_tools(listed):
 
 
 def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed):
-    from rye.executor.admission import Admission
-    from rye.items import parse, spaces
-
-    among = spaces.spaces(listed)
     for name, text in POISON.items():
-        found = spaces.find("tool", f"bad/{name}", among)
-        tool = parse.read_tool(Admission(among).admit(found), found.item_id, ".py")
-        assert harms({"d": tool.description, "s": tool.schema, "o": tool.metadata["OUTPUT_SCHEMA"]}), (name, text)
+        told: dict = {}
+        exec((listed / f".ai/tools/bad/{name}.py").read_bytes(), told)
+        for one in ("__tool_description__", "CONFIG_SCHEMA", "OUTPUT_SCHEMA"):
+            assert harms(told[one]), (name, one, text)
 
 
 @pytest.mark.parametrize("form", FORMATS)

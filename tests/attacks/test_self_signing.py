@@ -99,8 +99,7 @@ class Arena:
 
     def __init__(self, base: Path, mode: str):
         import rye
-        from rye.trust import keys, verify
-        from rye.trust.signature import generate_key_pair
+        from rye.trust import keys, signature, verify
         from support.signed_tools import put, signed, tool_text
 
         self.rye, self.base = rye, base
@@ -113,7 +112,7 @@ class Arena:
         subprocess.run(["git", "init", "-q", str(self.root)], check=True)
         (self.root / "own.py").write_bytes(tool_text("evil/own"))
         (self.root / "yes").write_text("yes\nyes\n")
-        public = generate_key_pair(base / "made")
+        public = signature.generate_key_pair(base / "made")
         shutil.copy(base / "made/private_key.pem", self.root / "key.pem")
         (self.root / "key.toml").write_bytes(verify.render_key_document(public, "user"))
         mine = signed(tool_text("my/tool", 'return {"success": True, "output": "mine"}'), keys.signing_key())

@@ -68,6 +68,8 @@ merge.k.driver=shell gpg.program=program gpg.openpgp.program=program alias.st=ba
 difftool.k.cmd=shell mergetool.k.cmd=shell interactive.diffFilter=shell rebase.instructionFormat=steps submodule.sub.update=bang
 core.worktree=folder trailer.k.cmd=shell trailer.k.command=shell tar.k.command=shell remote.origin.uploadpack=shell:local
 http.cookieFile=jar:asking core.hooksPath=hooks remote.origin.url=url:http"""
+# In the root nothing is hostile but what git finds below it.
+IN_THE_ROOT = "git status; git diff; echo 9 >>f; git add -A; git commit -m u; git submodule update; git stash"
 LOSE = "cd lib; T=$(git rev-parse HEAD^{tree}); rm -f .git/objects/${T:0:2}/${T:2}"
 
 
@@ -120,12 +122,11 @@ class Bench:
 
     def fired(self, place: str) -> list[str]:
         """Do what a user does in the root and in the repository, and return what happened by it."""
-        for folder in (
-            ".",
-            {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub", "commondir": "sub"}.get(place, "lib"),
-        ):
-            if (self.arena.root / folder).is_dir():
-                self.arena.shell(USED, folder=self.arena.root / folder, seconds=20)
+        self.arena.shell(IN_THE_ROOT)
+        named = {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub", "commondir": "sub"}
+        folder = self.arena.root / named.get(place, "lib")
+        if folder.is_dir():
+            self.arena.shell(USED, folder=folder, seconds=20)
         found = self.arena.ran()
         if {path.name: path.read_text() if path.is_file() else "" for path in self.outside.iterdir()} != {"file": "outside\n"}:
             found.append("a file outside changed")
