@@ -164,13 +164,14 @@ def svgs(folder: Path) -> dict[str, str]:
 
 def review(folder: Path) -> None:
     """Take pictures of the page of `rye review` that shows the session's edit."""
-    from support.browser import Browser
+    from support.browsers import Chromium
     from support.review_pages import serving
 
     run(SESSION[2], folder)
     change = json.loads(run("rye log --limit 1 --json", folder))[0]["id"]
     with serving(folder / "project") as served:
-        browser = Browser(folder / "profile")
+        (folder / "profile").mkdir()
+        browser = Chromium(folder / "profile")
         try:
             for mode in THEMES:
                 page = browser.page(width=800, height=600, dark=mode == "dark")
