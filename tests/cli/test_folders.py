@@ -11,28 +11,16 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from rye.errors import TrustError
 from rye.trust import signature, verify
 from support import in_process
+from support.signed_tools import key_pair
 
 
 def rye(*words, cwd="/"):
     return in_process.rye(*words, cwd=cwd)
-
-
-CURVES = {"P-256": ec.SECP256R1, "P-384": ec.SECP384R1, "P-521": ec.SECP521R1}
-
-
-def key_pair(folder, kind, name="author"):
-    """Return the files of a new key pair: (private, public)."""
-    key = ed25519.Ed25519PrivateKey.generate() if kind == "Ed25519" else ec.generate_private_key(CURVES[kind]())
-    private, public = folder / f"{name}.key.pem", folder / f"{name}.pem"
-    pem = serialization.Encoding.PEM
-    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    public.write_bytes(key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
-    return private, public
 
 
 @pytest.fixture
@@ -59,7 +47,7 @@ def signed(folder, *words):
     return row
 
 
-@pytest.mark.parametrize("kind", [*CURVES, "Ed25519"])
+@pytest.mark.parametrize("kind", ["P-256", "P-384", "P-521", "Ed25519"])
 def test_each_kind_of_key_signs_and_a_change_is_named(skill, tmp_path, kind):
     private, public = key_pair(tmp_path, kind)
     assert verdict(skill)["verdict"] == "unsigned"

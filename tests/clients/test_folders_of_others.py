@@ -16,15 +16,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from rye.folders import oms, signing
+from rye.folders import signing
 from rye.trust import verify
 from support import client_programs
 from support.harness import times
 from support.in_process import rye
 from support.scripted_api import scripted_api
+from support.signed_tools import key_pair
 
 DRIVER = Path(__file__).parents[1] / "support/client_drivers/others_folders.py"
 NAMES = (
@@ -56,18 +55,6 @@ def theirs(tmp_path_factory):
         driver.stdin.close()
 
 
-def key_files(folder):
-    found = []
-    for number, curve in enumerate((ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)):
-        key = ec.generate_private_key(curve())
-        private, public = folder / f"{number}.key", folder / f"{number}.pem"
-        pem, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        private.write_bytes(key.private_bytes(pem, kind, serialization.NoEncryption()))
-        public.write_bytes(oms.pem_of(key.public_key()))
-        found.append((str(private), str(public)))
-    return found
-
-
 def fill(rng, top, count):
     """Make files, folders and links of odd names below a folder."""
     folders, files = [top], []
@@ -90,12 +77,17 @@ def fill(rng, top, count):
 
 @pytest.mark.frameworks
 def test_model_signing_and_rye_agree(theirs, tmp_path):
-    rng, keys, seen, wrong = random.Random(7), key_files(tmp_path), Counter(), []
+    rng, keys, seen, wrong = (
+        random.Random(7),
+        [key_pair(tmp_path, curve, curve) for curve in ("P-256", "P-384", "P-521")],
+        Counter(),
+        [],
+    )
     for number in range(times(20)):
         folder = tmp_path / f"f{number}"
         folder.mkdir()
         paths = fill(rng, str(folder), rng.choice([1, 2, 5, 20, 100]) if number % 20 else rng.choice([500, 2_000]))
-        private, public = rng.choice(keys)
+        private, public = map(str, rng.choice(keys))
         signature = str(folder / "oms.sig" if rng.random() < 0.5 else tmp_path / f"{number}.sig")
         ignore = rng.sample(paths, min(len(paths), rng.randint(0, 2)))
         how = {"folder": str(folder), "signature": signature, "links": rng.random() < 0.6}

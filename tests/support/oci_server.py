@@ -7,15 +7,14 @@ import random
 import shutil
 import socket
 import subprocess
-import threading
 import time
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support import web_site
 from support.signed_tools import MINE, signed, tool_text, trust_key
 
 if TYPE_CHECKING:
@@ -92,52 +91,15 @@ def version_of(item_id: str, version: str = "1.2.3", key=MINE, **options) -> byt
 
 @contextmanager
 def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
-    """Serve what `answer(method, path, headers, body)` returns, on a free port of loopback.
+    """Serve what `answer(method, path, headers, body)` returns, as `web_site.answering` takes it.
 
-    An answer is (status, headers, body), and perhaps another length to be announced, before the connection ends; a status may
-    have its reason: (401, "no"). Yields the registry's name, and the requests as they come: (method, path, headers, body).
+    Yields the registry's name, and the requests as they come: (method, path, headers, body).
     """
     seen: list[tuple[Any, ...]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def told(handler: Any, body: bytes) -> tuple[Any, ...]:
+        seen.append((handler.command, handler.path, dict(handler.headers), body))
+        return answer(handler.command, handler.path, handler.headers, body)
 
-        def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            seen.append((self.command, self.path, dict(self.headers), body))
-            status, headers, reply, *announced = answer(self.command, self.path, self.headers, body)
-            self.send_response(*(status if isinstance(status, tuple) else (status,)))
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(announced[0] if announced else len(reply)))
-            self.end_headers()
-            if self.command != "HEAD":
-                with suppress(OSError):
-                    self.wfile.write(reply)
-            self.close_connection = bool(announced)
-
-        do_GET = do_HEAD = do_POST = do_PUT = handle_any
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"oci://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextmanager
-def allowed_site(user_space: Path, answer: Callable[..., tuple[Any, ...]]) -> Iterator[str]:
-    """Serve as `answering` does, at an address that the user's settings let tools ask; yield its URL."""
-    with answering(answer) as (where, _):
-        address = where.removeprefix("oci://")
-        config = user_space / ".ai/config/rye.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(f'web: {{allow_hosts: ["{address}"]}}\n')
-        yield f"http://{address}"
+    with web_site.answering(told) as port:
+        yield f"oci://127.0.0.1:{port}", seen

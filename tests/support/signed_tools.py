@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
 import rye as package
 from rye.items import spaces
 from rye.trust import decisions, signature, verify
@@ -89,6 +92,17 @@ CONFIG_SCHEMA = {schema if schema is not None else {"type": "object", "propertie
 def signed(raw, key=MINE, item_type="tool", suffix=".py"):
     """Return the bytes with a signature line."""
     return signature.sign(raw, signature.form_of(item_type, suffix), key, timestamp=NOW)
+
+
+def key_pair(folder, kind="P-256", name="author"):
+    """Return the files of a new key pair in PEM, as other programs make them: (private, public)."""
+    curves = {"P-256": ec.SECP256R1, "P-384": ec.SECP384R1, "P-521": ec.SECP521R1}
+    key = ed25519.Ed25519PrivateKey.generate() if kind == "Ed25519" else ec.generate_private_key(curves[kind]())
+    private, public = Path(folder, f"{name}.key.pem"), Path(folder, f"{name}.pem")
+    pem = serialization.Encoding.PEM
+    private.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo))
+    return private, public
 
 
 def put(root, path, raw):

@@ -6,9 +6,9 @@ import gzip
 import threading
 import time
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import socket
@@ -99,6 +99,60 @@ class Site:
 
 
 @contextmanager
+def answering(
+    answer: Callable[[BaseHTTPRequestHandler, bytes], tuple[Any, ...] | None], connected: Callable[[], None] = int
+) -> Iterator[int]:
+    """Serve on a loopback port, which is yielded, until the block ends.
+
+    `answer(handler, body)` returns status, headers, body, and perhaps another length to be announced, before the connection ends; or
+    None where it wrote to the connection itself.
+    """
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            # Called once a connection.
+            connected()
+            super().setup()
+
+        def handle(self) -> None:
+            # That the other side goes away is what is tested.
+            with suppress(OSError):
+                super().handle()
+
+        def handle_any(self) -> None:
+            found = answer(self, self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            self.close_connection = found is None or len(found) > 3
+            if found is None:
+                return
+            status, headers, body, *announced = found
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(announced[0] if announced else len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_GET = do_HEAD = do_POST = do_PUT = handle_any
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
 def served(
     extra: dict[str, Page] | None = None, streams: dict[str, Callable[[socket.socket], None]] | None = None
 ) -> Iterator[Site]:
@@ -106,60 +160,18 @@ def served(
     site = Site()
     pages = {**PAGES, **(extra or {})}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def connected() -> None:
+        site.connections += 1
 
-        def setup(self) -> None:
-            # Called once a connection.
-            site.connections += 1
-            super().setup()
+    def answer(handler: BaseHTTPRequestHandler, body: bytes) -> Page | None:
+        path = handler.path.partition("?")[0]
+        site.bodies += [body] * (handler.command == "POST")
+        site.requests.append((handler.path, {name.lower(): value for name, value in handler.headers.items()}))
+        return streams[path](handler.connection) if streams and path in streams else pages.get(path, (404, {}, b""))
 
-        def handle(self) -> None:
-            try:
-                super().handle()
-            except OSError:
-                # The other side went away, which is what is tested.
-                return
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            site.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-            if streams and path in streams:
-                self.close_connection = True
-                try:
-                    streams[path](self.connection)
-                except OSError:
-                    return
-                return
-            status, headers, body = pages.get(path, (404, {}, b""))
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            try:
-                self.wfile.write(body)
-            except OSError:
-                self.close_connection = True
-
-        def do_POST(self) -> None:
-            site.bodies.append(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-            self.do_GET()
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    site.port = server.server_address[1]
-    site.url = f"http://127.0.0.1:{site.port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with answering(answer, connected) as site.port:
+        site.url = f"http://127.0.0.1:{site.port}"
         yield site
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
