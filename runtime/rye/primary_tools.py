@@ -61,7 +61,7 @@ class PrimaryTools:
         # The inner call has its own cancellation; without this it would outlive the outer call's deadline.
         outer.deadline.when_expired(cancellation.cancel)
         # The seeds' defaults hold for every call by item id, whoever makes it.
-        options = changed(outer.options, cancellation=cancellation, agent_defaults=False, key="")
+        options = changed(outer.options, cancellation=cancellation, agent_defaults=False, key="", late=None)
         with context.using(depth=outer.depth + 1):
             return self._answer(changed(call, options=options), self._reach)
 

@@ -74,6 +74,8 @@ class CallOptions(Record):
         key: names this call among all of a project, so that it takes effect once however often it is made (see
             `rye.executor.call_keys`); "" for a call that is made anew each time. A nested call has none.
         repeat: a command with a key that an earlier attempt began, and nobody saw the end of, is run again.
+        late: lets the tool run in the caller's thread: where it does not end in time, this takes the response from another
+            thread, and the call raises `Abandoned` when the tool ends. A nested call has none.
     """
 
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -86,6 +88,11 @@ class CallOptions(Record):
     on_bytes: Callable[[int, bytes], None] | None = None
     key: str = ""
     repeat: bool = False
+    late: Callable[[dict[str, Any]], None] | None = None
+
+
+class Abandoned(Exception):  # noqa: N818 - it says what happened to the call
+    """The call was answered by another thread, since its tool did not end in time."""
 
 
 class Deadline:
@@ -167,6 +174,7 @@ class CallContext(Record, frozen=False):
         parameters: those that the caller was offered of the running tool; None where that is not known.
         secrets: the user's secrets that this call sends; its answer is to hold none of them.
         confined: whether this is another signer's tool, which has a user space of its own, without the record of changes.
+        finish: makes what a call found so far the response that its caller gets.
     """
 
     options: CallOptions = CallOptions()
@@ -180,6 +188,7 @@ class CallContext(Record, frozen=False):
     parameters: frozenset[str] | None = None
     secrets: list[Secrets] | None = None
     confined: bool = False
+    finish: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
 
 _OUTSIDE = CallContext()

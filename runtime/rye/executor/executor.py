@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
-from rye.call.context import CallOptions, Cancellation, Deadline
+from rye.call.context import CallOptions, Deadline
 from rye.call.results import ENVELOPE, envelope, failure
 from rye.call.safe_text import encodable, is_encodable
 from rye.config import user_dirs
 from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
-from rye.executor import run_code
+from rye.executor import run_code, turns
 from rye.executor.admission import Admission, Ready
 from rye.items import spaces
 from rye.items.parse import Tool
@@ -153,7 +153,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
                 _log(call, settings, "start")
                 with Workspace(call.project_path) as workspace:
                     # Made for this call, and nobody else has it yet.
-                    here.workspace = workspace
+                    here.workspace, here.finish = workspace, lambda found: _finished(call, settings, started, found)
                     # Before anything is read: another folder may have been moved to this path since the client connected.
                     workspace.hold_to(call.options.root)
                     work(call, workspace, response)
@@ -163,15 +163,20 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
             if not _ran_out(err):
                 raise
             _refuse(response, _out_of_memory())
-        response = context.without_secrets(response)
-        if not response.get("warnings"):
-            response.pop("warnings", None)
-        duration = round((time.perf_counter() - started) * 1000, 3)
-        response["metadata"] = {"duration_ms": duration, "ran": response.pop("ran", False), **response.pop("printed", {})}
-        facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
-        # Where the user's configuration is broken, the response says so already.
-        with contextlib.suppress(RyeError):
-            _log(call, settings, response["status"], response, **facts)
+        return _finished(call, settings, started, response)
+
+
+def _finished(call: Call, settings: Settings, started: float, response: dict[str, Any]) -> dict[str, Any]:
+    """Return what a call found as its caller gets it, within the call's context."""
+    response = context.without_secrets(response)
+    if not response.get("warnings"):
+        response.pop("warnings", None)
+    duration = round((time.perf_counter() - started) * 1000, 3)
+    response["metadata"] = {"duration_ms": duration, "ran": response.pop("ran", False), **response.pop("printed", {})}
+    facts = {"digest": response.get("item", {}).get("digest"), "code": response.get("code"), "duration_ms": duration}
+    # Where the user's configuration is broken, the response says so already.
+    with contextlib.suppress(RyeError):
+        _log(call, settings, response["status"], response, **facts)
     # What a caller sent may be repeated in the answer, which must be text that UTF-8 can carry.
     if not is_encodable([call.item_id, call.item_type, call.parameters, call.project_path]):
         response = encodable(response)
@@ -256,7 +261,7 @@ def _run_admitted(
     response["warnings"] += started.warnings
     try:
         with _recorded(workspace, ready.tool, started, response):
-            data, printed = _invoke(ready.tool, started.work, ready.seconds, call.options.cancellation)
+            data, printed = _invoke(call, ready, started, response)
     finally:
         response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
     if started.isolation is not None and data.get("success") is not True:
@@ -393,11 +398,12 @@ def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_pa
     return [f"First use of {tool.id} under the key {key.public.fingerprint}, which you approved for this project."]
 
 
-def _invoke(
-    tool: Tool, run: Callable[[], Any], seconds: float, cancellation: Cancellation | None
-) -> tuple[dict[str, Any], str]:
-    """Run the tool in another thread until it ends or must; return its result, and what it printed in a process of its own."""
-    limit = Deadline(seconds)
+def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Run the tool until it ends or must; return its result, and what it printed in a process of its own.
+
+    It runs in another thread, or in this one where a call that lasts is waited for beside it (`CallOptions.late`).
+    """
+    tool, cancellation, limit = ready.tool, call.options.cancellation, Deadline(ready.seconds)
     # Made before the tool can use up the memory.
     outcome = [_CRASHED_WITHOUT_MEMORY]
     # A list, since appending to it is one step: an `Event` would bring a second lock.
@@ -412,7 +418,7 @@ def _invoke(
 
     def work() -> None:
         try:
-            outcome[0] = copied.run(_result, tool, run)
+            outcome[0] = copied.run(_result, tool, started.work)
         except MemoryError:
             # No memory is left for an error either: the result that was made before reports it.
             pass
@@ -423,21 +429,61 @@ def _invoke(
     if cancellation is not None:
         cancellation.when_cancelled(decide)
     offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+
+    def wait() -> bool:
+        """Wait until the tool ends or must; return whether it ended."""
+        decided.acquire(timeout=limit.remaining())
+        if not ended:
+            # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
+            limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
+            decided.acquire(timeout=limit.grace_seconds())
+        # The flag decides, not the result: `outcome` is filled from the beginning (see above).
+        return bool(ended)
+
+    turn = turns.current.get() if call.options.late is not None and started.isolation is None else None
     with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
         copied = contextvars.copy_context()
-        run_code.start(work)
-        try:
-            decided.acquire(timeout=seconds)
-            if not ended:
-                # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
-                limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
-                decided.acquire(timeout=limit.grace_seconds())
-        except BaseException:
-            limit.expire()
-            raise
-        # The flag decides, not the result: `outcome` is filled from the beginning (see above).
+        if turn is not None:
+            # Who takes it answers.
+            unanswered, waiting = [True], contextvars.copy_context()
+
+            def wait_beside() -> None:
+                if not wait() and _taken(unanswered):
+                    waiting.run(_answer_late, call, response, limit)
+
+            turn.beside(wait_beside)
+            work()
+            if not _taken(unanswered):
+                raise context.Abandoned
+        else:
+            run_code.start(work)
+            try:
+                wait()
+            except BaseException:
+                limit.expire()
+                raise
         return outcome[0] if ended else _late(limit), "".join(here.printed or ())
+
+
+def _taken(tokens: list[bool]) -> bool:
+    """Take the one token there is, in one step; return whether it was there."""
+    try:
+        return tokens.pop()
+    except IndexError:
+        return False
+
+
+def _answer_late(call: Call, found: dict[str, Any], limit: Deadline) -> None:
+    """Answer a call whose tool is not ended, from a thread beside it."""
+    response = {**found, "warnings": list(found["warnings"])}
+    _complete(response, _late(limit))
+    response["ran"] = True
+    del response["envelope"]
+    finish = context.current().finish
+    assert finish is not None
+    assert call.options.late is not None
+    call.options.late(finish(response))
 
 
 _CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())

@@ -50,7 +50,7 @@ class _Places:
 
     def __init__(self) -> None:
         self.taken = 0
-        self.waiting: deque[Callable[[], None]] = deque()
+        self.waiting: deque[Callable[[], object]] = deque()
 
 
 class Calls:
@@ -77,15 +77,23 @@ class Calls:
         """
         progress = None if report is None else self._progress.begin(report, cancellation)
 
-        def work() -> None:
+        def work() -> bool:
             answer, failure = None, None
             # One that was cancelled while it waited is over.
             if not cancellation.cancelled:
                 try:
-                    answer = self._answer(request, cancellation, None if progress is None else progress.take)
+                    answer = self._answer(request, cancellation, None if progress is None else progress.take, late)
+                except context.Abandoned:
+                    return False
                 except BaseException as err:  # noqa: BLE001 - whoever waits is to know
                     failure = err
             end(answer, failure)
+            return True
+
+        def late(response: dict[str, Any]) -> None:
+            end(self._written.result_of(response, request.actor), None)
+            # The place goes to another, though the tool is not ended.
+            self._go_on(request.limited_as)
 
         def end(answer: dict[str, Any] | None, failure: BaseException | None) -> None:
             if progress is not None:
@@ -95,8 +103,11 @@ class Calls:
         if not self.bounded(request.limited_as, work):
             end(self._written.result_of(_busy(request.item_id), request.actor), None)
 
-    def bounded(self, name: str, work: Callable[[], None]) -> bool:
-        """Do work that handles its own failures, or let it wait, with others of that name; False where too much waits."""
+    def bounded(self, name: str, work: Callable[[], object]) -> bool:
+        """Do work that handles its own failures, or let it wait, with others of that name; False where too much waits.
+
+        Work that returns False gave its place to another.
+        """
         with self._changed:
             places = self._places.get(name)
             if places is None:
@@ -108,23 +119,36 @@ class Calls:
                 places.waiting.append(work)
                 return True
             places.taken += 1
-        following: Callable[[], None] | None = work
-        while following is not None:
-            following()
+        if work() is not False:
+            self._go_on(name)
+        return True
+
+    def _go_on(self, name: str) -> None:
+        """Do what waits for a place that became free, and give the place back in the end."""
+        places = self._places[name]
+        while True:
             with self._changed:
                 following = places.waiting.popleft() if places.waiting else None
                 if following is None:
                     places.taken -= 1
                     self._changed.notify_all()
-        return True
+                    return
+            if following() is False:
+                return
 
     def _answer(
-        self, request: Request, cancellation: context.Cancellation, on_output: Callable[[str], None] | None
+        self,
+        request: Request,
+        cancellation: context.Cancellation,
+        on_output: Callable[[str], None] | None,
+        late: Callable[[dict[str, Any]], None],
     ) -> dict[str, Any]:
         budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
         while budget is not None:
             # By position, the last for the defaults of models: a record is made twice as fast so.
-            options = context.CallOptions(budget, on_output, cancellation, request.actor, self._root, True)
+            options = context.CallOptions(
+                budget, on_output, cancellation, request.actor, self._root, True, None, None, "", False, late
+            )
             response = self._run(request.item_id, request.arguments, options)
             result = self._written.result_of(response, request.actor)
             size = results.size_of(result)

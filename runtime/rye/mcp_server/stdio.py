@@ -3,8 +3,8 @@
 The real descriptors are moved before anything else is loaded: from then on descriptor 1 is standard error and descriptor 0 is
 empty, for every thread and child.
 
-One thread at a time reads. What it reads it also answers: before it does what may take long it gives the reading to another
-thread, so that no request waits for the switch to one. An answer is written by the thread that made it.
+One thread at a time reads. What it reads it also answers: where that lasts, another thread reads on meanwhile, so that no
+request waits for the switch to one (`rye.executor.turns`). An answer is written by the thread that made it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def take_descriptors() -> Wire:
 
 def serve(service: Service, wire: Wire) -> None:
     """Serve one client over its descriptors until it closes them."""
-    from rye.executor import run_code
+    from rye.executor import run_code, turns
     from rye.mcp_server.protocol import INVALID_REQUEST, Dispatcher, ProtocolError, error_line
 
     write = _Writer(wire.outgoing).put
@@ -65,20 +65,18 @@ def serve(service: Service, wire: Wire) -> None:
         sys.stderr.write(f"rye mcp: {refusal}\n")
         write(error_line(None, ProtocolError(refusal, INVALID_REQUEST)))
 
-    arriving = _lines(wire.incoming, refuse)
+    arriving, alarm = _lines(wire.incoming, refuse), turns.Alarm()
 
     def listen() -> None:
         for line in arriving:
             work = dispatcher.receive(line)
             if work is None:
                 continue
-            try:
-                run_code.start(listen)
-            except RuntimeError:
-                # No thread can be started: one message after the other.
-                work()
-            else:
-                work()
+            turn = alarm.begin()
+            turn.beside(listen)
+            turns.current.set(turn)
+            work()
+            if alarm.end(turn):
                 return
         ended.set()
         dispatcher.close()

@@ -1,0 +1,111 @@
+"""Calls that run in the thread that brings them, and who waits beside a call that lasts.
+
+Waking a thread takes longer than a small read. So a call begins alone; a timer of the kernel, set at its begin and taken back
+at its end, wakes another thread only where the call lasts. That one starts whoever must not wait for it: who reads the next
+request, and who ends the call when its time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Final
+
+from rye.executor import run_code
+
+MOMENT_SECONDS: Final = 0.002
+"""A call that takes longer lasts."""
+
+_MONOTONIC, _CLOEXEC = 1, 0o2000000
+
+
+class Turn:
+    """One call in the thread that brings it; any thread may use it."""
+
+    def __init__(self) -> None:
+        self._beside: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._lasts = self._is_over = False
+
+    def beside(self, work: Callable[[], None]) -> None:
+        """Have `work`, which handles its own failures, done in another thread if the call lasts."""
+        with self._lock:
+            if not self._lasts:
+                self._beside.append(work)
+                return
+        _start(work)
+
+    def lasts(self) -> None:
+        """Start what is to be done beside, unless the call is over."""
+        with self._lock:
+            if self._is_over or self._lasts:
+                return
+            self._lasts = True
+        for work in self._beside:
+            _start(work)
+
+    def end(self) -> bool:
+        """Tell that the call is over; return whether it lasted."""
+        with self._lock:
+            self._is_over = True
+            return self._lasts
+
+
+current: ContextVar[Turn | None] = ContextVar("rye_turn", default=None)
+"""The turn of the call that this thread runs; None where it is no such call's."""
+
+
+def _start(work: Callable[[], None]) -> None:
+    # Where no thread can be started, it is left to the thread that runs the call.
+    with contextlib.suppress(RuntimeError):
+        run_code.start(work)
+
+
+class _Times(ctypes.Structure):
+    """`struct itimerspec`: the interval, and how long until the first time; each in seconds and nanoseconds."""
+
+    _fields_ = (("interval", ctypes.c_long * 2), ("first", ctypes.c_long * 2))
+
+
+_NEVER, _SOON = _Times(), _Times((0, 0), (0, int(MOMENT_SECONDS * 1e9)))
+
+
+class Alarm:
+    """Tells the turns of one reader that they last: one turn at a time, until it is over or lasts."""
+
+    def __init__(self) -> None:
+        """Start the thread that waits. OSError, RuntimeError: the system gives no timer or no thread."""
+        # Not `CDLL`, which gives the interpreter away for the call, and another thread may take it.
+        self._libc = ctypes.PyDLL(None, use_errno=True)
+        self._fd = self._libc.timerfd_create(_MONOTONIC, _CLOEXEC)
+        if self._fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+        self._turn: Turn | None = None
+        threading.Thread(target=self._wait, name="rye-alarm", daemon=True).start()
+
+    def begin(self) -> Turn:
+        """Begin the next turn."""
+        self._turn = turn = Turn()
+        self._set(_SOON)
+        return turn
+
+    def end(self, turn: Turn) -> bool:
+        """End a turn; return whether it lasted: another thread reads then, and the next turn may be under way."""
+        if turn.end():
+            return True
+        self._set(_NEVER)
+        return False
+
+    def _set(self, times: _Times) -> None:
+        self._libc.timerfd_settime(self._fd, 0, ctypes.byref(times), None)
+
+    def _wait(self) -> None:
+        while True:
+            os.read(self._fd, 8)
+            turn = self._turn
+            if turn is not None:
+                turn.lasts()
