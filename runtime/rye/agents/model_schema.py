@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from rye.errors import ItemError
-from rye.items.schema import WORKSPACE_PATH
+from rye.items.schema import WORKSPACE_PATH, target
 
 DESCRIPTION: Final = "__agent_description__"
 PARAMETERS: Final = "__agent_parameters__"
@@ -134,9 +134,14 @@ def inline_refs(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Sche
             # Anything is taken, so that the tool can refuse it in its own words; the first form is what is asked for.
             first = next(one for one in own.pop("anyOf") if isinstance(one, dict))
             own = {**first, **own}
-        target = inlined(_ref_target(schema, str(part["$ref"])), depth + 1) if "$ref" in part else {}
+        if "$ref" not in part:
+            return own
+        referred = target(str(part["$ref"]), schema)
+        if referred is None:
+            raise ItemError("not_expressible", f"its schema refers to {str(part['$ref'])[:80]}, which is not in it")
+        found = inlined(referred, depth + 1)
         # Keywords beside `$ref` count since draft 2019-09, so they override the target's.
-        return {**target, **own} if isinstance(target, dict) else own
+        return {**found, **own} if isinstance(found, dict) else own
 
     def below(name: str, value: Any, depth: int) -> Any:
         if name in _NAMED and isinstance(value, dict):
@@ -147,16 +152,6 @@ def inline_refs(schema: Mapping[str, Any], *, keep_paths: bool = False) -> _Sche
         return value if name in _VALUES else inlined(value, depth)
 
     found: _Schema = inlined(schema, 0)
-    return found
-
-
-def _ref_target(root: Mapping[str, Any], reference: str) -> object:
-    found: Any = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        # In this order, as RFC 6901 says: `~01` is `~1`, not `/`.
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    if found is None or reference[:1] != "#":
-        raise ItemError("not_expressible", f"its schema refers to {reference[:80]}, which is not in it")
     return found
 
 

@@ -24,15 +24,10 @@ _WORD = re.compile(r"\w", re.UNICODE)
 
 
 class Word(Record):
-    """A bare word, or with `*` a pattern."""
+    """A bare word, or with `*` a pattern; as a `phrase` words in this order, side by side."""
 
     text: str
-
-
-class Phrase(Record):
-    """Words in this order, side by side."""
-
-    text: str
+    phrase: bool = False
 
 
 class Not(Record):
@@ -54,7 +49,7 @@ class Either(Record):
     parts: tuple[Node, ...]
 
 
-Node = Word | Phrase | Not | Both | Either
+Node = Word | Not | Both | Either
 
 
 class _Token(Record):
@@ -86,9 +81,9 @@ def parse(text: str) -> Node | None:
     return tree
 
 
-def words_of(tree: Node | None) -> list[Word | Phrase]:
+def words_of(tree: Node | None) -> list[Word]:
     """Return the words and phrases that are asked for, in order; not those that are excluded."""
-    if isinstance(tree, Word | Phrase):
+    if isinstance(tree, Word):
         return [tree]
     if isinstance(tree, Both | Either):
         return [word for part in tree.parts for word in words_of(part)]
@@ -97,9 +92,8 @@ def words_of(tree: Node | None) -> list[Word | Phrase]:
 
 def is_plain(tree: Node | None) -> bool:
     """Tell whether a query is nothing but bare words: a question, in which not every word need be found."""
-    return isinstance(tree, Word) or (
-        isinstance(tree, Both) and not tree.strict and all(isinstance(part, Word) for part in tree.parts)
-    )
+    parts = tree.parts if isinstance(tree, Both) and not tree.strict else (tree,)
+    return all(isinstance(part, Word) and not part.phrase for part in parts)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -160,19 +154,16 @@ class _Reader:
             return Not(part)
         if token.kind == "(":
             return self._parenthesis(token, depth)
-        if token.kind == "phrase":
-            if not _WORD.search(token.text):
-                raise _wrong(self._text, token.at, "the phrase has no word")
-            return Phrase(token.text)
-        if token.kind == "word":
+        if token.kind in ("word", "phrase"):
             return self._word(token)
         raise _wrong(self._text, token.at, f"{token.text} has nothing before it" if token.kind != ")" else "it closes nothing")
 
     def _word(self, token: _Token) -> Word | None:
         if _WORD.search(token.text):
-            return Word(token.text)
-        if "*" in token.text:
-            raise _wrong(self._text, token.at, "a * needs a letter or digit beside it")
+            return Word(token.text, token.kind == "phrase")
+        if token.kind == "phrase" or "*" in token.text:
+            why = "the phrase has no word" if token.kind == "phrase" else "a * needs a letter or digit beside it"
+            raise _wrong(self._text, token.at, why)
         return None
 
     def _parenthesis(self, token: _Token, depth: int) -> Node | None:

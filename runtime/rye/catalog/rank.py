@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from rye.catalog.index import SearchIndex
-from rye.catalog.query import Both, Either, Node, Not, Phrase, Word, is_plain, words_of
+from rye.catalog.query import Both, Either, Node, Not, Word, is_plain, words_of
 
 _FUNCTION_WORDS = (
     "a an and are as at be by can do does for from has have how i if in instead into is it its may me my no not of on one "
@@ -108,7 +108,7 @@ def _covered(rows: Iterable[int], leaves: Sequence[_Leaf], total: float) -> dict
     return {row: value / total * (covered[row] / total) ** _COVERAGE_POWER for row, value in values.items()}
 
 
-def _telling(words: Sequence[Word | Phrase]) -> list[Word | Phrase]:
+def _telling(words: Sequence[Word]) -> list[Word]:
     """Return the words that say what is looked for; all of them where there is no such."""
     # Function words are in nearly every item; they would only dilute the coverage.
     return [word for word in words if _bare(word.text) not in _STOP] or list(words)
@@ -118,7 +118,7 @@ def _bare(text: str) -> str:
     return re.sub(r"^\W+|\W+$|['\u2019]s$", "", text.casefold())
 
 
-def _rows(index: SearchIndex, tree: Node, options: RankOptions, leaves: dict[Word | Phrase, _Leaf]) -> set[int]:
+def _rows(index: SearchIndex, tree: Node, options: RankOptions, leaves: dict[Word, _Leaf]) -> set[int]:
     """Return the rows that a tree matches, exactly as its operators say."""
     if isinstance(tree, Not):
         return set(range(len(index.entries))) - _rows(index, tree.part, options, leaves)
@@ -132,12 +132,12 @@ def _rows(index: SearchIndex, tree: Node, options: RankOptions, leaves: dict[Wor
     return set(leaf.values)
 
 
-def _near(index: SearchIndex, words: Sequence[Word | Phrase], options: RankOptions) -> set[int]:
+def _near(index: SearchIndex, words: Sequence[Word], options: RankOptions) -> set[int]:
     together = " ".join(_quoted(word.text) for word in words)
     return set(index.hits("stems", f"NEAR({together}, {options.within})", options.fields))
 
 
-def _leaf(index: SearchIndex, word: Word | Phrase, options: RankOptions) -> _Leaf:
+def _leaf(index: SearchIndex, word: Word, options: RankOptions) -> _Leaf:
     """Look a word up under each of its spellings; the best of them counts, the word's own rarity is its worth."""
     values: dict[int, float] = {}
     for table, expression, factor in _spellings(index, word, options):
@@ -152,9 +152,9 @@ def _leaf(index: SearchIndex, word: Word | Phrase, options: RankOptions) -> _Lea
     return _Leaf(values, math.log(1 + (len(index.entries) - len(values) + 0.5) / (len(values) + 0.5)))
 
 
-def _spellings(index: SearchIndex, word: Word | Phrase, options: RankOptions) -> list[tuple[str, str, float]]:
+def _spellings(index: SearchIndex, word: Word, options: RankOptions) -> list[tuple[str, str, float]]:
     """Return (table, FTS5 expression, worth) of every way in which a word may be met."""
-    if isinstance(word, Phrase):
+    if word.phrase:
         return [("words", _quoted(word.text), 1.0)]
     if "*" in word.text:
         pattern = re.sub(r"\*+", "*", word.text.casefold())

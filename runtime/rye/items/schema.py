@@ -153,7 +153,7 @@ class SchemaChecker:
         """Return the names that an object may have where one has another; `place` is the path of the forbidding keyword."""
         if kind != "AdditionalProperties":
             return ""
-        part = _target("#/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in [*place][:-1]), self.schema)
+        part = target("#/" + "/".join(str(step).replace("~", "~0").replace("/", "~1") for step in [*place][:-1]), self.schema)
         names = list(part.get("properties", {})) if isinstance(part, dict) else []
         return _cut(f"; it has {', '.join(names)}") if names else ""
 
@@ -348,7 +348,7 @@ def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool
         if _COMBINING.isdisjoint(part):
             continue
         if "$ref" in part:
-            waiting.append(_target(str(part["$ref"]), root))
+            waiting.append(target(str(part["$ref"]), root))
         waiting += part.get("allOf", ())
         if not certain:
             waiting += (one for name in _LISTS_OF_ALTERNATIVES for one in part.get(name, ()))
@@ -356,7 +356,7 @@ def _applying(parts: Iterable[object], root: Mapping[str, Any], *, certain: bool
             waiting += part.get("dependentSchemas", {}).values()
 
 
-def _target(reference: str, root: Mapping[str, Any]) -> object:
+def target(reference: str, root: Mapping[str, Any]) -> object:
     """Return what a JSON pointer into the schema leads to; None where it is no such pointer."""
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:

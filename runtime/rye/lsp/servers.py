@@ -68,15 +68,14 @@ def server_for(root: str, path: str) -> LanguageServer:
     names = _order(layers, language)
     missing = []
     for name in names:
-        settings = servers.get(name)
-        if not isinstance(settings, dict):
+        if name not in servers:
             raise UsageError(
                 "bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers."
             )
-        argv = _argv(settings, root)
+        argv = _argv(servers[name], root)
         if argv is not None:
-            return _server(name, argv, settings, layers.own, language)
-        missing.append(str(settings.get("install", name)))
+            return _server(name, argv, servers[name], layers.own, language)
+        missing.append(servers[name].get("install", name))
     raise LanguageServerError(
         "server_missing",
         f"No language server for {language} is installed.",
@@ -86,31 +85,27 @@ def server_for(root: str, path: str) -> LanguageServer:
 
 def _order(layers: config_layers.Layers, language: str) -> list[str]:
     """Return the servers to try: the one that the project chose first, if it is known."""
-    names = [str(name) for name in layers.own["languages"][language].get("servers", [])]
-    preferred = layers.project.get("languages", {})
-    candidates = (
-        preferred.get(language, {}).get("server")
-        if isinstance(preferred, dict) and isinstance(preferred.get(language), dict)
-        else None
-    )
-    if candidates is None:
+    names: list[str] = layers.own["languages"][language].get("servers", [])
+    chosen = layers.project.get("languages", {}).get(language, {}).get("server")
+    if chosen is None:
         return names
-    if not isinstance(candidates, str) or candidates not in layers.own.get("servers", {}):
+    known = sorted(layers.own.get("servers", {}))
+    if chosen not in known:
         raise UsageError(
             "bad_config",
-            f"The project's .ai/config/{_FILE} asks for the server {str(candidates)[:100]!r}, which is not known here.",
-            f"Known: {', '.join(sorted(layers.own.get('servers', {})))}. Only the user may define more.",
+            f"The project's .ai/config/{_FILE} asks for the server {chosen[:100]!r}, which is not known here.",
+            f"Known: {', '.join(known)}. Only the user may define more.",
         )
-    return [candidates]
+    return [chosen]
 
 
 def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
     command = settings.get("command")
-    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
+    if not command:
         raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
     program = _program(os.path.expanduser(command[0]), root)
-    least = settings.get("least_version")
-    if program is None or (isinstance(least, int) and _major(program, os.stat(program).st_mtime_ns) < least):
+    least = settings.get("least_version", 0)
+    if program is None or (least and _major(program, os.stat(program).st_mtime_ns) < least):
         return None
     return (program, *command[1:])
 

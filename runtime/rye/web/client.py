@@ -108,11 +108,7 @@ def fetch(request: FetchRequest) -> HttpAnswer:
         # Headers may carry a key: another origin gets none of them.
         if _origin(following) != _origin(current):
             if body is not None:
-                raise FetchError(
-                    "bad_redirect",
-                    f"{current} redirects to another host, {str(following)[:200]}, with what was sent.",
-                    "It is not followed; ask that URL if you mean it.",
-                )
+                raise _not_followed(current, following, ", another host, with what was sent.")
             headers = {}
         return following
 
@@ -277,26 +273,24 @@ def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
 def _next(current: httpx.URL, location: str) -> httpx.URL:
     from urllib.parse import urljoin
 
+    target = location
     try:
         # A Location may be relative (RFC 9110, 10.2.2).
         target = urljoin(str(current), location)
         following = parse(target)
     except ValueError:
-        raise FetchError(
-            "bad_redirect", f"{current} redirects to {location[:200]!r}, which is no URL.", "It is not followed."
-        ) from None
+        raise _not_followed(current, target, ", which is no URL.") from None
     except UsageError as err:
-        raise FetchError(
-            "bad_redirect", f"{current} redirects to {target[:200]!r}. {err.message}", "It is not followed."
-        ) from None
+        raise _not_followed(current, target, f". {err.message}") from None
     # What was asked for over TLS is not fetched in plain text.
     if current.scheme == "https" and following.scheme == "http":
-        raise FetchError(
-            "bad_redirect",
-            f"{current} redirects to {following}, from https to http.",
-            "It is not followed; fetch that URL if you mean it.",
-        )
+        raise _not_followed(current, following, ", from https to http.")
     return following
+
+
+def _not_followed(current: httpx.URL, target: object, why: str) -> FetchError:
+    message = f"{current} redirects to {str(target)[:200]!r}{why}"
+    return FetchError("bad_redirect", message, "It is not followed; fetch that URL if you mean it.")
 
 
 def _proxy_host(proxy: str) -> str:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T17:21:39Z:7912864cac882fcf18cbac361777f48d87989f110a8a58058b1cf27fc30535ce:FMVYj-VvRSTF223VcFoIwrRjExO0oC4Byvad-8uZmBn4qGaHBrVKNaWVnUxThE_Dd7Mp2sO0yg4kHoIezAy5Bg==:b63173adc9f5699f
+# rye:signed:2026-11-24T17:34:34Z:97b3b9545cde9926efb9ad2de5af31b96459eee780a060f75469fa5e8896c0ec:g8bqizJL5vXEAZcNy3cLxE0npfvONBdtvbwMFPe56jyPYuB6uSTxZqLCOExA-uc3p8gPD2Ip-Go5gMG-M6OnCg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -141,29 +141,28 @@ def _ready(name: str, settings: dict[str, Any]) -> Provider:
     kind = settings.get("type", name)
     needed, part = ("base_url", "address") if kind == "searxng" else ("api_key", "key")
     value = settings.get(needed)
-    lacks = _expanded(value)[1] if isinstance(value, str) and value else [needed]
+    lacks = _expanded(value)[1] if value else [needed]
     if lacks and kind != "ddgs":
         raise SearchError(
             "key_missing",
             f"The search provider {name} has no {part}: {', '.join(lacks)} is not set.",
             f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
         )
-    base = settings.get("base_url")
-    key = settings.get("api_key")
+    base, key = settings.get("base_url"), settings.get("api_key", "")
     return Provider(
         name=name,
         kind=kind,
-        key=_expanded(key)[0] if isinstance(key, str) else "",
+        key=_expanded(key)[0],
         key_from=_source(key),
-        base_url=_expanded(base)[0] if isinstance(base, str) else DEFAULT_URLS.get(kind, ""),
-        chosen_host=isinstance(base, str),
+        base_url=DEFAULT_URLS.get(kind, "") if base is None else _expanded(base)[0],
+        chosen_host=base is not None,
         proxy=str(context.settings().get("web.proxy")) or None,
     )
 
 
-def _source(key: object) -> str:
+def _source(key: str) -> str:
     """Name where a key comes from, without the key."""
-    names = re.findall(r"\$\{([A-Z0-9_]+)", key) if isinstance(key, str) else []
+    names = re.findall(r"\$\{([A-Z0-9_]+)", key)
     return f"the environment variable {names[0]}" if names else f"api_key in {config_layers.user_file(_FILE)}"
 
 
