@@ -19,6 +19,7 @@ from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 from support.calling import call
 from support.shell_calls import bash, set_sandbox
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -57,29 +58,33 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
 # --- locks ---
 
 
-def count_up(root, space, times, all_inside):
+def count_up(root, space, order, all_inside):
     os.environ["USER_SPACE"] = space
     with Workspace(root) as ws:
-        for _ in range(times):
+        for _ in range(1 if all_inside else 50):
             # The control takes no lock, and waits until all have read: each loses what the others count.
-            with cache.locked(ws, b"counter") if all_inside is None else nullcontext():
+            with nullcontext() if all_inside else cache.locked(ws, b"counter", *order):
                 value = int((Path(root) / "counter").read_text())
-                time.sleep(0) if all_inside is None else all_inside.wait(60)
+                all_inside.wait(60) if all_inside else time.sleep(0)
                 (Path(root) / "counter").write_text(str(value + 1))
 
 
 @pytest.mark.parametrize("threads", [False, True])
-def test_only_one_holds_a_lock_across_processes_and_threads(project, user_space, threads):
+def test_only_one_holds_a_lock_across_processes_and_threads_and_holders_of_several_wait_in_no_circle(
+    project, user_space, threads
+):
     make = threading if threads else multiprocessing.get_context("fork")
     start = make.Thread if threads else make.Process
-    for times, all_inside in ((50, None), (1, make.Barrier(4))):
+    others = [b"%d" % number for number in range(40)]
+    for all_inside in (None, make.Barrier(4)):
         (project / "counter").write_text("0")
-        workers = [start(target=count_up, args=(str(project), str(user_space), times, all_inside)) for _ in range(4)]
+        orders = (others, others[::-1]) * 2
+        workers = [start(target=count_up, args=(str(project), str(user_space), one, all_inside)) for one in orders]
         for worker in workers:
             worker.start()
         for worker in workers:
-            worker.join()
-        assert (project / "counter").read_text() == ("200" if all_inside is None else "1")
+            worker.join(PATIENCE)
+        assert (project / "counter").read_text() == ("1" if all_inside else "200")
 
 
 def test_a_lock_waits_no_longer_than_the_patience_for_all_of_them(ws):
@@ -134,25 +139,6 @@ def test_a_confined_command_cannot_hold_a_lock(ws, project, user_space):
     # Control: without the sandbox the same command holds it.
     set_sandbox(user_space, "off")
     assert bash(project, asked)["output"].split()[:2] == ["held", lock.name]
-
-
-def test_holders_of_several_never_wait_in_a_circle(project):
-    paths = [b"%d" % number for number in range(40)]
-    done = []
-
-    def work(order):
-        with Workspace(str(project)) as ws:
-            for _ in range(20):
-                with cache.locked(ws, *order):
-                    pass
-        done.append(order)
-
-    threads = [threading.Thread(target=work, args=(order,)) for order in (paths, paths[::-1])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert len(done) == 2
 
 
 @pytest.mark.root

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+import rye
 from rye.config import user_dirs
 from rye.workspace import running_commands
 from support.harness import environment
 from support.shell_calls import bash, job, record, set_sandbox, started
 from support.signed_tools import OK, put_tool
 from support.waiting import until
+from unit.executor.test_isolated import WAITS, processes
 
 HOST = """
 import os, subprocess, sys, threading, time
@@ -108,37 +110,20 @@ def test_a_job_lives_with_its_supervisor_and_no_longer(project, user_space, mode
     assert until(lambda: not alive(project))
 
 
-WORKERS = """
-import os, subprocess, sys, time, rye
-from rye.executor.worker_pool import pool
-from rye.workspace import running_commands
-project = sys.argv[1]
-token = running_commands.begin(project)
-for _ in range(2):
-    assert rye.execute("my/tool", {}, project_path=project)["status"] == "success"
-    while not pool._spares:
-        time.sleep(0.01)
-fd = running_commands.handle(token)[1]
-name = os.readlink(f"/proc/self/fd/{fd}")
-def holders():
-    found = 0
-    for pid in os.listdir("/proc"):
-        if pid.isdigit() and int(pid) != os.getpid():
-            try:
-                found += any(os.readlink(f"/proc/{pid}/fd/{one}") == name for one in os.listdir(f"/proc/{pid}/fd"))
-            except OSError:
-                pass
-    return found
-waiting = holders()
-control = subprocess.Popen(["sleep", "60"], pass_fds=[fd])
-print(waiting, holders())
-control.kill()
-"""
-
-
-def test_a_waiting_worker_holds_no_command(project):
+def test_a_waiting_worker_holds_no_command(project, user_space):
+    set_sandbox(user_space, "off")
     put_tool(project, "my/tool", OK, more="__permissions__ = ['read']")
-    done = subprocess.run(
-        [sys.executable, "-c", WORKERS, project], env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "0 1\n", done.stderr
+    with running_commands.running(str(project)) as token:
+        for _ in range(2):
+            assert rye.execute("my/tool", {}, project_path=project)["status"] == "success"
+        descriptor = running_commands.handle(token)[1]
+        name = os.readlink(f"/proc/self/fd/{descriptor}")
+
+        def holds(pid):
+            return name in {os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()}
+
+        assert until(lambda: processes(WAITS, str(project)))
+        assert [pid for pid in processes(WAITS, str(project)) if holds(pid)] == []
+        with subprocess.Popen(["sleep", "60"], pass_fds=[descriptor]) as control:
+            assert holds(control.pid)
+            control.kill()
