@@ -129,12 +129,19 @@ def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project):
 # --- results, and what is none ---
 
 
-def test_async_functions_and_dataclasses_work_as_in_process(project):
-    body = 'import asyncio\nawait asyncio.sleep(0)\nreturn {"success": True, "name": Point(1).name}'
+def test_async_functions_dataclasses_and_the_toolkit_work_as_in_process(project):
+    (project / "a.txt").write_text("one\ntwo\n")
+    body = """from rye.toolkit import view_lines
+import asyncio
+await asyncio.sleep(0)
+lines = view_lines(project_path, "a.txt", lambda document: document.printed(0, document.count))
+return {"success": True, "name": Point(1).name, "output": "\\n".join(lines)}"""
     head = "from __future__ import annotations\nfrom dataclasses import dataclass"
-    more = "@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
+    more = f"{READ}\n@dataclass\nclass Point:\n    x: int\n    name: str = 'origin'"
     put_tool(project, "my/tool", body, is_async=True, head=head, more=more)
-    assert call(project)["data"] == {"success": True, "name": "origin"}
+    own = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)["data"]["output"]
+    # A file that nobody edited has the same line IDs.
+    assert call(project)["data"] == {"success": True, "name": "origin", "output": own}
 
 
 def test_who_may_write_sees_the_project_as_it_is_and_nothing_stays_that_programs_run(project):
