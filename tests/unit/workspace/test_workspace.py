@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye import toolkit
 from rye.fs import beneath
 from support.calling import call
 
@@ -68,6 +69,14 @@ REFUSED = {
 def test_what_cannot_be_read_is_refused(project, code):
     for path in REFUSED[code]:
         assert read(project, path) == code, path
+
+
+def test_a_tool_that_opens_no_path_is_told_so(project):
+    with toolkit.Workspace(str(project)) as workspace:
+        for path in ("", "a\0b"):
+            with pytest.raises(toolkit.WorkspaceError) as caught, workspace.file(path):
+                pass
+            assert caught.value.code == "bad_path"
 
 
 def test_links(project):
