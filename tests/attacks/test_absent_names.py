@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import bubblewrap, sandbox
-from support.shell_calls import bash, job, set_sandbox, started
+from support.shell_calls import bash, configure, job, set_sandbox, started
 from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(
@@ -71,8 +71,7 @@ def test_links_and_dangling_links_at_one_are_moved_aside(project):
 
 
 def test_the_user_can_allow_a_name(project, user_space):
-    (user_space / ".ai/config").mkdir(parents=True)
-    (user_space / ".ai/config/rye.yaml").write_text("protected: {allow: [.vscode]}\n")
+    configure(user_space, "protected: {allow: [.vscode]}\n")
     assert "set_aside" not in bash(project, ATTACKS[".vscode"])
     assert (project / ".vscode/tasks.json").exists()
 

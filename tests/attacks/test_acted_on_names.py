@@ -9,6 +9,7 @@ from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused
 from support.machine import needs_bubblewrap
+from support.shell_calls import configure
 from support.workspace_calls import sha
 
 TASKS = '{"tasks": [{"command": "evil", "runOptions": {"runOn": "folderOpen"}}]}\n'
@@ -30,8 +31,7 @@ def patched(project, **request):
 
 
 def allow(user_space, *names):
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text(f"protected: {{allow: [{', '.join(names)}]}}\n")
+    configure(user_space, f"protected: {{allow: [{', '.join(names)}]}}\n")
 
 
 def fill(project):
@@ -91,8 +91,7 @@ def test_a_home_below_the_project_counts_as_its_root_does(tmp_path, monkeypatch)
 
 
 def test_the_user_alone_can_allow_a_name(project, user_space):
-    (project / ".ai/config").mkdir(parents=True)
-    (project / ".ai/config/rye.yaml").write_text("protected: {allow: [.vscode]}\n")
+    configure(project, "protected: {allow: [.vscode]}\n")
     assert call("write", project, file_path=".vscode/tasks.json", content=TASKS)["code"] == "protected_path"
     allow(user_space, ".vscode")
     entry = done("write", project, file_path=".vscode/tasks.json", content=TASKS)["entry_id"]

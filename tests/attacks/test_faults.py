@@ -260,14 +260,8 @@ def full_record(project: Path) -> Order:
     for number in range(4):
         (project / "next").write_bytes(random.Random(number).randbytes(40_000))
         command(project, f"mv next big{number % 2}")
-    write_settings("record: {max_bytes: 150000}\n")
+    shell_calls.configure(os.environ["USER_SPACE"], "record: {max_bytes: 150000}\n")
     return BASH, {"command": CHANGES}
-
-
-def write_settings(text: str) -> None:
-    path = Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def bounded(run: Run, about: object) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 
 from support.harness import times
-from support.shell_calls import bash, job, set_sandbox, sleepers
+from support.shell_calls import bash, configure, job, set_sandbox, sleepers
 from support.waiting import PATIENCE, until
 
 # An answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
@@ -107,6 +107,6 @@ def test_a_lost_job_is_ended_before_its_record_goes(made, project, user_space):
     starts = Starts(made, project, random.Random(3))
     starts.kill(6, boot=FRAGILE, latest=2)
     assert starts.settled()[2]
-    (user_space / ".ai/config/rye.yaml").write_text("sandbox: {mode: 'off'}\njobs: {max_ended: 0}\n")
+    configure(user_space, "sandbox: {mode: 'off'}\njobs: {max_ended: 0}\n")
     bash(project, "true", background=True)
     assert starts.settled() == (0, [], [])

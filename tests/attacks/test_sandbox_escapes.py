@@ -6,7 +6,6 @@ property that a report lists has an attack that succeeds when it is switched off
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -15,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,52 +24,33 @@ from support.confined import run_confined
 from support.escapes import WAYS
 from support.harness import times
 from support.machine import needs_bubblewrap
-from support.other_users import UNHIDDEN, USERS, as_user, package_copy, python_for, run_as
-from support.shell_calls import bash, job, started
+from support.other_users import UNHIDDEN, USERS, run_as
+from support.shell_calls import bash, configure, job, started
 from support.waiting import until
 
 CANARY = "canary-5f1c0e"
 # What the machine itself may refuse, a sandbox or not: read-only /proc/sys, no devices, mounts without setuid.
 MACHINE_MAY_REFUSE = {"a system setting", "a device", "a setuid program"}
-LAYERS = ("bubblewrap", "landlock")
-
-
-@contextmanager
-def arena(user: int):
-    """A folder with the package and the ways; for root where no sandbox hides the folder itself, so that writes have a target."""
-    with tempfile.TemporaryDirectory(prefix="rye-escapes-", dir=UNHIDDEN) as name, tempfile.NamedTemporaryFile() as secret:
-        folder = Path(name)
-        package_copy(folder, "escapes.py", "confined.py")
-        base = folder / "base"
-        (base / "outside").mkdir(parents=True)
-        (base / "rootonly").write_text("WAS-HERE")
-        (base / "rootonly").chmod(0o600)
-        secret.write(CANARY.encode())
-        secret.flush()
-        if user != os.geteuid():
-            os.chmod(secret.name, 0o644)
-            shell = base / "outside/setuid"
-            shutil.copy("/bin/sh", shell)
-            for path in (base, base / "outside"):
-                os.chown(path, user, user)
-            shell.chmod(0o4755)
-        yield folder, secret.name
 
 
 def tried(user: int, layer: str, *names: str) -> tuple[dict, list[dict]]:
-    with arena(user) as (folder, secret):
-        env = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TEMP_SECRET": secret,
-            "MY_API_KEY": CANARY,
-            "NOTES": CANARY,
-        }
-        argv = [python_for(user), folder / "escapes.py", folder / "base", layer, *names]
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300, check=False, **as_user(user))
-    assert done.returncode == 0, done.stderr
-    layers, *ways = map(json.loads, done.stdout.splitlines())
+    """Try ways out as a user; for root where no sandbox hides the folder itself, so that writes have a target."""
+
+    def prepare(base: Path) -> None:
+        (base / "outside").mkdir()
+        (base / "rootonly").write_text("WAS-HERE")
+        (base / "rootonly").chmod(0o600)
+        if user != os.geteuid():
+            os.chown(base / "outside", user, user)
+            shutil.copy("/bin/sh", base / "outside/setuid")
+            (base / "outside/setuid").chmod(0o4755)
+
+    with tempfile.NamedTemporaryFile() as secret:
+        secret.write(CANARY.encode())
+        secret.flush()
+        os.chmod(secret.name, 0o644)
+        env = {"TEMP_SECRET": secret.name, "MY_API_KEY": CANARY, "NOTES": CANARY}
+        layers, *ways = run_as(user, ["escapes.py", "confined.py"], layer, *names, below=UNHIDDEN, env=env, prepare=prepare)
     return layers, ways
 
 
@@ -198,11 +177,11 @@ def test_what_a_policy_takes_away_is_gone(project, prop):
 
 @pytest.mark.slow
 def test_limits_are_switched_off_with_the_sandbox(project, user_space):
-    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    configure(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
     free = bash(project, BEYOND_LIMITS["processes"])
     assert "WAS-HERE" in free["output"]
     assert resource_limits.NAME not in free["sandbox"]["holds"]
-    configured(user_space, LIMITS)
+    configure(user_space, LIMITS)
     held = bash(project, BEYOND_LIMITS["processes"])
     assert (resource_limits.NAME in held["sandbox"]["holds"]) is ("WAS-HERE" not in held["output"])
 
@@ -217,19 +196,14 @@ BEYOND_LIMITS = {
 }
 
 
-def configured(user_space, text):
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text(text)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BEYOND_LIMITS)
 def test_a_command_takes_no_more_than_its_limits(project, user_space, name):
     # Control: without a sandbox there are no limits.
-    configured(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
+    configure(user_space, LIMITS + "sandbox: {mode: 'off'}\n")
     free = bash(project, BEYOND_LIMITS[name])
     assert "WAS-HERE" in free["output"], free
-    configured(user_space, LIMITS)
+    configure(user_space, LIMITS)
     held = bash(project, BEYOND_LIMITS[name])
     if resource_limits.NAME not in held["sandbox"]["holds"]:
         assert held["sandbox"]["missing"][resource_limits.NAME]
@@ -238,7 +212,7 @@ def test_a_command_takes_no_more_than_its_limits(project, user_space, name):
 
 
 def test_limits_are_one_commands_own_and_leave_nothing(project, user_space):
-    configured(user_space, LIMITS)
+    configure(user_space, LIMITS)
     groups = {parent: set(os.listdir(parent)) for parent in resource_limits._parents()}
     for _ in range(3):
         assert bash(project, "echo works")["output"] == "works\n"
@@ -263,9 +237,9 @@ def left(parent, maker=0):
 def test_require_insists_on_limits_only_where_the_user_names_them(project, user_space, monkeypatch):
     monkeypatch.setattr(resource_limits, "_parents", dict)
     wanted = "processes_end, home_hidden"
-    configured(user_space, f"sandbox: {{require: [{wanted}]}}\n")
+    configure(user_space, f"sandbox: {{require: [{wanted}]}}\n")
     assert bash(project, "echo works", sandbox="require")["output"] == "works\n"
-    (user_space / ".ai/config/rye.yaml").write_text(f"sandbox: {{require: [{wanted}, {resource_limits.NAME}]}}\n")
+    configure(user_space, f"sandbox: {{require: [{wanted}, {resource_limits.NAME}]}}\n")
     refused = bash(project, "echo works", sandbox="require")
     assert refused["code"] == "sandbox_unavailable"
     assert "control group" in refused["error"]
@@ -289,7 +263,7 @@ def test_a_job_reaches_no_abstract_socket_that_appears_later(project, user_space
     )
     said = {}
     for mode in ("off", "auto"):
-        configured(user_space, f"sandbox: {{mode: '{mode}'}}\n")
+        configure(user_space, f"sandbox: {{mode: '{mode}'}}\n")
         job_id = started(project, f"{sys.executable} connect.py")
         time.sleep(0.3)
         with socket.socket(socket.AF_UNIX) as later:
@@ -307,7 +281,7 @@ def test_limits_that_are_refused_leave_nothing(project, user_space, monkeypatch,
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def outcome(text):
-        configured(user_space, text)
+        configure(user_space, text)
         found = rye.execute("rye/bash/bash", {"command": "echo works"}, project_path=project)
         return found["status"], found.get("code"), len(os.listdir("/proc/self/fd")), len(list(tmp_path.glob("rye-*")))
 

@@ -20,6 +20,7 @@ import rye
 from rye.errors import RyeError
 from rye.web import addresses, client
 from support import web_site
+from support.shell_calls import configure
 
 TOOL = "rye/web/webfetch"
 
@@ -94,9 +95,7 @@ def test_no_redirect_reaches_them_either(project, user_space, site):
 
 
 def allow(user_space, host: str) -> None:
-    path = user_space / ".ai" / "config" / "rye.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"web: {{allow_hosts: ['{host}']}}\n")
+    configure(user_space, f"web: {{allow_hosts: ['{host}']}}\n")
 
 
 class Network:

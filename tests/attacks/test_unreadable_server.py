@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.other_users import UNHIDDEN, as_user, package_copy, python_for
+from support.other_users import UNHIDDEN, as_user, python_for, system_copy
 
 # Root may read every process; what is tried here needs an ordinary user.
 USER = 65534 if os.geteuid() == 0 else os.geteuid()
@@ -48,28 +48,23 @@ with open(f"/proc/{parent}/maps") as maps, open(f"/proc/{parent}/mem", "rb", 0) 
 @pytest.fixture
 def folder():
     with tempfile.TemporaryDirectory(prefix="rye-unreadable-", dir=UNHIDDEN) as name:
-        package_copy(Path(name))
+        path = system_copy(Path(name))
         project = Path(name, "project")
         project.mkdir()
         project.chmod(0o777)
-        yield name
+        yield project, path
 
 
 @pytest.mark.parametrize(
     ("command", "found"), [(ENVIRONMENT, SECRET), (MEMORY, "found in memory")], ids=["environment", "memory"]
 )
 def test_a_command_reads_nothing_of_the_server(folder, command, found):
-    env = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": folder,
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MY_API_KEY": SECRET,
-        "USER_SPACE": f"{folder}/project",
-        "HOME": f"{folder}/project",
-    }
+    project, path = folder
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "MY_API_KEY": SECRET}
+    env |= {"USER_SPACE": str(project), "HOME": str(project)}
     said = {}
     for state in ("open", "closed"):
-        argv = [python_for(USER), "-c", SERVER, f"{folder}/project", state, command]
+        argv = [python_for(USER), "-c", SERVER, project, state, command]
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False, **as_user(USER))
         assert done.returncode == 0, done.stderr
         said[state] = done.stdout

@@ -7,6 +7,7 @@ import pytest
 from rye.filesearch import ripgrep
 from rye.sandbox import sandbox
 from support.calling import call, done
+from support.shell_calls import configure
 from support.workspace_calls import sha
 
 LOOSER = "sandbox: {mode: 'off'}\n"
@@ -79,12 +80,9 @@ def test_nothing_is_changed_or_removed_there(places):
 
 def test_control_a_projects_own_config_loosens_nothing_and_the_users_would(project, user_space):
     assert protected(call(WRITE, project, file_path=".ai/config/rye.yaml", content=LOOSER))
-    (project / ".ai/config").mkdir(parents=True)
-    (project / ".ai/config/rye.yaml").write_text(LOOSER)
+    configure(project, LOOSER)
     assert sandbox.effective(str(project)).mode == "auto", "a project can only tighten"
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(LOOSER)
+    configure(user_space, LOOSER)
     assert sandbox.effective(str(project)).mode == "off", "what the other tests keep out would count"
 
 

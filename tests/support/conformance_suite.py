@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from support.mcp_peer import listening
-from support.signed_tools import put, signed, trust_key
+from support.signed_tools import put, put_tool, signed
 
 SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 NODE = "node@22"
@@ -33,11 +33,42 @@ _URIS = {
 }
 
 
+_PICTURE = {
+    "type": "image",
+    "mimeType": "image/png",
+    "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==",
+}
+_SOUND = {"type": "audio", "mimeType": "audio/wav", "data": "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="}
+
+
+def _resource(uri, kind, text):
+    return {"type": "resource", "resource": {"uri": uri, "mimeType": kind, "text": text}}
+
+
+_TEXT = _resource("test://embedded-resource", "text/plain", "This is an embedded resource content.")
+_DATA = _resource("test://mixed-content-resource", "application/json", '{"test":"data","value":123}')
+# Tools that are written here, by what they return; others, directives and knowledge lie in ITEMS.
+_TOOLS = {
+    "test_audio_content": {"success": True, "output": "[audio/wav, 0 s]", "media": [_SOUND]},
+    "test_embedded_resource": {"success": True, "output": "[test://embedded-resource]", "media": [_TEXT]},
+    "test_error_handling": {
+        "success": False,
+        "code": "intended",
+        "error": "This tool intentionally returns an error for testing",
+    },
+    "test_image_content": {"success": True, "output": "[image/png, 1 x 1]", "media": [_PICTURE]},
+    "test_multiple_content_types": {"success": True, "output": "Multiple content types test:", "media": [_PICTURE, _DATA]},
+}
+# A parameter that clients repeat in a header.
+_REGION = {"type": "object", "properties": {"region": {"type": "string", "description": "Any text", "x-mcp-header": "Region"}}}
+
+
 def put_items(project):
     """Sign the suite's items with a key that the test's user trusts, and put them into the project."""
-    trust_key()
-    # Python may have compiled the tools.
-    for path in sorted(one for one in ITEMS.rglob("*.*") if one.suffix != ".pyc"):
+    for name, answer in _TOOLS.items():
+        put_tool(project, f"conformance/{name}", f"return {answer!r}")
+    put_tool(project, "conformance/test_x_mcp_header", 'return {"success": True, "output": params.get("region", "")}', _REGION)
+    for path in sorted(ITEMS.rglob("*.*")):
         kind, _, rest = path.relative_to(ITEMS).as_posix().partition("/")
         item_type = kind.removesuffix("s") if kind != "knowledge" else kind
         raw = signed(path.read_bytes(), item_type=item_type, suffix=path.suffix)
@@ -47,9 +78,8 @@ def put_items(project):
 def _names():
     """Return the suite's name -> ours, as they stand in JSON."""
     found = {f'"{uri}"': f'"{ours}"' for uri, ours in _URIS.items()}
-    for path in [*(ITEMS / "tools").glob("*.*"), *(ITEMS / "directives").glob("*.*")]:
-        found[f'"{path.stem}"'] = f'"conformance__{path.stem}"'
-    return found
+    own = [path.stem for kind in ("tools", "directives") for path in (ITEMS / kind).glob("*.*")]
+    return found | {f'"{name}"': f'"conformance__{name}"' for name in [*_TOOLS, "test_x_mcp_header", *own]}
 
 
 class _Proxy(BaseHTTPRequestHandler):

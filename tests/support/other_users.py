@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -35,20 +36,19 @@ def as_user(user: int) -> dict:
     return {"user": user, "group": user, "extra_groups": []} if user != os.geteuid() else {}
 
 
-def package_copy(folder: Path, *scripts: str) -> None:
-    """Copy the package and scripts of `tests/support` into a folder that every user can read."""
+def system_copy(folder: Path, *scripts: str | Path) -> str:
+    """Copy the package with its bundle and scripts (of `tests/support`, where no path is given) into a folder that every user can read.
+
+    Returns the PYTHONPATH under which another user's process finds them.
+    """
     folder.chmod(0o755)
-    shutil.copytree(Path(rye.__file__).parent, folder / "rye", ignore=shutil.ignore_patterns("__pycache__"))
+    package = Path(rye.__file__).parent
+    # With what Python compiled of it, which nobody else may write there.
+    shutil.copytree(package, folder / "rye")
     for script in scripts:
         shutil.copy(Path(__file__).parent / script, folder)
-
-
-def system_copy(folder: Path, *scripts: str) -> str:
-    """Copy the package with its bundle and scripts; return the PYTHONPATH under which another user's process finds them."""
-    package_copy(folder, *scripts)
-    package = Path(rye.__file__).parent
-    inside = package / ".ai"
-    shutil.copytree(inside if inside.is_dir() else package.parents[1] / ".ai", folder / "rye/.ai")
+    if not (inside := folder / "rye/.ai").is_dir():
+        shutil.copytree(package.parents[1] / ".ai", inside)
     libraries = {str(Path(import_module(name).__file__).parents[1]) for name in ("yaml", "cryptography", "jsonschema_rs")}
     return os.pathsep.join([str(folder), *sorted(libraries)])
 
@@ -60,23 +60,33 @@ def without_bubblewrap() -> list[str]:
     return ["unshare", "-m", "--propagation", "private", "sh", "-c", f'{hide or ":"}; exec "$@"', "sh"]
 
 
-def run_as(user: int, scripts: list[str], *words: object, below: str | None = "/var/tmp", layer: str = "") -> list:
-    """Run the first of some scripts of `tests/support` as a user; return what its lines of JSON hold.
+def run_as(
+    user: int,
+    scripts: list[str | Path],
+    *words: object,
+    below: str | None = "/var/tmp",
+    layer: str = "",
+    env: dict | None = None,
+    prepare: Callable[[Path], None] | None = None,
+) -> list:
+    """Run the first of some scripts as a user, with further variables; return what its lines of JSON hold.
 
-    Its first argument is a new folder of this user, `below` another; where `layer` is "landlock" it finds no bubblewrap.
+    Its first argument is a new folder of this user, `below` another, which root may `prepare`; where `layer` is "landlock" it finds no bubblewrap.
     """
     with tempfile.TemporaryDirectory(prefix="rye-attack-", dir=below) as name:
         folder, base = Path(name), Path(name, "base")
         path = system_copy(folder, *scripts)
         base.mkdir()
         os.chown(base, user, user)
-        env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(base)}
-        argv = [python_for(user), folder / scripts[0], base, *map(str, words)]
+        if prepare is not None:
+            prepare(base)
+        own = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(base)}
+        argv = [python_for(user), folder / Path(scripts[0]).name, base, *map(str, words)]
         who = as_user(user)
         if layer == "landlock":
             switch = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
             argv, who = [*without_bubblewrap(), *switch, *argv], {}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=600, check=False, **who)
+        done = subprocess.run(argv, env={**own, **(env or {})}, capture_output=True, text=True, timeout=600, check=False, **who)
         subprocess.run(["chmod", "-R", "u+rwx", base], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import rye
 from rye.call.context import CallOptions
@@ -37,11 +38,15 @@ def handed_on(project, command, seconds, cancellation=None):
     return answer, answer["data"].get("job_id")
 
 
-def set_sandbox(user_space, mode):
+def configure(user_space, text):
     """Write the user's configuration."""
-    path = user_space / ".ai/config/rye.yaml"
+    path = Path(user_space, ".ai/config/rye.yaml")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"sandbox: {{mode: '{mode}'}}\n")
+    path.write_text(text)
+
+
+def set_sandbox(user_space, mode):
+    configure(user_space, f"sandbox: {{mode: '{mode}'}}\n")
 
 
 def record(user_space, job_id):

@@ -13,7 +13,7 @@ import pytest
 
 import rye
 from rye.workspace import programs, repositories
-from support.other_users import USERS, as_user, package_copy, python_for
+from support.other_users import USERS, as_user, python_for, system_copy
 from support.shell_calls import call
 
 PARTS = ("HEAD", "objects/.keep", "refs/.keep", "config", "commondir", "hooks/pre-commit")
@@ -84,7 +84,7 @@ assert os.stat("dark/sub").st_mode & 0o777 == 0o300, oct(os.stat("dark/sub").st_
 @pytest.mark.parametrize("mode", ["311", "100", "000"])
 def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_closed(mode):
     with tempfile.TemporaryDirectory() as folder:
-        package_copy(Path(folder), "__init__.py")
+        system_copy(Path(folder), "__init__.py")
         os.mkdir(f"{folder}/project")
         os.chown(f"{folder}/project", USERS[-1], USERS[-1])
         command = [python_for(USERS[-1]), "-c", _FIND_CLOSED, f"{folder}/project", mode]
