@@ -424,16 +424,8 @@ def apply_all(
     Raises:
         WorkspaceError, DeadlineError: as `journal.apply_change` and `commit.commit`.
     """
-    if batch is None:
-        (piece,) = pieces
-        warnings = journal.apply_change(ws, piece.place, _content(piece.made), piece.made.entry)
-        entry = journal.recorded_id(piece.made.entry, warnings)
-        entries = [] if entry is None else [entry]
-    else:
-        changes = [
-            commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces
-        ]
-        entries, warnings = commit.commit(ws, changes, tool, batch)
+    changes = [commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces]
+    entries, warnings = commit.commit(ws, changes, tool, batch)
     found = [_indexed(ws, piece, entry, show) for piece, entry in zip_longest(pieces, entries)]
     made = [applied for applied, _ in found if applied is not None]
     return entries, made, [*warnings, *(warning for _, more in found for warning in more)]

@@ -64,12 +64,8 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
 
 
 def _apply(ws: Workspace, changes: Sequence[commit.Change], tool: str) -> list[str]:
-    warnings: list[str] = []
-    if len(changes) == 1 and changes[0].entry is not None:
-        warnings += journal.apply_change(ws, changes[0].place, changes[0].data, changes[0].entry)
     # Several files are one commit, so that a crash leaves all of them or none.
-    elif changes:
-        warnings += commit.commit(ws, changes, tool).warnings
+    warnings = commit.commit(ws, changes, tool).warnings
     for change in changes:
         warnings += apply.index_whole(ws, change.place, change.data or b"", "utf-8")
     return warnings

@@ -75,7 +75,7 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
             raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
         changes = [commit.Change(one, None if old is None else digest_of(old), None) for one, old in held]
         # The new one first: a crash in between leaves the tool pinned twice, never free.
-        commit.write_own(ws, [changed(changes[0], data=data), *changes[1:]], _TOOL)
+        commit.commit(ws, [changed(changes[0], data=data), *changes[1:]], _TOOL, is_own=True)
         for one in set(found) - {name, *files}:
             os.unlink(os.path.basename(one), dir_fd=place.dir_fd)
     return record

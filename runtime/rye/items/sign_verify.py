@@ -192,7 +192,7 @@ def _replace(
         place = changed(place, parts=(*parts, place.name))
         with cache.locked(ws, place.path):
             entry = changed(journal.whole_entry(ws, _TOOL, place, raw, signed), batch=batch)
-            return journal.apply_own(ws, place, signed, entry)
+            return journal.apply_change(ws, place, signed, entry, is_own=True)
 
 
 def _with_bindings(target: Target, item_type: str, raw: bytes) -> bytes:

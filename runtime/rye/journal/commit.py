@@ -210,26 +210,15 @@ class Committed(NamedTuple):
     warnings: list[str]
 
 
-def write_own(ws: Workspace, changes: Sequence[Change], tool: str) -> list[str]:
-    """Make what a person told rye to write, one file or several in one step, and record it; return warnings.
-
-    The profile, which is for tools, does not forbid it. The caller holds the files' locks. Errors else as `commit`.
-    """
-    if len(changes) == 1:
-        (change,) = changes
-        return journal.apply_own(ws, change.place, change.data, _entry(ws, change, tool, None))
-    return commit(ws, changes, tool, is_own=True).warnings if changes else []
-
-
 def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | None = None, *, is_own: bool = False) -> Committed:
-    """Make all changes, or none, and record each in the journal under `batch`.
+    """Make all changes, or none, and record each in the journal.
 
     Args:
         ws: the workspace.
         changes: of different files, whose locks the caller holds (`cache.locked`).
         tool: item id for entries that are made here.
-        batch: names the commit in the journal; a fresh name if None.
-        is_own: see `write_own`.
+        batch: names the commit in the journal; None: the change of one file stands by itself there, several have a fresh name.
+        is_own: as `journal.apply_change` takes it.
 
     Raises:
         WorkspaceError: `conflict` when a file is not as expected; `state_unwritable` where nothing could be recorded;
@@ -237,6 +226,13 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
         UsageError: `read_only_profile`, `bad_profile`; nothing was changed.
         DeadlineError: the call's time is up; nothing was changed.
     """
+    if not changes:
+        return Committed([], [])
+    if len(changes) == 1 and batch is None:
+        entry = _entry(ws, changes[0], tool, None)
+        warnings = journal.apply_change(ws, changes[0].place, changes[0].data, entry, is_own=is_own)
+        recorded = journal.recorded_id(entry, warnings)
+        return Committed([] if recorded is None else [recorded], warnings)
     if not is_own:
         profile.refuse_changes(ws.root)
     # The IDs become file names in the journal, so they must differ before the record names them.

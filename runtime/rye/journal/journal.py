@@ -209,10 +209,11 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
         yield
 
 
-def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
+def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry, *, is_own: bool = False) -> list[str]:
     """Replace the file's content with `data` (None: delete the file), recording the entry around it.
 
-    The caller holds the file's lock. `entry.before` is the digest that the file must still have.
+    The caller holds the file's lock. `entry.before` is the digest that the file must still have. `is_own`: a person told rye to
+    write it, which the profile does not forbid: that is for tools.
 
     Returns:
         Warnings for the caller's result.
@@ -222,12 +223,8 @@ def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry) 
         UsageError: `read_only_profile`, `bad_profile`; nothing was written.
         DeadlineError: the call's time is up; nothing was written.
     """
-    profile.refuse_changes(ws.root)
-    return apply_own(ws, place, data, entry)
-
-
-def apply_own(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
-    """Do as `apply_change` for what a person told rye to write: the profile, which is for tools, does not forbid it."""
+    if not is_own:
+        profile.refuse_changes(ws.root)
     with beside_commands(ws, [data]):
         return _applied(ws, place, data, entry)
 

@@ -75,7 +75,7 @@ def write(
                 raise conflict(place)
             if old != file.data:
                 changes.append(commit.Change(place, None if old is None else digest_of(old), file.data, mode=file.mode))
-        return commit.write_own(ws, changes, tool)
+        return commit.commit(ws, changes, tool, is_own=True).warnings
 
 
 def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool = True) -> list[tuple[Place, bytes | None]]:
