@@ -174,7 +174,7 @@ def _replace(
 ) -> list[str]:
     """Put the signed text in place of the one that was read, recorded in its project; return warnings.
 
-    Errors as `journal.apply_own`.
+    Errors as `journal.apply_change`.
     """
     from rye.journal import journal
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from rye.config import user_dirs
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
-from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, not_made, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, leads_to, not_made, report
 from rye.workspace import running_commands
 from rye.workspace.workspace import project_changed
 
@@ -160,7 +160,7 @@ def _confined(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
         shield = _shield(policy, token) if write else project_mounts.Shield()
         # For what became of the sandbox; what is inherited later is mounted or read.
         fds.append(held_open(b""))
-        view = _view(policy)
+        view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
         start = _command(argv, policy, _layout(policy, view, shield, fds), fds, is_counted=is_counted)
     except BaseException:
         for fd in fds:
@@ -255,10 +255,6 @@ def _limited(argv: list[str]) -> list[str]:
     return ["/bin/sh", "-c", f'{limit}; exec "$@"', "sh", *argv]
 
 
-def _view(policy: Policy) -> hidden_paths.View:
-    return hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
-
-
 def _sockets(policy: Policy) -> seccomp.Sockets:
     """Return which sockets the filter allows: with the network off, those of a namespace that is connected to nothing."""
     return "own network" if policy.network == "off" or (not _scopes() and _abstract_sockets()) else "all"
@@ -330,9 +326,9 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
         mounts = [one for one in mounts if one[0] == root or not hidden_paths.is_below(one[0], root)]
     else:
         mounts.append((root, 2, _mount_options("--bind" if policy.write_project else "--ro-bind", root, fds)))
-        if ability().by_descriptor:
-            # Checked on the open descriptor, which is what bubblewrap mounts: the path may lead elsewhere by now.
-            _hold_to_identity(policy, os.fstat(fds[-1]))
+        # Checked on the open descriptor, which is what bubblewrap mounts: the path may lead elsewhere by now.
+        if ability().by_descriptor and not leads_to(fds[-1], policy.identity):
+            raise project_changed(policy.root)
         mounts += [(path, 3, _mount_options("--bind", path, fds)) for path in shield.pinned]
         mounts += [
             (path, 4, [*_EMPTY, path] if path in shield.made else _mount_options("--ro-bind", path, fds))
@@ -383,12 +379,6 @@ def _is_closed(path: str) -> bool:
     """Tell whether another user keeps a path from this one in every way, and from its commands: a mount would cost more."""
     is_ours = os.stat(path).st_uid == os.geteuid()
     return not is_ours and not any(os.access(path, right) for right in (os.R_OK, os.W_OK, os.X_OK))
-
-
-def _hold_to_identity(policy: Policy, info: os.stat_result) -> None:
-    """Refuse to mount another folder than the one that was opened as the project's root."""
-    if policy.identity not in (None, (info.st_dev, info.st_ino)):
-        raise project_changed(policy.root)
 
 
 def _home_files(policy: Policy, view: hidden_paths.View, fds: list[int]) -> list[str]:

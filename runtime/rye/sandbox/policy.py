@@ -113,7 +113,8 @@ class Confined(Record):
         path, token = self.shielded
         place: str | int = root if root >= 0 else path
         moved = []
-        if token and (root >= 0 or self._is_there()):
+        # Nothing is moved in a folder that has taken the project's path.
+        if token and (root >= 0 or leads_to(path, self.identity)):
             # Before the release: if this process is killed in between, the record still lists these names for the next call.
             moved = project_mounts.set_aside(place, self.absent)
             project_mounts.release(place, token)
@@ -129,15 +130,16 @@ class Confined(Record):
             resource_limits.release(self.groups)
         return moved
 
-    def _is_there(self) -> bool:
-        """Tell whether the project still lies where it lay: nothing is moved in a folder that has taken its path."""
-        if self.identity is None:
-            return True
-        try:
-            info = os.stat(self.shielded[0])
-        except OSError:
-            return False
-        return (info.st_dev, info.st_ino) == self.identity
+
+def leads_to(place: str | int, identity: tuple[int, int] | None) -> bool:
+    """Tell whether a path, or a descriptor, leads to the folder with this device and inode; None stands for any."""
+    if identity is None:
+        return True
+    try:
+        info = os.stat(place)
+    except OSError:
+        return False
+    return (info.st_dev, info.st_ino) == identity
 
 
 NOT_MADE = "sandbox_failed"

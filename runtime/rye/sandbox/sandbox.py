@@ -36,7 +36,7 @@ from rye.call import context
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed
 from rye.sandbox import bubblewrap, environment, landlock, resource_limits
-from rye.sandbox.policy import NOT_MADE, Confined, Mode, Policy, not_made
+from rye.sandbox.policy import NOT_MADE, Confined, Mode, Policy, leads_to, not_made
 from rye.workspace.workspace import project_changed
 
 __all__ = [
@@ -199,11 +199,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
 
 def _hold_to_root(policy: Policy) -> None:
     """Refuse a root that a program exchanged after it was opened."""
-    try:
-        found = os.stat(policy.root)
-    except OSError:
-        found = None
-    if policy.identity is not None and (found is None or (found.st_dev, found.st_ino) != policy.identity):
+    if not leads_to(policy.root, policy.identity):
         raise project_changed(policy.root)
 
 
