@@ -180,25 +180,6 @@ def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budg
             assert shown >= data["output"].count("line shortened:")
 
 
-@pytest.mark.parametrize("given", ["lidd", "LID", "", "yes"])
-def test_a_mistyped_form_of_line_ids_is_refused(project, given):
-    prepared(project, "", "", {})
-    tools = [
-        (f"{SWE}/open_file_chunk", {"path": "a.py"}),
-        (f"{SWE}/search_file", {"path": "a.py", "pattern": "x"}),
-        (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = 7"}),
-    ]
-    for tool, parameters in tools:
-        data = call(tool, project, **parameters, line_ids=given)
-        assert data["code"] == "bad_line_ids", data
-        assert "lid, short or none" in data["error"]
-        # Control: the forms that there are.
-        dry = {"dry_run": True} if "new_text" in parameters else {}
-        for one in ("lid", "short", "none", "all", True, False):
-            assert call(tool, project, **parameters, **dry, line_ids=one)["success"]
-    assert (project / "a.py").read_bytes() == FILES["a.py"]
-
-
 def test_a_search_without_line_ids_indexes_no_file(project):
     (project / "lat.txt").write_bytes(LATIN)
     (project / "a.txt").write_text("one\ntwo\nthree\n")

@@ -86,6 +86,12 @@ def test_the_answer_needs_no_second_read(project):
 
 
 RANGE = {"path": "f", "new_text": "y"}
+TAKES_FORMS = [
+    ("open_file_chunk", {}),
+    ("search_file", {"pattern": "x"}),
+    ("edit_range", {**RANGE, "start_line": 1, "end_line": 1}),
+]
+FORMS = ["lidd", "LID", "", "yes"]
 LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "→", "encoding": "latin-1"}
 
 
@@ -119,6 +125,11 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
         ("read_file_viewport", {"path": "pipe"}, "not_regular_file", "a named pipe"),
         ("search_file", {"path": ".git", "pattern": "x"}, "is_directory", ""),
         ("search_file", {"path": "b.py", "pattern": "x"}, "file_not_found", ""),
+        *[
+            (tool, {"path": "f", **more, "line_ids": form}, "bad_line_ids", "lid, short or none")
+            for tool, more in TAKES_FORMS
+            for form in FORMS
+        ],
         ("search_dir", {"pattern": "("}, "bad_pattern", ""),
         ("search_dir", {"pattern": ""}, "invalid_parameters", ""),
         ("find_file", {"pattern": "x", "root": ".."}, "path_outside", ""),

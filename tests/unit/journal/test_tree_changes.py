@@ -106,14 +106,7 @@ pages[:1] = b"2"
 """
 
 
-def test_the_end_of_a_command_beside_a_job_needs_no_look_at_everything(started, monkeypatch):
-    walks, run = [], snapshots_tree.Walk.run
-
-    def noted(walk, root_fd):
-        run(walk, root_fd)
-        walks.append((walk._wary, walk.is_whole))
-
-    monkeypatch.setattr(snapshots_tree.Walk, "run", noted)
+def test_what_a_command_writes_into_a_mapping_after_the_look_of_another_is_its_own(started):
     (started / "mapper.py").write_text(HELD)
     job = bash(started, "read line", background=True)["job_id"]
     with ThreadPoolExecutor(1) as pool:
@@ -124,11 +117,9 @@ def test_the_end_of_a_command_beside_a_job_needs_no_look_at_everything(started, 
         bash(started, "true")
         (started / "go").touch()
         done = mapper.result(PATIENCE)
-    # What it wrote after the look of another is its own: the kernel tells of it when the mapping goes.
+    # The kernel tells of it when the mapping goes.
     assert "a.txt" in done["changed"]
     assert (started / "a.txt").read_text() == "2ne\n"
-    ends = [is_whole for is_end, is_whole in walks if is_end]
-    assert ends == [False, False]
     call("rye/bash/job", started, action="end", job_id=job)
 
 
