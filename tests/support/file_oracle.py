@@ -13,6 +13,7 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
+# The longer ones first: that of UTF-16 begins that of UTF-32.
 MARKS = {
     "utf-8": b"\xef\xbb\xbf",
     "utf-32-le": codecs.BOM_UTF32_LE,

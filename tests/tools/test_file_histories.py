@@ -29,7 +29,6 @@ from support.file_oracle import File, Line, Plan, Refused, bare, git_readings
 from support.harness import times
 from support.workspace_calls import delete, insert, replace
 
-# The longer marks first: that of UTF-16 begins that of UTF-32.
 CODECS = [
     *["utf-8", "utf-8", "utf-8+mark", "broken", "utf-16-le", "utf-16-le+mark", "utf-16-be+mark", "utf-32-le+mark", "utf-32-be"],
     *["iso8859-1", "iso8859-2", "iso8859-15", "cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "koi8-r", "koi8-u", "cp866"],
@@ -160,23 +159,14 @@ class History:
             made, plans[file.name] = self.planned(file)
             changes += made
         if len(files) == 1:
-            for name, values in (
-                ("newline", ("lf", "crlf")),
-                ("final_newline", ("add", "remove")),
-                ("convert_newlines", ("lf", "crlf")),
-            ):
+            ends = ["lf", "crlf"]
+            for name, values in {"newline": ends, "final_newline": ["add", "remove"], "convert_newlines": ends}.items():
                 if self.rng.random() < 0.1:
                     says[name] = self.rng.choice(values)
         is_possible = all(self.is_possible(self.files[name], *plan[:2]) for name, some in plans.items() for plan in some)
         if changes and (is_possible or self.rng.random() < 0.2):
-            parameters = {
-                "file_path": one.name,
-                "changes": changes,
-                "line_ids": self.form,
-                "on_stale": "rebase",
-                **one.encoding,
-                **says,
-            }
+            parameters = {"file_path": one.name, "changes": changes, "line_ids": self.form, "on_stale": "rebase"}
+            parameters |= {**one.encoding, **says}
             self.submit("edit_lines", parameters, plans, is_possible=is_possible, is_fresh=is_fresh, **says)
 
     def find(self):
@@ -207,12 +197,8 @@ class History:
         were_written = [file for file in self.files.values() if file.before is not None]
         dry = {"dry_run": True} if tool == "edit_lines" and self.rng.random() < 0.1 else {}
         if tool == "edit_lines" and self.rng.random() < 0.08:
-            wrong = (
-                {"line_id": "ffffffffff", "new_content": "x"},
-                {"new_content": "x"},
-                {"after_line_id": "end", "new_content": ""},
-            )
-            parameters["changes"].insert(0, self.rng.choice(wrong))
+            names = self.rng.choice([{"line_id": "ffffffffff"}, {}, {"line_id": "end"}])
+            parameters["changes"].insert(0, {**names, "new_content": "x"})
             after = None
         answer = self.call(tool, **parameters, **dry)
         about = (tool, parameters, answer)
@@ -274,11 +260,9 @@ class History:
         """Check an edit that came between others' change and a look: bytes were as the truth says; addresses by what they name."""
         texts = {line.label: file.text_of(line.raw) for line in file.before}
         file.before, names = None, self.names(file)
-        lines = (
-            file.lines
-            if after is None
-            else [Line(next(self.labels) if one.label is None else one.label, one.raw) for one in after]
-        )
+        lines = file.lines
+        if after is not None:
+            lines = [Line(next(self.labels) if one.label is None else one.label, one.raw) for one in after]
         owners, now = [file.owner.get(name) for name in names], []
         for name, owner, (label, raw) in zip(names, owners, lines, strict=True):
             if owner is not None and owner != label and owner in texts:

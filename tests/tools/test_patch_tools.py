@@ -141,11 +141,6 @@ def test_one_file_that_changed_since_holds_all_back(project, batch, path, data, 
     assert get(project, batch)["result"]["status"] == "stored"
 
 
-@pytest.mark.parametrize("name", ["", "x", "../../etc/passwd", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])
-def test_unknown_batches(project, name):
-    assert apply(project, name)["code"] == "unknown_batch"
-
-
 # --- get_patch_change ---
 
 
@@ -236,11 +231,6 @@ def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
     for path in (Path(user_dirs.state_dir(str(project))) / "journal").glob("*.json"):
         os.unlink(path)
     assert get(project, result["batchId"])["result"]["status"] == "applied"
-
-
-@pytest.mark.parametrize("name", ["", "k", "both", "../x", "01a1fd27-5f52-7c74-84bd-47608b40cf20"])
-def test_unknown_ids(project, result, name):
-    assert get(project, name)["code"] == "unknown_patch_id"
 
 
 def test_batches_are_private_and_a_damaged_one_is_passed_over(project, result):

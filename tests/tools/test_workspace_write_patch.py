@@ -317,6 +317,7 @@ def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
 
 
 WRONG = {"docPath": 5, "surplus": 1}
+NAMES_OF_NOTHING = ["", "x", "../../etc/passwd", "01a1fd27-5f52-7c74-84bd-47608b40cf20"]
 PLACES = [{"docPath": 5, "changes": [{"operation": "insert", "newLines": [None]}]}, {"docPath": "a", "originalSha256": []}]
 
 
@@ -330,6 +331,8 @@ PLACES = [{"docPath": 5, "changes": [{"operation": "insert", "newLines": [None]}
             ("write_patch", {"files": PLACES}, "invalid_parameters", place)
             for place in ("files[0].docPath", "files[0].changes[0].newLines[0]", "files[1].originalSha256")
         ],
+        *[("apply_patch", {"batchId": name}, "unknown_batch", "") for name in NAMES_OF_NOTHING],
+        *[("get_patch_change", {"id": name}, "unknown_patch_id", "") for name in NAMES_OF_NOTHING],
         ("write_patch", {"createFiles": [{"path": "../x", "content": "x"}]}, "path_outside", "../x"),
         ("write_patch", {"createFiles": [{"path": ".git/config", "content": "x"}]}, "invalid_batch", ".git/config"),
         ("write_patch", {"files": [], "createFiles": [{"path": "", "content": "x"}]}, "bad_path", "empty"),

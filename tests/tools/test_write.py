@@ -249,6 +249,9 @@ SYNTAX = [
         ("a.py", None, data, "nested too deeply")
         for data in (b"-" * 50_000 + b"1", b"+".join([b"1"] * 50_000), b"a" + b".b" * 50_000)
     ],
+    ("a.json", b'{"a": 1}\n', b'{"a": 1,}\n', "JSON"),
+    ("a.toml", b"a = 1\n", b"a = \n", "TOML"),
+    ("a.yaml", b"a: [1]\n", b"a: [1\n", "YAML"),
     ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
     ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
     ("a.rs", None, b"fn f( {}\n", "Brackets of a.rs pair no more: 1 ( and 0 )."),
@@ -267,5 +270,7 @@ def test_a_new_syntax_error_is_told_and_nothing_of_the_file_runs(project, name, 
     if before is not None:
         (project / name).write_bytes(before)
     done("read", project, file_path=name) if before is not None else None
+    if said and "nested" not in said and "Brackets" not in said:
+        refused("syntax_error", "write", project, file_path=name, content=after.decode(), guard="refuse")
     warnings = done("write", project, file_path=name, content=after.decode())["warnings"]
     assert [said in one for one in warnings] == [True] if said else warnings == []
