@@ -187,6 +187,7 @@ def test_other_line_endings_are_named(project):
     assert data["warnings"][0] in data["output"]
     assert "-a [CRLF]" in data["output"]
     assert "+a [LF]" in data["output"]
+    assert "+B\n" in data["output"], "what changed otherwise is not marked"
     done("edit_lines", project, file_path="c.txt", changes=[], convert_newlines="crlf")
     assert (project / "c.txt").read_bytes() == b"a\r\nB\r\nc\r\n"
     # Controls: the same endings, and a file without any.
