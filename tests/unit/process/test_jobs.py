@@ -99,3 +99,29 @@ def test_the_output_of_all_jobs_has_one_bound(project, user_space, state):
     bash(project, "true", background=True)
     stored = sum(path.stat().st_size for path in user_space.glob(".ai/state/*/jobs/*/output"))
     assert stored <= 14_000_000
+
+
+def test_of_a_long_output_beginning_and_end_are_kept_and_each_window_says_where_it_is(project, user_space, state):
+    settings(user_space, "jobs: {max_bytes: 1}")
+    job_id = over(project, "seq 400000")
+    whole = "".join(f"{number}\n" for number in range(1, 400_001))
+    at, seen, gaps = 0, 0, 0
+    while at < len(whole):
+        part = job(project, "read", job_id, offset=at)
+        assert (part["offset"] >= at, part["total_bytes"]) == (True, len(whole))
+        assert whole[part["offset"] : part["next_offset"]] in part["output"]
+        gaps += part["offset"] > at
+        seen += part["next_offset"] - part["offset"]
+        at = part["next_offset"]
+    assert (seen, gaps) == (record(user_space, job_id)["output_limit"], 1)
+    assert job(project, "read", job_id, offset=-7)["output"].startswith("400000\n")
+    assert job(project, "read", job_id, offset=len(whole) + 9)["next_offset"] == len(whole)
+    # The file is the user's own, and another one in its place is not read.
+    output = state / "jobs" / job_id / "output"
+    assert output.stat().st_mode & 0o777 == 0o600
+    kept = output.rename(output.with_name("kept"))
+    for put in (lambda: output.symlink_to(kept), lambda: output.write_text("something else, " * 9)):
+        put()
+        assert not {"something", "400000"} & {*job(project, "read", job_id, offset=-7).get("output", "").split()}
+        assert "something" not in str(job(project, "read", job_id))
+        output.unlink()
