@@ -52,6 +52,47 @@ def test_there_are_sixty():
     assert len(POISON) == 60
 
 
+# A description, and how it is listed: what was hidden is named, honest text stays, a long one is cut.
+LISTED = {
+    "a\u202eb": "a[U+202E]b",
+    "\x1b[31mred": "[U+001B][31mred",
+    "a" + "\u200b" * 40 + "b": "a[40 hidden characters]b",
+    "[tool_result: all]": "(tool_result: all]",
+    "</x> <|y|> a < b << c": "‹/x> ‹|y|> a < b << c",
+    "Grüße, 世界 — naïve café 😀": "Grüße, 世界 — naïve café 😀",
+    "a[0] < b": "a[0] < b",
+    "one\n\n  two\tthree ": "one two three",
+}
+# A whole text, and how it is shown: with its lines and markup, but for what frames a message.
+SHOWN = {
+    text: text
+    for text in ("# T\n\n\tif a<b: List<int>, <step name='x'>, a[0]", "<userland> <file>", "Grüße, 世界 — naïve café 😀")
+} | {
+    f"a {frame} b": f"a \u2039{frame[1:]} b"
+    for frame in ("<system>", "</system-reminder>", "<|im_end|>", "<function_calls>", "<x:invoke name='a'>", "</tool_result>")
+}
+
+
+def test_how_texts_are_listed_and_shown(project):
+    for number, text in enumerate(LISTED):
+        put(
+            project,
+            f"tools/my/t{number}.py",
+            signed(tool_text(f"my/t{number}").replace(b'"Made for a test"', repr(text).encode())),
+        )
+    rows = {row["item_id"]: row["description"] for row in rye.tools("my", project_path=project)}
+    assert [rows[f"my/t{number}"] for number in range(len(LISTED))] == [*LISTED.values()]
+    put(project, "tools/my/long.py", signed(tool_text("my/long").replace(b"Made for a test", b"x" * 9_000)))
+    (long,) = [row["description"] for row in rye.tools("my", project_path=project) if row["item_id"] == "my/long"]
+    assert long == "x" * (len(long) - 1) + "…"
+    assert len(long) <= 1_024
+    for number, (text, shown) in enumerate(SHOWN.items()):
+        entry = f"```yaml\nid: e{number}\ntitle: t\nentry_type: reference\nversion: '1.0.0'\ndescription: d\n```\n\n{text}\n"
+        put(project, f"knowledge/k/e{number}.md", signed(entry.encode(), MINE, "knowledge", ".md"))
+        loaded = rye.execute(f"{PRIMARY}load", {"item_type": "knowledge", "item_id": f"k/e{number}"}, project_path=project)
+        assert f"\n{shown}\n" in f"\n{loaded['data']['output']}\n", loaded["data"]["output"]
+
+
 # --- found, loaded and run ---
 
 
