@@ -55,7 +55,15 @@ def execute(params: dict, project_path: str) -> dict:
     return {"success": True, "output": f"{lines} lines, {words} words", "line_count": lines, "word_count": words}
 ''')
 
-_PYTHON_TEST: Final = Template('''\
+_WELL_MADE: Final = """
+
+
+def test_it_is_well_made():
+    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
+"""
+
+_PYTHON_TEST: Final = Template(
+    '''\
 """The tool $item_id, by its function; signed, it runs as `rye execute $item_id`."""
 
 import runpy
@@ -82,12 +90,9 @@ def test_it_counts(tmp_path):
 
 def test_it_stays_in_the_project(tmp_path):
     with pytest.raises(RyeError):
-        execute({"file_path": "../a.txt"}, str(tmp_path))
-
-
-def test_it_is_well_made():
-    assert lint(TOOL.read_bytes(), ".py", "$item_id") == []
-''')
+        execute({"file_path": "../a.txt"}, str(tmp_path))'''
+    + _WELL_MADE
+)
 
 
 _HEADER: Final = """\
@@ -151,7 +156,8 @@ console.log(JSON.stringify({ output: `$${line_count} lines, $${word_count} words
     **_COUNTS,
 )
 
-_SCRIPT_TEST: Final = Template('''\
+_SCRIPT_TEST: Final = Template(
+    '''\
 """The tool $item_id, as its runtime starts it; signed, it runs as `rye execute $item_id`."""
 
 import json
@@ -184,12 +190,9 @@ def test_it_counts(tmp_path):
 @pytest.mark.skipif(PROGRAM is None, reason="$program is not installed")
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(subprocess.CalledProcessError):
-        execute({"file_path": "b.txt"}, tmp_path)
-
-
-def test_it_is_well_made():
-    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
-''')
+        execute({"file_path": "b.txt"}, tmp_path)'''
+    + _WELL_MADE
+)
 
 
 _HTTP: Final = Template(
@@ -208,29 +211,17 @@ config:
 """
 )
 
-_HTTP_TEST: Final = Template('''\
+_HTTP_TEST: Final = Template(
+    '''\
 """The tool $item_id, as it is described; signed, it runs as `rye execute $item_id`."""
 
-import re
 from pathlib import Path
-
-import yaml
 
 from rye.authoring.lint import lint
 
-TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"
-FACTS = yaml.safe_load(TOOL.read_text(encoding="utf-8"))
-
-
-def test_the_request_is_made_of_its_parameters():
-    named = set(re.findall(r"{(\\w+)}", FACTS["config"]["url"]))
-    assert named == set(FACTS["config_schema"]["properties"])
-    assert FACTS["config"]["url"].startswith("https://")
-
-
-def test_it_is_well_made():
-    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
-''')
+TOOL = Path(__file__).parents[1] / ".ai/tools/$item_id$suffix"'''
+    + _WELL_MADE
+)
 
 
 def script_of(mark: str, given: str) -> Template:
@@ -249,7 +240,8 @@ def script_of(mark: str, given: str) -> Template:
     )
 
 
-SCRIPT_TEST: Final = Template('''\
+SCRIPT_TEST: Final = Template(
+    '''\
 """The tool $item_id; signed, it runs as `rye execute $item_id`."""
 
 from pathlib import Path
@@ -263,12 +255,9 @@ TOOL = PROJECT / ".ai/tools/$item_id$suffix"
 
 def test_it_answers():
     answer = rye.execute("$item_id", {"text": "hello"}, project_path=PROJECT)
-    assert answer["status"] == "success", answer.get("error")
-
-
-def test_it_is_well_made():
-    assert lint(TOOL.read_bytes(), "$suffix", "$item_id") == []
-''')
+    assert answer["status"] == "success", answer.get("error")'''
+    + _WELL_MADE
+)
 
 
 class Kind(NamedTuple):

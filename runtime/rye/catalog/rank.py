@@ -88,11 +88,7 @@ def ranked(index: SearchIndex, tree: Node | None, options: RankOptions) -> dict[
     total = sum(leaf.worth for leaf in leaves.values()) or 1.0
     if plain:
         return _covered(rows, list(leaves.values()), total)
-    return {row: _score(row, list(leaves.values()), total) for row in rows}
-
-
-def _score(row: int, leaves: Sequence[_Leaf], total: float) -> float:
-    return sum(leaf.worth * leaf.values.get(row, 0.0) for leaf in leaves) / total or 1.0
+    return {row: sum(leaf.worth * leaf.values.get(row, 0.0) for leaf in leaves.values()) / total or 1.0 for row in rows}
 
 
 def _covered(rows: Iterable[int], leaves: Sequence[_Leaf], total: float) -> dict[int, float]:

@@ -75,12 +75,11 @@ def user_file(name: str) -> str:
 
 def merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Return two mappings as one: mappings are merged, anything else is replaced."""
-    both = {name: merged(under[name], value) if _both(under.get(name), value) else value for name, value in over.items()}
+    both = {
+        name: merged(under[name], value) if isinstance(value, dict) and isinstance(under.get(name), dict) else value
+        for name, value in over.items()
+    }
     return {**under, **both}
-
-
-def _both(one: object, other: object) -> bool:
-    return isinstance(one, dict) and isinstance(other, dict)
 
 
 def own(path: str) -> dict[str, Any]:

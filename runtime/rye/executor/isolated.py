@@ -305,11 +305,8 @@ def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> R
     worker.kill()
     worker.wait()
     if limit.remaining() <= 0:
-        error = limit.error()
         # Said only now: `worker.wait` above has waited for its processes to end.
-        error.message += " Its process was killed, with all that it had started."
-        error.details = {"killed": True}
-        return error
+        return killed(limit)
     how = worker.how_it_ended()
     words = exchange.last_errors()
     shown = f" Its last error output: {words}" if words else ""
@@ -320,6 +317,14 @@ def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> R
         f"The tool's process ended without a result ({how}).{shown}",
         "Report it to the tool's owner; what it wrote before that remains.",
     )
+
+
+def killed(limit: context.Deadline) -> RyeError:
+    """Return the error of a call whose time is up and whose processes have ended."""
+    error = limit.error()
+    error.message += " Its process was killed, with all that it had started."
+    error.details = {"killed": True}
+    return error
 
 
 def _failed(why: str) -> RyeError:

@@ -245,10 +245,7 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
     if outcome.why != "exited":
-        error = limit.error()
-        error.message += " Its process was killed, with all that it had started."
-        error.details = {"killed": True}
-        raise error
+        raise isolated.killed(limit)
     if "failed " in said or not said:
         why = safe_text.plain(
             said.partition("failed ")[2].strip() or terminal_text.plain(stderr.complete or b"")[-_LAST_BYTES:]
