@@ -11,10 +11,10 @@ import shutil
 
 import pytest
 
-import rye
 from rye.executor import executor
 from rye.sandbox import sandbox
 from rye.trust import decisions, verify
+from support.calling import response as call
 from support.in_process import rye as shell
 from support.signed_tools import (
     FUNCTION_RUNTIME,
@@ -48,10 +48,6 @@ def tool(root, item_id="my/tool", runtime=FUNCTION_RUNTIME, body='return {"succe
 
 def script(root, item_id, body, **more):
     return put_script(root, item_id, ".sh", SHELL, body, **more)
-
-
-def call(project, item_id="my/tool", **parameters):
-    return rye.execute(item_id, parameters, project_path=project)
 
 
 def refused(project, code, item_id="my/tool"):

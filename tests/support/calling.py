@@ -20,6 +20,11 @@ def call(tool, project, /, **parameters):
     return data
 
 
+def response(project, item_id="my/tool", /, **parameters):
+    """The whole response to a call, as a program gets it."""
+    return rye.execute(item_id, parameters, project_path=project)
+
+
 def done(tool, project, /, **parameters):
     """The result of a call that succeeds."""
     data = call(tool, project, **parameters)

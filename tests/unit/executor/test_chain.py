@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import rye as package
+from support.calling import response as call
 from support.in_process import rye
 from support.signed_tools import FUNCTION_RUNTIME, OK, put_tool, put_yaml
 
@@ -17,10 +17,6 @@ def runtime(root, item_id, executor_id, **more):
 
 def tool(root, item_id, runtime_id, body=OK, **options):
     return put_tool(root, item_id, body, runtime=runtime_id, **options)
-
-
-def call(project, item_id="my/tool", **parameters):
-    return package.execute(item_id, parameters, project_path=project)
 
 
 def test_a_runtime_of_ones_own_is_obeyed_and_the_whole_chain_is_reported(project, user_space):

@@ -11,13 +11,9 @@ import pytest
 
 import rye
 from rye.sandbox import bubblewrap, sandbox
+from support.calling import response as call
 from support.signed_tools import OK, put, put_script, put_tool
 from support.terminal import typed
-
-
-def call(project, item_id="my/tool", **parameters):
-    return rye.execute(item_id, parameters, project_path=project)
-
 
 CRASHES = {
     'raise KeyError("s3cret")': "KeyError",

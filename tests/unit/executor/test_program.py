@@ -13,6 +13,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions
 from rye.sandbox import sandbox
+from support.calling import response as call
 from support.shell_calls import set_sandbox
 from support.signed_tools import put, put_script, put_yaml, signed, trust_key
 from support.terminal import typed
@@ -27,10 +28,6 @@ def yaml_tool(root, item_id, executor_id=SUBPROCESS, **more):
 
 def properties(**types):
     return {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}}
-
-
-def call(project, item_id, **parameters):
-    return rye.execute(item_id, parameters, project_path=project)
 
 
 def test_a_shell_script_gets_its_parameters_as_data_and_its_text_is_the_output(project):

@@ -10,6 +10,7 @@ import pytest
 
 import rye
 from rye.journal import commit
+from support.calling import response as call
 from support.in_process import rye as shell
 from support.signed_tools import put, put_tool, signed, tool_text
 
@@ -29,10 +30,6 @@ def locked(project):
 def lock(project, item_id="my/tool"):
     """Tell whether a lock was made."""
     return shell("lock", item_id, cwd=project).returncode == 0
-
-
-def call(project, item_id="my/tool"):
-    return rye.execute(item_id, project_path=project)
 
 
 def refused(project):

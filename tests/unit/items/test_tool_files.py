@@ -9,6 +9,7 @@ import pytest
 import rye
 from rye.errors import RyeError
 from rye.items import parse, tool_files
+from support.calling import response as call
 from support.signed_tools import put, sign, signed, tool_text, trust_key
 
 RUNTIMES = "rye/core/runtimes"
@@ -24,10 +25,6 @@ SHELL = f"""# ---
 . "${{0%/*}}/_lib/words.sh"
 word
 """
-
-
-def call(project, item_id="my/tool"):
-    return rye.execute(item_id, project_path=project)
 
 
 @pytest.fixture
