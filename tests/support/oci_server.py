@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from support import web_site
-from support.signed_tools import MINE, signed, tool_text, trust_key
+from support.signed_tools import MINE, put, signed, tool_text, trust_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,3 +103,12 @@ def answering(answer: Callable[..., tuple[Any, ...]]) -> Iterator[tuple[str, lis
 
     with web_site.answering(told) as port:
         yield f"oci://127.0.0.1:{port}", seen
+
+
+@contextmanager
+def allowed_site(user_space: Path, answer: Callable[..., tuple[Any, ...]]) -> Iterator[str]:
+    """Serve as `answering` does, at an address that the user's settings let tools ask; yield its URL."""
+    with answering(answer) as (where, _):
+        address = where.removeprefix("oci://")
+        put(user_space, "config/rye.yaml", f'web: {{allow_hosts: ["{address}"]}}\n'.encode())
+        yield f"http://{address}"

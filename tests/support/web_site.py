@@ -104,8 +104,8 @@ def answering(
 ) -> Iterator[int]:
     """Serve on a loopback port, which is yielded, until the block ends.
 
-    `answer(handler, body)` returns status, headers, body, and perhaps another length to be announced, before the connection ends; or
-    None where it wrote to the connection itself.
+    `answer(handler, body)` returns status (or status and reason), headers, body, and perhaps another length to be announced, before
+    the connection ends; or None where it wrote to the connection itself.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,7 +127,7 @@ def answering(
             if found is None:
                 return
             status, headers, body, *announced = found
-            self.send_response(status)
+            self.send_response(*(status if isinstance(status, tuple) else (status,)))
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(announced[0] if announced else len(body)))
