@@ -28,8 +28,7 @@ def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "-V", "--version"):
         from rye.cli import pages
 
-        print(pages.version("rye") if words[:1] in (["-V"], ["--version"]) else pages.overview())
-        return 0 if words else 2
+        return pages.front("rye", words, pages.overview())
     if words[0][:1] == "-" and words[0] != "--":
         raise options.unknown("rye", words[0], ("--help", "--version", "--color"))
     # A tool by its short name or id: `rye read …` is `rye execute read …`.

@@ -33,11 +33,12 @@ def columns() -> int:
     return int(said) if said.isdigit() and said != "0" else terminal.columns(sys.stdout) or 100
 
 
-def version(command: str) -> str:
-    """Return a command's name and version."""
+def front(command: str, words: Sequence[str], overview: str) -> int:
+    """Print a command's version, or what it is, as its words ask; return the exit code."""
     from rye._version import __version__
 
-    return f"{command} {__version__}"
+    print(f"{command} {__version__}" if words[:1] in (["-V"], ["--version"]) else overview)
+    return 0 if words else 2
 
 
 def overview() -> str:

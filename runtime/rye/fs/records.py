@@ -57,11 +57,12 @@ class Store(Generic[T]):
             with atomic.locked(f"{os.path.splitext(path)[0]}.lock"):
                 # Read under the lock: two processes that decide at once must not lose one decision.
                 change = SimpleNamespace(now=self._parsed(self._raw()))
-                before = self._to_json(change.now)
+                # As text: a part of the record that stands in it itself would change with it.
+                before = json.dumps(self._to_json(change.now))
                 yield change
                 after = self._to_json(change.now)
                 # An unchanged file keeps its bytes, and so what every running process knows of it.
-                if after != before:
+                if json.dumps(after) != before:
                     atomic.write(path, json.dumps({"format": 1, **after}, indent=1).encode() + b"\n", 0o600)
         except OSError as err:
             where = os.path.dirname(path)

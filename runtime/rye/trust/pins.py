@@ -79,7 +79,7 @@ def _to_json(marks: Marks) -> dict[str, Any]:
     return {
         "pins": {name: {"key": key} for name, key in sorted(marks.pins.items())},
         "seen": {name: {"version": one.version, "digest": one.digest} for name, one in sorted(marks.seen.items())},
-        "skills": dict(sorted(marks.skills.items())),
+        "skills": marks.skills,
     }
 
 

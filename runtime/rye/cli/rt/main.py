@@ -69,10 +69,7 @@ def _run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "-V", "--version"):
         from rye.cli import pages
 
-        asked = words[:1] in (["-V"], ["--version"])
-        usage = "usage: rt [--version] [--help] VERB …"
-        print(pages.version("rt") if asked else f"{usage}\n\n{pages.verbs_and(VERBS, _EPILOG)}")
-        return 0 if words else 2
+        return pages.front("rt", words, f"usage: rt [--version] [--help] VERB …\n\n{pages.verbs_and(VERBS, _EPILOG)}")
     if words[0] == "help":
         return _run([*words[1:2], "--help"])
     if words[0] not in VERBS:
