@@ -10,7 +10,7 @@ Operators are written in capitals: `or` in a question is a word. A word with `*`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from rye.call import safe_text
 from rye.errors import UsageError
@@ -18,8 +18,8 @@ from rye.plain_class import Record
 
 MAX_CHARS = 1_000
 _DEEPEST = 32
-_TOKEN = re.compile(r'\s*(?:([()])|"([^"]*)"|(")|([^\s()"]+))')
-_OPERATORS = ("AND", "OR", "NOT")
+_TOKEN = re.compile(r'(?P<sign>[()])|"(?P<phrase>[^"]*)"|(?P<open>")|(?P<word>[^\s()"]+)')
+_SIGNS = ("AND", "OR", "NOT", "(", ")")
 _WORD = re.compile(r"\w", re.UNICODE)
 
 
@@ -69,7 +69,7 @@ def parse(text: str) -> Node | None:
         raise UsageError("bad_query", f"The query has {len(text):,} characters.", f"Use at most {MAX_CHARS:,}.")
     if text.strip() == "*":
         return None
-    tokens = list(_tokens(text))
+    tokens = [_token(text, match) for match in _TOKEN.finditer(text)]
     if not tokens:
         raise UsageError("bad_query", "The query is empty.", "Give words, or * for every item of a scope.")
     reader = _Reader(text, tokens)
@@ -96,24 +96,11 @@ def is_plain(tree: Node | None) -> bool:
     return all(isinstance(part, Word) and not part.phrase for part in parts)
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    end = len(text.rstrip())
-    at = 0
-    while at < end:
-        match = _TOKEN.match(text, at)
-        if match is None:
-            return
-        at = match.end()
-        # The place of the group that matched; the match itself begins with blanks.
-        start = next(match.start(number) for number in range(1, 5) if match.start(number) >= 0)
-        if match[1]:
-            yield _Token(match[1], match[1], start)
-        elif match[3]:
-            raise _wrong(text, start, "this quotation mark is never closed")
-        elif match[2] is not None:
-            yield _Token("phrase", match[2], start - 1)
-        else:
-            yield _Token(match[4] if match[4] in _OPERATORS else "word", match[4], start)
+def _token(text: str, match: re.Match[str]) -> _Token:
+    kind = str(match.lastgroup)
+    if kind == "open":
+        raise _wrong(text, match.start(), "this quotation mark is never closed")
+    return _Token(match[0] if match[0] in _SIGNS else kind, match[kind], match.start())
 
 
 class _Reader:
