@@ -26,7 +26,7 @@ from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
 from rye.line_ids.document import Document
 from rye.line_ids.index import Index
-from rye.line_ids.render import Row
+from rye.line_ids.render import Row, joined_ranges
 from rye.plain_class import Record, changed, field
 from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import Text, parse
@@ -72,11 +72,8 @@ class Applied(Record, frozen=False):
             low = max(0, splice.start + shift - context)
             high = min(self.document.count, splice.start + shift + len(splice.lines) + context)
             shift += len(splice.lines) - (splice.stop - splice.start)
-            if out and low <= out[-1][1]:
-                out[-1] = (out[-1][0], high)
-            else:
-                out.append((low, high))
-        return out
+            out.append((low, high))
+        return joined_ranges(out)
 
     def printed(self) -> list[str]:
         """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""

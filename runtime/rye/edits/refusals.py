@@ -12,6 +12,7 @@ from rye.errors import EditError
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
 from rye.line_ids.index import Index
+from rye.line_ids.render import joined_ranges
 from rye.plain_class import Record, field
 
 MAX_SHOWN = 40
@@ -107,18 +108,8 @@ def excerpt(
         out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
         last = at
     # The refusal prints these lines, so the next request may change them.
-    document.shown(*_spans([at for at in positions_shown if at not in unshown]), short=form == "short")
+    document.shown(*joined_ranges((at, at + 1) for at in positions_shown if at not in unshown), short=form == "short")
     return "\n".join(out)
-
-
-def _spans(positions: list[int]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for at in positions:
-        if out and out[-1][1] == at:
-            out[-1] = (out[-1][0], at + 1)
-        else:
-            out.append((at, at + 1))
-    return out
 
 
 def refusal(document: Document, problems: Problems) -> EditError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from heapq import nsmallest
@@ -21,7 +20,6 @@ from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import Pattern, SearchScope, bad_pattern
 from rye.filesearch.tree import SearchTree
-from rye.fs import beneath
 from rye.line_ids import document
 from rye.line_ids.render import Hit, Row, Seen
 from rye.plain_class import Record
@@ -275,19 +273,11 @@ def _window(files: list[tuple[str, int]], start: int, limit: int) -> list[tuple[
 
 def _open(tree: SearchTree, name: str) -> int | None:
     """Open a file that was found, for reading; None where it is gone, no regular file, a private key, or behind a link."""
-    if not name:
-        return os.dup(tree.fd)
-    parts = tuple(os.fsencode(name).split(b"/"))
-    try:
-        fd, physical = beneath.open_beneath(tree.fd, parts, _READ)
-    except OSError:
+    fd = tree.file(name, _READ) if name else os.dup(tree.fd)
+    if fd is not None and name and protected_paths.is_key(os.fstat(fd)):
+        os.close(fd)
         return None
-    info = os.fstat(fd)
-    # A link may have taken the place of the file, or of a folder on the way.
-    if physical == parts and stat.S_ISREG(info.st_mode) and not protected_paths.is_key(info):
-        return fd
-    os.close(fd)
-    return None
+    return fd
 
 
 def _shortened(hit: Hit) -> Hit:

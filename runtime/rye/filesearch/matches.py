@@ -14,7 +14,7 @@ from contextlib import suppress
 from rye.errors import WorkspaceError
 from rye.fs import names
 from rye.line_ids import document, store
-from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids
+from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, joined_ranges
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -107,14 +107,7 @@ def _shown(
 
 def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
     """Return the ranges [start, stop) of lines, from 0, that show the hits, joined where they meet."""
-    out: list[Span] = []
-    for hit in hits:
-        start, stop = max(0, hit.line - 1 - context), min(hit.last + context, count)
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(stop, out[-1][1]))
-        else:
-            out.append((start, stop))
-    return out
+    return joined_ranges((max(0, hit.line - 1 - context), min(hit.last + context, count)) for hit in hits)
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -86,16 +86,25 @@ class SearchTree:
         """Return the folder's own path as results show it; `.` for the root."""
         return names.show(b"/".join(self.parts)) or "."
 
-    def exists(self, name: str) -> bool:
-        """Tell whether there is a regular file at `name`, reached through no link: checked for each name that is shown."""
+    def file(self, name: str, flags: int) -> int | None:
+        """Open a regular file that was found; None where none is there, or it is reached through a link."""
         parts = tuple(os.fsencode(name).split(b"/"))
         try:
-            fd, physical = beneath.open_beneath(self.fd, parts, os.O_PATH)
+            fd, physical = beneath.open_beneath(self.fd, parts, flags)
         except OSError:
-            return False
-        with closing(fd):
-            # A different physical path: a link took the place of a folder after the search saw it.
-            return physical == parts and stat.S_ISREG(os.fstat(fd).st_mode)
+            return None
+        # A different physical path: a link took the place of the file, or of a folder, after the search saw it.
+        if physical == parts and stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+        return None
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is such a file at `name`: checked for each name that is shown."""
+        fd = self.file(name, os.O_PATH)
+        if fd is not None:
+            os.close(fd)
+        return fd is not None
 
     def files(self, view: SearchScope) -> Iterator[list[bytes]]:
         """Yield the names of regular files, as the file system has them, some at a time, in no order.

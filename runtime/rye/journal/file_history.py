@@ -24,6 +24,7 @@ from rye.journal.history import Row
 from rye.journal.merges import lines_of
 from rye.line_ids.diff import align
 from rye.line_ids.document import Document
+from rye.line_ids.render import joined_ranges
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -99,14 +100,8 @@ def places_since(
         None where the content of that version is not known, or the file is shown as cells.
     """
     removed = _removed_since(document, version.rpartition("-")[2])
-    out: list[tuple[int, int]] = []
-    for start, stop in sorted([*ranges, *((at, at) for at in removed or ())]):
-        low, high = max(start - 1, 0), min(stop + 1, document.count)
-        if out and low <= out[-1][1]:
-            out[-1] = out[-1][0], max(out[-1][1], high)
-        else:
-            out.append((low, high))
-    return out, removed
+    places = sorted([*ranges, *((at, at) for at in removed or ())])
+    return joined_ranges((max(start - 1, 0), min(stop + 1, document.count)) for start, stop in places), removed
 
 
 def _removed_since(document: Document, digest: str) -> dict[int, list[str]] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rye.call.results import shorten
@@ -49,6 +49,17 @@ class Seen(Record):
     changed: bool = False
     without_ids: str = ""
     note: str = ""
+
+
+def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges [start, stop) that ascend by their starts, those that meet as one."""
+    out: list[tuple[int, int]] = []
+    for start, stop in ranges:
+        if out and start <= out[-1][1]:
+            out[-1] = out[-1][0], max(out[-1][1], stop)
+        else:
+            out.append((start, stop))
+    return out
 
 
 def bare_end(text: bytes) -> bytes:
