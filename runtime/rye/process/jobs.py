@@ -159,23 +159,16 @@ def home(root: Root, job_id: str) -> Iterator[int]:
     Raises:
         UsageError: `job_not_found`.
     """
-    # The name becomes part of a path: only hexadecimal digits may reach it.
-    if output_files.ID.match(job_id):
-        # Jobs and stored outputs share one kind of name, so that the job tool can page both.
-        for kind in (FOLDER, output_files.FOLDER):
-            with suppress(OSError):
-                fd = os.open(Path(user_dirs.state_dir(root)) / kind / job_id, _DIR)
-                break
-        else:
-            raise _not_found(job_id)
-        with closing(fd):
-            yield fd
-        return
-    raise _not_found(job_id)
-
-
-def _not_found(job_id: str) -> UsageError:
-    return UsageError("job_not_found", f"There is no job {job_id[:40]!r}.", 'job(action="list") shows those there are.')
+    # The name becomes part of a path: only hexadecimal digits may reach it. Jobs and stored outputs share one kind of name, so
+    # that the job tool can page both.
+    for kind in (FOLDER, output_files.FOLDER) if output_files.ID.match(job_id) else ():
+        with suppress(OSError):
+            fd = os.open(Path(user_dirs.state_dir(root)) / kind / job_id, _DIR)
+            break
+    else:
+        raise UsageError("job_not_found", f"There is no job {job_id[:40]!r}.", 'job(action="list") shows those there are.')
+    with closing(fd):
+        yield fd
 
 
 def _read_record(dir_fd: int) -> Record:

@@ -144,16 +144,9 @@ def _listed(root: str, problem: str, absent: list[str], *, when_present: bool) -
 
 def _present_names(root: str) -> list[str]:
     """Return the paths of the protected names that are there. Raises UsageError for the user's settings."""
-    try:
-        fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
+    with suppress(OSError), closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         return [f"{root}/{name}" for name in protected_paths.existing_paths(fd, protected_paths.forbidden_names(fd))]
-    except OSError:
-        return []
-    finally:
-        os.close(fd)
+    return []
 
 
 def _folders_above(root: str, paths: Sequence[str]) -> list[str]:

@@ -215,20 +215,13 @@ def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) 
 
 
 def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:
-    try:
-        source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
-    except OSError:
-        return
-    try:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with contextlib.suppress(OSError), closing(os.open(name, flags, dir_fd=dir_fd)) as source:
         # Capabilities of a program are rights as set-id bits are.
         for attribute in (one for one in os.listxattr(source) if one != "security.capability"):
             # One that may not be set (security labels) must not cost the others.
             with contextlib.suppress(OSError):
                 os.setxattr(fd, attribute, os.getxattr(source, attribute))
-    except OSError:
-        return
-    finally:
-        os.close(source)
 
 
 def _put_new(place: Place, temporary: bytes, inode: int) -> None:

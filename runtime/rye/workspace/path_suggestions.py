@@ -10,6 +10,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
 
@@ -90,19 +91,11 @@ def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[st
 
 def _entries(root_fd: int, parts: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
     """Yield the names in a folder, links left out, each with whether it is a folder."""
-    try:
-        fd = beneath.open_unlinked(root_fd, parts, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return
-    try:
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                if not entry.is_symlink():
-                    yield entry.name, entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return
-    finally:
-        os.close(fd)
+    flags = os.O_RDONLY | os.O_DIRECTORY
+    with suppress(OSError), closing(beneath.open_unlinked(root_fd, parts, flags)) as fd, os.scandir(fd) as entries:
+        for entry in entries:
+            if not entry.is_symlink():
+                yield entry.name, entry.is_dir(follow_symlinks=False)
 
 
 def _nearest_folder(ws: Workspace, folder: str) -> tuple[str, list[str]]:

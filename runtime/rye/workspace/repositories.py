@@ -126,13 +126,9 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
     """Read a folder; return what to keep of it, and how many names it has."""
     now, parts, below, links, count = stamps.clock(), [], [], [], 0
     try:
-        fd = _opened(root, path, closed)
-    except OSError:
-        return Listing(0, 0, [], [], []), 0
-    try:
-        # Of the open folder, and before its names: what changes it afterwards changes the time, too.
-        info = os.fstat(fd)
-        with os.scandir(fd) as entries:
+        with closing(_opened(root, path, closed)) as fd, os.scandir(fd) as entries:
+            # Of the open folder, and before its names: what changes it afterwards changes the time, too.
+            info = os.fstat(fd)
             for entry in entries:
                 name, count = entry.name, count + 1
                 # Most names are ruled out by their length, which costs less than a copy in lower case.
@@ -144,8 +140,6 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
                     links.append(name)
     except OSError:
         return Listing(0, 0, [], [], []), 0
-    finally:
-        os.close(fd)
     lasts = info.st_dev == device and stamps.settled(info.st_ctime_ns, now)
     return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below, links), count
 

@@ -319,10 +319,8 @@ class Workspace:
     def file(self, path: str) -> Iterator[OpenFile]:
         """Open a regular file for the length of the block; errors as `open_file`."""
         opened = self.open_file(path)
-        try:
+        with closing(opened.fd):
             yield opened
-        finally:
-            os.close(opened.fd)
 
     @contextmanager
     def held(self, path: str, flags: int = beneath.DIRECTORY) -> Iterator[tuple[int, beneath.Parts]]:
