@@ -398,6 +398,3 @@ def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
             )
         if plan.stop > reach:
             reach, holder = plan.stop, plan.number
-
-
-__all__ = ["Checker", "Options", "Plan"]

@@ -419,17 +419,13 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     what = _said_hunks(chosen) if batch is None else f"a batch of {len(pieces)} file(s), "
     shown.append(f"{verb} {what}{change_texts.described(first)}.")
     named = {"file_path": first.path} if batch is None else {"file_paths": [entry.path for entry in chosen.entries]}
-    return ok(
-        "\n".join(shown),
-        undone=batch or first.id,
-        actor=first.actor,
-        time=change_texts.when(first),
-        **made,
-        **named,
-        truncated=cut,
-        dry_run=dry_run,
-        warnings=warnings,
-    )
+    return _answer(chosen, shown, **made, **named, truncated=cut, dry_run=dry_run, warnings=warnings)
+
+
+def _answer(chosen: _Chosen, shown: Sequence[str], **fields: Any) -> dict[str, Any]:
+    first = chosen.entries[0]
+    facts = {"undone": chosen.batch or first.id, "actor": first.actor, "time": change_texts.when(first)}
+    return ok("\n".join(shown), **facts, **fields)
 
 
 def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chosen) -> tuple[tree_changes.Look, tree_undo.Plan]:
@@ -496,17 +492,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     if planned.merged:
         shown.append(f"Taken out of what changed since: {', '.join(map(tree_changes.printable, planned.merged))}.")
     paths = [tree_changes.printable(one.path) for one in planned.changes]
-    return ok(
-        "\n".join(shown),
-        undone=entry.id,
-        actor=entry.actor,
-        time=change_texts.when(entry),
-        **made,
-        file_paths=paths[: change_texts.LISTED_LINES],
-        truncated=cut,
-        dry_run=dry_run,
-        warnings=warnings,
-    )
+    made["file_paths"] = paths[: change_texts.LISTED_LINES]
+    return _answer(chosen, shown, **made, truncated=cut, dry_run=dry_run, warnings=warnings)
 
 
 def _said_left(planned: tree_undo.Plan) -> list[str]:

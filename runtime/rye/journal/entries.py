@@ -201,6 +201,3 @@ def _replaced(entry: Entry, data: bytes, pieces: Sequence[tuple[int, int, list[b
     for start, count, new in reversed(pieces):
         lines[start : start + count] = new
     return mark + b"".join(lines)
-
-
-__all__ = ["Entry", "Recorded", "content_after", "content_before", "dump", "emptied", "entry_of", "load", "parse", "record_of"]

@@ -364,6 +364,3 @@ class History:
                 rows.setdefault(row.id, row)
             at = self._data.rfind(mark, 0, low)
         return list(rows.values())
-
-
-__all__ = ["MAX_ENTRIES", "History", "Row", "append", "folder", "next_number", "rebuild", "row_of", "trim"]
