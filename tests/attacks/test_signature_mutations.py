@@ -21,7 +21,6 @@ KEY = signatures.PrivateKey(b"k" * 32)
 NOW = "2026-01-02T03:04:05Z"
 TOOL = signatures.form_of("tool", ".py")
 KNOWLEDGE = signatures.form_of("knowledge", ".md")
-DIRECTIVE = signatures.form_of("directive", ".md")
 STORE = verify.TrustStore.build([verify.render_key_document(KEY.public, "me")], [])
 
 CODE = b"""'A tool.'

@@ -23,19 +23,6 @@ from support.terminal import RUNTIME, typed
 from support.waiting import until
 
 READ = ("execute", "rye/file-system/read")
-ECHO = 'return {"success": True, "output": str(params), "params": params}'
-TYPES = {
-    "type": "object",
-    "properties": {
-        "text": {"type": "string"},
-        "number": {"type": "integer"},
-        "real": {"type": "number"},
-        "flag": {"type": "boolean"},
-        "list": {"type": "array"},
-        "either": {"type": ["string", "null"]},
-        "path": {"type": "string", "format": "workspace-path"},
-    },
-}
 
 
 @pytest.fixture

@@ -166,7 +166,6 @@ MALFORMED = [
     # At once, however long.
     *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
 ]
-PASTED = "[LID:{id}] x"
 
 
 @pytest.mark.parametrize(
