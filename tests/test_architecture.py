@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,7 @@ HEAVY = {
 LATE = {f"rye.{name}" for name in ("web.transport", "agent_sandbox.server", "review.guard", "review.site", "review.frame")}
 
 
+@cache
 def _tree(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 

@@ -8,14 +8,15 @@ import subprocess
 
 import pytest
 
-from support.faults import template
+from support.faults import Template
 
 
 @pytest.fixture
 def made(tmp_path):
     """A process that every killed call is forked from."""
-    with template(tmp_path) as one:
-        yield one
+    one = Template(tmp_path)
+    yield one
+    one.close()
 
 
 @pytest.fixture

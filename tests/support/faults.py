@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -266,16 +266,6 @@ class Template:
         self.child.stdin.close()
         self.child.wait(30)
         self.child.stdout.close()
-
-
-@contextmanager
-def template(folder: Path) -> Iterator[Template]:
-    """Have a process that victims are forked from."""
-    made = Template(folder)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 class Victim(NamedTuple):

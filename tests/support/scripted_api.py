@@ -15,8 +15,9 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from support import web_site
 
 Step = tuple[str, Any]
 WAIT = "WaitForMcpServers"
@@ -204,66 +205,20 @@ def _events(events: list[tuple[str | None, Any]]) -> str:
     return "".join((f"event: {kind}\n" if kind else "") + f"data: {json.dumps(data)}\n\n" for kind, data in events)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    api: ScriptedApi
-
-    def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("content-length") or 0))
-        try:
-            body = json.loads(data) if data else {}
-        except ValueError:
-            body = {}
-        path = self.path.partition("?")[0]
-        self.api.requests.append((path, body))
-        try:
-            answer = self._answer(path, body)
-        except Exception as err:
-            self.api.faults.append(f"{type(err).__name__}: {err}")
-            self._send(400, "application/json", json.dumps({"error": {"message": self.api.faults[-1]}}))
-            return
-        self._send(200, *answer)
-
-    def _answer(self, path: str, body: dict[str, Any]) -> tuple[str, str]:
-        if path.endswith("/chat/completions"):
-            return _chat(self.api, body)
-        if path.endswith("/responses"):
-            return _responses(self.api, body)
-        if path.endswith("/messages/count_tokens"):
-            return "application/json", '{"input_tokens": 1}'
-        if path.endswith("/messages"):
-            return _anthropic(self.api, body)
-        if path.endswith(":countTokens"):
-            return "application/json", '{"totalTokens": 1}'
-        if "enerateContent" in path:
-            return _gemini(self.api, body, stream="streamGenerateContent" in path)
-        return "application/json", "{}"
-
-    def do_GET(self) -> None:
-        self.api.requests.append((self.path, None))
-        found = {"object": "list", "data": [], "models": []}
-        self._send(200, "application/json", json.dumps(found))
-
-    def do_HEAD(self) -> None:
-        self._send(200, "application/json", "")
-
-    def _send(self, status: int, kind: str, text: str) -> None:
-        data = text.encode()
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that are ended close their connections by a reset; a script that does not fit is told in `faults`."""
+def _answered(api: ScriptedApi, path: str, body: Any) -> tuple[str, str]:
+    if path.endswith("/chat/completions"):
+        return _chat(api, body)
+    if path.endswith("/responses"):
+        return _responses(api, body)
+    if path.endswith("/messages/count_tokens"):
+        return "application/json", '{"input_tokens": 1}'
+    if path.endswith("/messages"):
+        return _anthropic(api, body)
+    if path.endswith(":countTokens"):
+        return "application/json", '{"totalTokens": 1}'
+    if "enerateContent" in path:
+        return _gemini(api, body, stream="streamGenerateContent" in path)
+    return "application/json", "{}" if body is not None else json.dumps({"object": "list", "data": [], "models": []})
 
 
 @contextmanager
@@ -271,13 +226,23 @@ def scripted_api(steps: list[Step], answer: str = "Done.", *, fills: bool = True
     """Serve a script for a block; with `fills` its model fills in what a client made required."""
     api = ScriptedApi(steps, answer)
     api.fills = fills
-    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"api": api}))
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    api.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+
+    def answered(handler: Any, data: bytes) -> tuple[int, dict[str, str], bytes]:
+        path, body = handler.path.partition("?")[0], None
+        if handler.command == "POST":
+            try:
+                body = json.loads(data) if data else {}
+            except ValueError:
+                body = {}
+        api.requests.append((path, body))
+        try:
+            status, (kind, text) = 200, _answered(api, path, body)
+        except Exception as err:
+            # A script that does not fit the client.
+            api.faults.append(f"{type(err).__name__}: {err}")
+            status, kind, text = 400, "application/json", json.dumps({"error": {"message": api.faults[-1]}})
+        return status, {"content-type": kind}, text.encode()
+
+    with web_site.answering(answered) as port:
+        api.url = f"http://127.0.0.1:{port}"
         yield api
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)

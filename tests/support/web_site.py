@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import threading
 import time
 import zlib
@@ -177,49 +178,24 @@ def served(
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
 
 
-def endless(connection: socket.socket) -> None:
-    """Send lines for as long as somebody reads."""
-    connection.sendall(HEAD + b"\r\n")
-    while True:
-        connection.sendall(b"and on it goes\n" * 4_000)
+def sending(first: bytes, piece: bytes = b"", pause: float = 0, times: int | None = None) -> Callable[[socket.socket], None]:
+    """Return what sends a beginning, and then a piece again and again, for as long as somebody reads or so many times."""
 
+    def stream(connection: socket.socket) -> None:
+        connection.sendall(first)
+        for _ in itertools.repeat(None) if times is None else range(times):
+            connection.sendall(piece)
+            time.sleep(pause)
 
-def huge(connection: socket.socket) -> None:
-    """Send 100 MB."""
-    connection.sendall(HEAD + b"Content-Length: 104857600\r\n\r\n")
-    for _ in range(1_600):
-        connection.sendall(b"0123456789abcde\n" * 4_096)
-
-
-def drip(connection: socket.socket) -> None:
-    """Send a byte every tenth of a second, for ever."""
-    connection.sendall(HEAD + b"\r\n")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.1)
-
-
-def dripping_head(connection: socket.socket) -> None:
-    """Send a header a tenth of a second, for ever."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        connection.sendall(b"X-A: b\r\n")
-        time.sleep(0.1)
-
-
-def endless_head(connection: socket.socket) -> None:
-    """Send headers for as long as somebody reads."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\n")
-    while True:
-        connection.sendall(b"X-A: " + b"b" * 10_000 + b"\r\n")
-
-
-def no_http(connection: socket.socket) -> None:
-    """Answer in another protocol."""
-    connection.sendall(b"220 mail ready\r\n")
+    return stream
 
 
 STREAMS: dict[str, Callable[[socket.socket], None]] = {
-    "/endless": endless, "/huge": huge, "/drip": drip, "/dripping-head": dripping_head, "/endless-head": endless_head,
-    "/no-http": no_http,
-}  # fmt: skip
+    "/endless": sending(HEAD + b"\r\n", b"and on it goes\n" * 4_000),
+    # Of 100 MB.
+    "/huge": sending(HEAD + b"Content-Length: 104857600\r\n\r\n", b"0123456789abcde\n" * 4_096, times=1_600),
+    "/drip": sending(HEAD + b"\r\n", b"x", 0.1),
+    "/dripping-head": sending(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.1),
+    "/endless-head": sending(b"HTTP/1.1 200 OK\r\n", b"X-A: " + b"b" * 10_000 + b"\r\n"),
+    "/no-http": sending(b"220 mail ready\r\n", times=0),
+}
