@@ -217,6 +217,12 @@ STORIES = {
         IDS,
         ("not", "empty_last_line", [{"line_id": "<1>", "new_content": "A"}], {"final_newline": "remove"}),
     ],
+    "the final newline is that of the line that stays": [
+        ("others", "a\nb\nc\n"),
+        READ,
+        ("edit", ["2 delete", "3 delete"], {"final_newline": "remove"}),
+        ("is", "a"),
+    ],
     "each change may have line ends of its own": [
         ("others", ABCDE),
         IDS,
