@@ -247,10 +247,10 @@ STORIES = {
         ("is", "\t\t\t\tdeep\n"),
     ],
     "several places of a text are shown with their addresses": [
-        ("others", text(LINES)),
-        ("not", "text_count", [{"find": "line", "replace": "x"}], "8 place(s)", "\n3\tline 3\n"),
-        ("edit", [{"find": "line", "replace": "row", "count": 8}]),
-        ("is", text(LINES).replace("line", "row")),
+        ("others", "one\ntwo\nthree\ntwo\nthree\n"),
+        ("not", "text_count", [{"find": "two", "replace": "x"}], "2 place(s)", "\n4\ttwo\n5\tthree\n"),
+        ("edit", [{"find": "two\nthree\n", "replace": "2\n", "count": 2}]),
+        ("is", "one\n2\n2\n"),
     ],
     "a pasted prefix is refused, and is text where no view of this file showed it": [
         ("others", ABCDE),
