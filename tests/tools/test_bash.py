@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -316,27 +315,6 @@ def test_git_commits_under_the_users_name_and_a_repositorys_own_comes_first(proj
     assert data["output"] == 'Zoë "Q" Doe <z@example.org>\n', data
     other = "git init -q n && cd n && git config user.email n@example.org && git commit -q --allow-empty -m x && git log --format=%ae"
     assert bash(project, other)["output"] == "n@example.org\n"
-
-
-@needs_bubblewrap
-def test_what_a_killed_server_made_for_mounts_is_taken_away_by_the_next_call(project, number):
-    subprocess.run(["git", "init", "-q", project], check=True)
-    before = sorted(os.listdir(project / ".git"))
-    script = f"import rye; rye.execute('rye/bash/bash', {{'command': 'sleep {number}'}}, project_path={str(project)!r})"
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    with subprocess.Popen([sys.executable, "-c", script], env=env) as server:
-        while not sleepers(number):
-            assert server.poll() is None, "the server ended before its command began"
-            time.sleep(0.01)
-        made = sorted(os.listdir(project / ".git"))
-        server.kill()
-    assert {"modules", "commondir"} <= set(made) - set(before)
-    while sleepers(number):
-        time.sleep(0.01)
-    answer = rye.execute("rye/file-system/ls", {"path": "."}, project_path=project)
-    assert answer["data"]["entries"] == []
-    assert os.listdir(project) == [".git"]
-    assert sorted(os.listdir(project / ".git")) == before
 
 
 @pytest.mark.parametrize(
