@@ -246,6 +246,10 @@ STORIES = {
         ("edit", [{"find": "  ", "replace": "\t", "count": 4}], {"on_stale": "rebase"}),
         ("is", "\t\t\t\tdeep\n"),
     ],
+    "lines that have a text but for white space are shown": [
+        ("others", text(LINES)),
+        ("not", "text_not_found", [{"find": "line  8", "replace": "x"}], "But for white space", "\n8\tline 8\n"),
+    ],
     "several places of a text are shown with their addresses": [
         ("others", "one\ntwo\nthree\ntwo\nthree\n"),
         ("not", "text_count", [{"find": "two", "replace": "x"}], "2 place(s)", "\n4\ttwo\n5\tthree\n"),

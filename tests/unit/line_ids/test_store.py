@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from hashlib import sha256
@@ -196,24 +195,6 @@ def test_a_cache_folder_that_is_none_is_not_entered(project, tmp_path, part, kin
     assert [path.name for path in elsewhere.rglob("*")] == ["probe"]
     kept = Path(user_dirs.state_dir(str(project))) / "cache/tools/read/line_index"
     assert list(kept.glob("*.json"))
-
-
-@pytest.mark.parametrize("what", ["folder", "full folder", "fifo", "socket", "link"])
-def test_something_else_in_the_place_of_an_entry(project, small, what, tmp_path):
-    target = tmp_path / "target"
-    entry(project).rename(target)
-    good = target.read_bytes()
-    {
-        "folder": Path.mkdir,
-        "full folder": lambda at: (at / "deep").mkdir(parents=True),
-        "fifo": os.mkfifo,
-        "socket": lambda at: os.mknod(at, stat.S_IFSOCK | 0o600),
-        "link": lambda at: at.symlink_to(target),
-    }[what](entry(project))
-    found = sound(project, SMALL, small)
-    assert found != small, "what stands elsewhere is no entry"
-    assert rows(read(project)) == found, "a new one was stored"
-    assert target.read_bytes() == good
 
 
 def test_the_epoch_is_kept_outside_the_project(project, small):

@@ -121,19 +121,6 @@ def test_random_histories(tracked, lines) -> None:
     assert right >= 0.99 * total, (right, total)
 
 
-def test_tools_commands_and_others_are_told_apart(tracked, lines):
-    one = done("rye/swe/edit_range", tracked, path="a.py", start_line=2, end_line=2, new_text="two\n")["entry_id"]
-    two = bash(tracked, "sed -i 's/line 4/four/' a.py")["change_id"]
-    (tracked / "a.py").write_text((tracked / "a.py").read_text().replace("line 6", "six"))
-    three = bash(tracked, "echo end >> a.py")["change_id"]
-    found = whose(lines("a.py"))
-    assert [at for at, who in enumerate(found) if who == one] == [1]
-    assert [at for at, who in enumerate(found) if who == two] == [4]
-    assert [at for at, who in enumerate(found) if who == three] == [10]
-    assert lines("a.py")[6]["who"] == "someone else"
-    assert found[0] is None
-
-
 def test_lines_keep_their_writer_through_a_rename_a_move_and_an_indent(tracked, lines):
     one = bash(tracked, "sed -i 's/line 4/written by one/' a.py")["change_id"]
     bash(tracked, "mkdir sub; mv a.py sub/b.py; sed -i 's/^/    /' sub/b.py")
