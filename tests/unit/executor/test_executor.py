@@ -446,26 +446,16 @@ def test_only_a_malformed_call_is_raised(args, options):
     assert caught.value.hint
 
 
-def test_everything_else_is_an_answer(project):
-    for item_id, parameters, options in (
-        ("no/tool", {}, {}),
-        ("../no", {}, {}),
-        ("rye/file-system/read", [], {}),
-        ("rye/file-system/read", "x", {}),
-        ("rye/file-system/read", {"file_path": "gone"}, {}),
-        ("rye/file-system/read", {}, {"project_path": project / "gone"}),
-        ("rye/file-system/read", {}, {"project_path": "/proc/self"}),
-        ("rye/file-system/read", {}, {"item_type": "knowledge"}),
-        ("rye/core/runtimes/python_function_runtime", None, {}),
-    ):
-        response = rye.execute(item_id, parameters, **{"project_path": project, **options})
-        assert response["status"] == "error"
-        assert response["code"]
-        assert response["error"]
-        assert {"type", "item_id", "data", "chain", "metadata"} <= set(response)
+def test_a_folder_that_is_no_project_is_an_answer_of_the_same_shape(project):
     (project / "file").write_text("")
-    for name in ("gone", "file"):
-        assert rye.execute("rye/file-system/ls", {}, project_path=project / name)["code"] == "project_not_found"
+    for path, code in (
+        (project / "gone", "project_not_found"),
+        (project / "file", "project_not_found"),
+        ("/proc/self", "bad_project"),
+    ):
+        response = call(path, "rye/file-system/ls")
+        assert (response["status"], response["code"], bool(response["error"])) == ("error", code, True)
+        assert {"type", "item_id", "data", "chain", "metadata"} <= set(response)
 
 
 def test_a_project_is_named_by_text_or_path_relative_or_absolute(project, monkeypatch):
