@@ -12,6 +12,7 @@ import pytest
 
 import rye
 from rye.trust import decisions, verify
+from rye.workspace.workspace import Workspace
 from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
 
 SETTLED = 0.05
@@ -128,3 +129,26 @@ def test_control_what_an_earlier_call_found_is_kept(project, path):
     os.utime(path)
     run(project)
     assert f"{project}/.ai" in opened
+
+
+def test_a_server_notices_that_its_project_is_another_folder(project):
+    (project / "a.txt").write_text("mine\n", encoding="utf-8")
+    tools = rye.toolset(project_path=project)
+    for _ in range(2):
+        assert "mine" in tools.call("read", {"file_path": "a.txt"})
+    moved = project.with_name("moved")
+    project.rename(moved)
+    project.mkdir()
+    (project / "a.txt").write_text("a stranger's\n", encoding="utf-8")
+    for _ in range(2):
+        assert "another folder now" in tools.call("read", {"file_path": "a.txt"})
+    shutil.rmtree(project)
+    assert "not usable" in tools.call("read", {"file_path": "a.txt"})
+    moved.rename(project)
+    assert "mine" in tools.call("read", {"file_path": "a.txt"})
+    project.rename(moved)
+    # By another way to the same folder: what a link leads to is asked for anew.
+    project.symlink_to(moved)
+    assert "mine" in tools.call("read", {"file_path": "a.txt"})
+    with Workspace(str(project)) as opened:
+        assert opened.real == str(moved)

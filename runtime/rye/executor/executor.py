@@ -151,7 +151,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         try:
             with user_dirs.HeldSpace():
                 _log(call, settings, "start")
-                with Workspace(call.project_path) as workspace:
+                with Workspace(call.project_path, keep=call.options.root is not None) as workspace:
                     # Made for this call, and nobody else has it yet.
                     here.workspace, here.finish = workspace, lambda found: _finished(call, settings, started, found)
                     # Before anything is read: another folder may have been moved to this path since the client connected.

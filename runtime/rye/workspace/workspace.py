@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
+from rye.workspace.root import Root, opened
 
 _OF_PYTHON = (
     "__pycache__",
@@ -142,52 +142,6 @@ def read_all(fd: int, size: int, limit: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-class _Root:
-    """An open root directory: closed when the last workspace that uses it is closed."""
-
-    def __init__(self, path: str, given: str) -> None:
-        self.path = path
-        self.parsed = "", b""
-        self._users = 1
-        self._lock = threading.Lock()
-        try:
-            self.fd = os.open(path, beneath.DIRECTORY)
-        except (OSError, ValueError) as err:
-            why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
-            raise WorkspaceError(
-                "project_not_found",
-                f"Project folder not usable: {given} ({why}).",
-                "Give project_path (or --project) an existing directory.",
-            ) from None
-        try:
-            self.stat = os.fstat(self.fd)
-        except OSError as err:
-            self.leave()
-            raise system_failure(err, path) from None
-        user_dirs.hold_root(self.fd)
-        beneath.name_root(self.fd, path)
-        self.real = beneath.real_path(self.fd, path)
-        if beneath.is_of_kernel(self.fd):
-            self.leave()
-            raise WorkspaceError(
-                "bad_project", f"{path} lies in a kernel file system.", "Give project_path a directory on a disk."
-            )
-
-    def join(self) -> bool:
-        """Become one more user; False where the last one has left: the descriptor is closed then."""
-        with self._lock:
-            self._users += self._users > 0
-            return self._users > 0
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                user_dirs.release_root(self.fd)
-                beneath.forget_root(self.fd)
-                os.close(self.fd)
-
-
 class Workspace:
     """A project root held open. Use it as a context manager, or `close` it.
 
@@ -195,25 +149,26 @@ class Workspace:
     it turns whatever the system refuses inside the block, in any module, into a typed failure.
     """
 
-    def __init__(self, root: str, writes: str = "") -> None:
+    def __init__(self, root: str, writes: str = "", *, keep: bool = False) -> None:
         """Hold `root` (an existing directory) open.
 
         Args:
             root: the project's folder.
             writes: a protected place, such as `.ai/lockfiles`, that this user of the workspace may write all the same:
                 for rye's own commands, never for a tool.
+            keep: let it stay open for the next call.
 
         Raises:
             WorkspaceError: `project_not_found`, or `bad_project` for a kernel file system.
         """
         self.root = os.path.abspath(root)
-        self.opened: _Root
+        self.opened: Root
         shared = context.current().workspace
         # A tool that outlives its call finds the call's root closed, and opens its own.
         if isinstance(shared, Workspace) and shared.root == self.root and shared.opened.join():
             self.opened = shared.opened
         else:
-            self.opened = _Root(self.root, root)
+            self.opened = opened(self.root, root, keep=keep)
         self.fd, self.real, self._stat = self.opened.fd, self.opened.real, self.opened.stat
         self._writes = writes
         self._closed = False

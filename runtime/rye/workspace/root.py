@@ -1,0 +1,91 @@
+"""The project's folder, held open while calls use it, and between the calls of a server or toolset."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+
+from rye.config import user_dirs
+from rye.errors import WorkspaceError
+from rye.fs import beneath
+from rye.workspace.path_errors import system_failure
+
+
+class Root:
+    """An open root directory: when the last workspace that uses it is closed, it is closed, or kept for the next call."""
+
+    def __init__(self, path: str, given: str, *, keep: bool) -> None:
+        """Open the folder at `path`, which was `given` so. WorkspaceError: `project_not_found`, `bad_project`."""
+        self.path, self._keep = path, keep
+        self.parsed = "", b""
+        self.users = 1
+        self._lock = threading.Lock()
+        try:
+            self.fd = os.open(path, beneath.DIRECTORY)
+        except (OSError, ValueError) as err:
+            why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
+            raise WorkspaceError(
+                "project_not_found",
+                f"Project folder not usable: {given} ({why}).",
+                "Give project_path (or --project) an existing directory.",
+            ) from None
+        try:
+            self.stat = os.fstat(self.fd)
+        except OSError as err:
+            self.close()
+            raise system_failure(err, path) from None
+        user_dirs.hold_root(self.fd)
+        beneath.name_root(self.fd, path)
+        self.real = beneath.real_path(self.fd, path)
+        if beneath.is_of_kernel(self.fd):
+            self.close()
+            raise WorkspaceError(
+                "bad_project", f"{path} lies in a kernel file system.", "Give project_path a directory on a disk."
+            )
+
+    def join(self) -> bool:
+        """Become one more user; False where the last one has left: the descriptor is closed then."""
+        with self._lock:
+            self.users += self.users > 0
+            return self.users > 0
+
+    def leave(self) -> None:
+        """Become one user less; the last one's leaving closes it, or keeps it."""
+        with self._lock:
+            self.users -= 1
+            if self.users == 0 and self._keep and not _kept:
+                _kept.append(self)
+            elif self.users == 0:
+                self.close()
+
+    def close(self) -> None:
+        """Close the folder."""
+        user_dirs.release_root(self.fd)
+        beneath.forget_root(self.fd)
+        os.close(self.fd)
+
+    def stands(self, path: str) -> bool:
+        """Tell whether a path still leads to this folder, and by the same way."""
+        with suppress(OSError):
+            info = os.stat(path)
+            same = (info.st_dev, info.st_ino) == (self.stat.st_dev, self.stat.st_ino)
+            return path == self.path and same and beneath.real_path(self.fd, path) == self.real
+        return False
+
+
+# The root of the last call that a server or toolset made: it will ask again, and has one project.
+_kept: list[Root] = []
+
+
+def opened(path: str, given: str, *, keep: bool) -> Root:
+    """Return a project's folder, open and with one user; with `keep` it may be the one that was kept. Errors as `Root`."""
+    with suppress(IndexError):
+        # In one step, so that no other thread has it, too.
+        kept = _kept.pop() if keep else None
+        if kept is not None and kept.stands(path):
+            kept.users = 1
+            return kept
+        if kept is not None:
+            kept.close()
+    return Root(path, given, keep=keep)
