@@ -487,7 +487,7 @@ def test_killed_anywhere(made, tmp_path, rng, name):
     for nth in chosen:
         bench.kill(nth)
     print(bench.ends, len(between), len(others))
-    assert bench.ends["killed"] > len(chosen) // 2
+    assert bench.ends["killed"] >= max(1, len(chosen) // 2)
 
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EINTR)
