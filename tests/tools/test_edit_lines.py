@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import time
+from hashlib import sha256
 from random import Random
 
 import pytest
@@ -128,6 +129,17 @@ def test_an_id_is_taken_as_it_was_pasted(project):
             done("undo", project)
 
 
+def test_an_id_of_digits_that_is_given_as_a_number_is_asked_for_in_quotes(project):
+    """It could be a line's short address."""
+    names = {str(at): sha256(b"1:%d" % at).hexdigest()[:6] for at in range(1_000)}
+    text, name = next(one for one in names.items() if one[1].isdigit() and one[1][0] != "0")
+    (project / "f.txt").write_text(f"{text}\n")
+    assert ids(project) == [name]
+    change = {"line_id": int(name), "new_content": "x"}
+    error = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[change])
+    assert f'write it in quotes, "{name}"' in error
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [
@@ -162,6 +174,7 @@ MALFORMED = [
     {"after_line_id": 1, "new_content": ""},
     {"line_id": 2},
     {"new_content": "", "find": "a", "replace": "b"},
+    {"find": "line 1", "replace": "line 1"},
     *["x", "12", "12-15", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
     # At once, however long.
     *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
