@@ -184,15 +184,18 @@ def test_such_a_job_is_as_confined_as_one(project):
     command = """until [ -e go ]; do sleep 0.02; done; mkdir .vscode; echo x > .vscode/tasks.json
         echo '[core] fsmonitor = evil' >> .git/config; echo tried; until [ -e end ]; do sleep 0.02; done"""
     git = ["git", "config", "user.name", "someone"]
-    threading.Timer(0.4, subprocess.run, [git], {"cwd": project, "check": True}).start()
+    exchange = threading.Timer(0.4, subprocess.run, [git], {"cwd": project, "check": True})
+    exchange.start()
     _, job_id = handed_on(project, command, 1.5)
+    exchange.join()
     (project / "go").touch()
     assert until(lambda: "tried" in job(project, "read", job_id)["output"])
     assert until(lambda: not (project / ".vscode").exists()), "while it runs"
-    assert "evil" not in (project / ".git/config").read_text()
+    # Between git's exchange and the next cover of the name the command may have written it: that is set aside, too.
+    assert until(lambda: "evil" not in (project / ".git/config").read_text())
     (project / "end").touch()
     data = job(project, "wait", job_id, timeout=PATIENCE)
-    assert [one["path"] for one in data["set_aside"]] == [".vscode"]
+    assert {one["path"] for one in data["set_aside"]} - {".git/config"} == {".vscode"}
     assert "someone" in (project / ".git/config").read_text()
 
 
