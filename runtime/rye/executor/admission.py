@@ -60,11 +60,11 @@ _verdicts = lru_cache(maxsize=_REMEMBERED)(Verdicts)
 class Admission:
     """Decides what may be used in one call: the spaces that are asked, the user's decisions, the keys that count now."""
 
-    def __init__(self, search_path: Sequence[Space], decided: Decisions | None = None) -> None:
-        """Read which keys count for these spaces; the user's decisions are loaded once."""
+    def __init__(self, search_path: Sequence[Space], decided: Decisions | None = None, basis: Basis | None = None) -> None:
+        """Read which keys count for these spaces; the user's decisions are loaded once. `basis` notes what all rests on."""
         self.search_path = search_path
         self.decided = decisions.load() if decided is None else decided
-        self.basis = Basis()
+        self.basis = basis or Basis()
         self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided, basis=self.basis)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}
@@ -72,8 +72,10 @@ class Admission:
     @classmethod
     def of(cls, project_path: str | Path) -> Admission:
         """Return what decides for a project."""
+        basis = Basis()
+        basis.rest_on(decisions.path())
         decided = decisions.load()
-        return cls(spaces.spaces(project_path, decided), decided)
+        return cls(spaces.spaces(project_path, decided, basis), decided, basis)
 
     def find(self, item_type: str, item_id: str) -> Candidate:
         """Return the item of the first space that has it. Errors as `rye.items.spaces.find`."""

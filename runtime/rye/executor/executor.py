@@ -23,7 +23,6 @@ from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code, turns
 from rye.executor.admission import Admission, Ready
-from rye.items import spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -69,13 +68,11 @@ def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_u
 
     All that decides counts as it is now: the item, its runtime, the manifest, the keys, the user's decisions.
     """
-    decided = decisions.load()
-    search_path = spaces.spaces(project_path, decided)
-    asked = item_type, item_id, allow_unsigned, search_path
+    asked = item_type, item_id, allow_unsigned, os.fspath(project_path), user_dirs.user_ai()
     known = _prepared.get(asked)
-    if known is not None and known.admission.decided is decided and known.admission.basis.holds:
+    if known is not None and known.admission.basis.holds:
         return known
-    admission = Admission(search_path, decided)
+    admission = Admission.of(project_path)
     candidate = admission.find(item_type, item_id)
     made = Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
     if admission.lasts(made.ready.chain):
@@ -86,7 +83,7 @@ def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_u
 
 
 _MOST_PREPARED = 64
-_prepared: dict[tuple[str, str, bool, tuple[spaces.Space, ...]], Prepared] = {}
+_prepared: dict[tuple[str, str, bool, str, str], Prepared] = {}
 
 
 def run(call: Call) -> dict[str, Any]:

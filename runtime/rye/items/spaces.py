@@ -123,17 +123,23 @@ def installed_bundles() -> tuple[Space, ...]:
     return tuple(out)
 
 
-def spaces(project_path: str | Path, decided: Decisions | None = None) -> tuple[Space, ...]:
+def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Basis | None = None) -> tuple[Space, ...]:
     """Return the spaces of a project, in the order in which they are asked; a folder counts once, as the most trusted.
 
-    `decided` are the user's decisions, where the caller has loaded them.
+    `decided` are the user's decisions, where the caller has loaded them; `basis` as in `find`.
     """
     system = system_folder()
+    basis = basis or Basis()
+    # What a project may serve instead of the system depends on what folder it is.
+    if decided is not None and decided.shadows:
+        basis.rest_on(os.fspath(project_path))
     found = [
         _project(project_path, decisions.load() if decided is None else decided),
         Space("user", user_dirs.user_ai()),
         Space("system", system),
     ]
+    for space in found:
+        basis.rest_on(space.folder)
     stand = [_identity(space.folder) for space in found]
     return tuple(space for at, space in enumerate(found) if stand[at] is None or stand[at] not in stand[at + 1 :])
 
