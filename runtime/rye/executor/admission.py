@@ -40,7 +40,11 @@ _REMEMBERED = 512
 
 
 class Ready(Record):
-    """A tool that may run: verified, admitted to its place, with all of its chain, and what its primitive made of it."""
+    """A tool that may run: verified, admitted to its place, with all of its chain, and what its primitive made of it.
+
+    Attributes:
+        offered: the tool's own `offered`, asked at every call.
+    """
 
     tool: Tool
     chain: Chain
@@ -49,6 +53,7 @@ class Ready(Record):
     plan: Any
     seconds: float
     item: dict[str, Any]
+    offered: frozenset[str]
 
 
 _ready: dict[_Key, Ready] = {}
@@ -234,7 +239,7 @@ class Admission:
         primitive: Any = importlib.import_module(chains.PRIMITIVES[chain.primitive])
         plan = primitive.plan(chain)
         described = describe(candidate, tool.verified, tool.version)
-        return Ready(tool, chain, schema.SchemaChecker(tool.schema), primitive, plan, seconds, described)
+        return Ready(tool, chain, schema.SchemaChecker(tool.schema), primitive, plan, seconds, described, tool.offered)
 
     def _signed_or_allowed(self, candidate: Candidate, *, allow_unsigned: bool) -> Verified:
         try:

@@ -222,7 +222,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     response["chain"] = [dict(one) for one in ready.chain.report]
     # After the chain is complete: the lockfile pins the runtime, too.
     admission.check_lockfile(ready.tool, response["chain"])
-    offered = ready.tool.offered if call.options.agent_defaults else None
+    offered = ready.offered if call.options.agent_defaults else None
     parameters = ready.checker.check(_with_agent_defaults(call, ready.tool), call.parameters, offered)
     # After the defaults are filled in, which can be paths as well. The library checks again when it opens.
     for path in ready.checker.paths(parameters):
@@ -425,7 +425,7 @@ def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]
 
     if cancellation is not None:
         cancellation.when_cancelled(decide)
-    offered = tool.offered if context.current().options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+    offered = ready.offered if call.options.agent_defaults else frozenset(tool.schema.get("properties", ()))
 
     def wait() -> bool:
         """Wait until the tool ends or must; return whether it ended."""

@@ -59,6 +59,9 @@ class SchemaChecker:
         self._combined = list(_applying([schema], schema))
         self._certain = list(_applying([schema], schema, certain=True))
         self._defaults = _defaults(self._certain, schema)
+        # In a plain schema only the parameters that say so can hold a path.
+        named = schema.get("properties", {}) if self._fits is not None else {}
+        self._paths = frozenset(name for name, part in named.items() if WORKSPACE_PATH in json.dumps(part))
 
     def _compiled(self) -> Any:
         import jsonschema_rs
@@ -159,7 +162,8 @@ class SchemaChecker:
 
     def paths(self, checked: Mapping[str, Any]) -> Sequence[str]:
         """Return every workspace path among parameters that were checked, as `workspace_paths`."""
-        return [path for _, path in workspace_paths(self.schema, checked)]
+        among = checked if self._fits is None else {name: value for name, value in checked.items() if name in self._paths}
+        return [path for _, path in workspace_paths(self.schema, among)]
 
     def expected(self, names: Sequence[str] = ("",), offered: Collection[str] | None = None) -> str:
         """Return the parameters in one line: `file_path (string, required), limit (integer, default 2000)`.
