@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -21,12 +23,23 @@ def call(code, item_id, digest, parameters, root, *more, **named):
 run_code.call = call
 chain.time_limit = lambda found: 1.0
 """
+# Where a process has as many threads as it may, the next one is refused.
+NO_THREADS = """
+import os, threading
+start_thread = threading.Thread.start
+def start(self):
+    if os.path.exists("FULL"):
+        raise RuntimeError("can't start new thread")
+    start_thread(self)
+threading.Thread.start = start
+"""
 MOST_AT_ONCE = 32
 
 
 @pytest.fixture
 def server(project, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(HANGING, encoding="utf-8")
+    no_threads = NO_THREADS.replace("FULL", str(project / "full"))
+    (tmp_path / "sitecustomize.py").write_text(HANGING + no_threads, encoding="utf-8")
     for name in ("hangs.py", "a.py"):
         (project / name).write_text("x = 1\n", encoding="utf-8")
     peer = Peer(project, env=environment(PYTHONPATH=f"{tmp_path}:{RUNTIME}"))
@@ -62,3 +75,28 @@ def test_calls_that_hang_take_no_place_from_others_once_they_are_answered(server
     _, waits = server.begin("tools/call", {"name": "read", "arguments": {"file_path": "a.py"}})
     assert all(one()["result"]["isError"] for one in hanging)
     assert not waits()["result"]["isError"]
+
+
+def test_a_call_that_waited_for_a_hanging_one_sees_the_settings_of_its_own_begin(server, project):
+    settings = Path(os.environ["USER_SPACE"], ".ai", "config", "rye.yaml")
+    settings.parent.mkdir(parents=True)
+    settings.write_text('protected:\n  allow: [".vscode"]\n', encoding="utf-8")
+    (project / ".vscode").mkdir()
+    server.text("write", file_path=".vscode/a.txt", content="x")
+    given = {"file_path": "hangs.py", "content": "x"}
+    hanging = [server.begin("tools/call", {"name": "write", "arguments": given})[1] for _ in range(MOST_AT_ONCE)]
+    _, waits = server.begin("tools/call", {"name": "write", "arguments": {**given, "file_path": ".vscode/b.txt"}})
+    server.text("ls")
+    settings.unlink()
+    assert all(one()["result"]["isError"] for one in hanging)
+    assert "protected" in waits()["result"]["content"][0]["text"]
+
+
+def test_a_server_that_can_start_no_thread_reads_on(server, project):
+    asked = {"name": "bash", "arguments": {"command": "sleep 0.2"}}
+    (project / "full").touch()
+    # With a token for progress, which needs a thread, too.
+    answers = [server.begin("tools/call", asked, progressToken=number)[1] for number in range(12)]
+    assert all("result" in one(20) for one in answers)
+    (project / "full").unlink()
+    assert "x = 1" in server.text("read", file_path="a.py")

@@ -26,10 +26,11 @@ _MONOTONIC, _CLOEXEC = 1, 0o2000000
 class Turn:
     """One call in the thread that brings it; any thread may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_on: Callable[[], None]) -> None:
+        self._read_on = read_on
         self._beside: list[Callable[[], None]] = []
         self._lock = threading.Lock()
-        self._lasts = self._is_over = False
+        self._lasts = self._is_over = self._is_read_on = False
 
     def beside(self, work: Callable[[], None]) -> None:
         """Have `work`, which handles its own failures, done in another thread if the call lasts."""
@@ -40,29 +41,33 @@ class Turn:
         _start(work)
 
     def lasts(self) -> None:
-        """Start what is to be done beside, unless the call is over."""
+        """Have another thread read on, and start what is to be done beside, unless the call is over."""
         with self._lock:
             if self._is_over or self._lasts:
                 return
             self._lasts = True
+            # With the lock: who ends the call reads on itself where no thread could be started.
+            self._is_read_on = _start(self._read_on)
         for work in self._beside:
             _start(work)
 
     def end(self) -> bool:
-        """Tell that the call is over; return whether it lasted."""
+        """Tell that the call is over; return whether another thread reads on."""
         with self._lock:
             self._is_over = True
-            return self._lasts
+            return self._is_read_on
 
 
 current: ContextVar[Turn | None] = ContextVar("rye_turn", default=None)
 """The turn of the call that this thread runs; None where it is no such call's."""
 
 
-def _start(work: Callable[[], None]) -> None:
+def _start(work: Callable[[], None]) -> bool:
     # Where no thread can be started, it is left to the thread that runs the call.
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(RuntimeError, MemoryError):
         run_code.start(work)
+        return True
+    return False
 
 
 class _Times(ctypes.Structure):
@@ -87,14 +92,14 @@ class Alarm:
         self._turn: Turn | None = None
         threading.Thread(target=self._wait, name="rye-alarm", daemon=True).start()
 
-    def begin(self) -> Turn:
-        """Begin the next turn."""
-        self._turn = turn = Turn()
+    def begin(self, read_on: Callable[[], None]) -> Turn:
+        """Begin the next turn; where it lasts, `read_on` is called in another thread."""
+        self._turn = turn = Turn(read_on)
         self._set(_SOON)
         return turn
 
     def end(self, turn: Turn) -> bool:
-        """End a turn; return whether it lasted: another thread reads then, and the next turn may be under way."""
+        """End a turn; return whether another thread reads: the next turn may be under way then."""
         if turn.end():
             return True
         self._set(_NEVER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import time
 from collections import deque
@@ -92,8 +93,8 @@ class Calls:
 
         def late(response: dict[str, Any]) -> None:
             end(self._written.result_of(response, request.actor), None)
-            # The place goes to another, though the tool is not ended.
-            self._go_on(request.limited_as)
+            # The place goes to another, though the tool is not ended; nothing of this call counts for that one.
+            contextvars.Context().run(self._go_on, request.limited_as)
 
         def end(answer: dict[str, Any] | None, failure: BaseException | None) -> None:
             if progress is not None:
@@ -214,7 +215,12 @@ class _Ticker:
             self._going.add(made)
             starts, self._is_alive = not self._is_alive, True
         if starts:
-            run_code.start(self._work)
+            try:
+                run_code.start(self._work)
+            except RuntimeError:
+                # No thread can be started: this call goes without.
+                with self._lock:
+                    self._is_alive = False
         return made
 
     def end(self, progress: _Progress) -> None:

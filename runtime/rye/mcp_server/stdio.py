@@ -72,8 +72,7 @@ def serve(service: Service, wire: Wire) -> None:
             work = dispatcher.receive(line)
             if work is None:
                 continue
-            turn = alarm.begin()
-            turn.beside(listen)
+            turn = alarm.begin(listen)
             turns.current.set(turn)
             work()
             if alarm.end(turn):
