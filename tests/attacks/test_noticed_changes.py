@@ -13,7 +13,7 @@ import pytest
 import rye
 from rye.trust import decisions, verify
 from rye.workspace.workspace import Workspace
-from support.signed_tools import MINE, STRANGER, put, signed, tool_text, trust_key
+from support.signed_tools import MINE, STRANGER, approve, bring_key, put, signed, tool_text, trust_key
 
 SETTLED = 0.05
 
@@ -118,6 +118,48 @@ def test_a_key_counts_or_not_from_the_next_call_on(project, path):
     assert run(project) == "revoked_key"
 
 
+def test_decisions_that_a_link_hides_are_missed_at_the_next_call(project, path):
+    stored = Path(decisions.path())
+    stored.parent.mkdir(exist_ok=True)
+    time.sleep(SETTLED)
+    assert run(project) == "old"
+    # As where the disk with the decisions is not mounted.
+    stored.symlink_to("/nowhere/decisions.json")
+    assert run(project) == "trust_store_unreadable"
+
+
+def test_an_approval_ends_where_a_folder_above_the_project_moves(tmp_path):
+    before, after, link = tmp_path / "before", tmp_path / "after", tmp_path / "link"
+    put(before / "project", "tools/my/tool.py", tool(key=STRANGER))
+    bring_key(before / "project")
+    approve(before / "project", "my/tool")
+    link.symlink_to(before)
+    time.sleep(SETTLED)
+    assert run(link / "project") == "old"
+    before.rename(after)
+    link.unlink()
+    link.symlink_to(after)
+    # The project's own folder bears the same stamp.
+    assert run(link / "project") == "untrusted_key"
+
+
+def test_a_path_too_long_to_ask_for_hides_no_change(project, monkeypatch):
+    trust_key()
+    name, where = "t" * 60, str(project)
+    monkeypatch.chdir(project)
+    while (left := 4_060 - len(where)) > 1:
+        part = "d" * min(left - 1, 200)
+        os.mkdir(part)
+        os.chdir(part)
+        where += f"/{part}"
+    Path(".ai/tools/my").mkdir(parents=True)
+    for word in ("old", "new"):
+        text = signed(tool_text(f"my/{name}", f'return {{"success": True, "output": "{word}"}}'))
+        Path(f".ai/tools/my/{name}.py").write_bytes(text)
+        time.sleep(SETTLED)
+        assert [rye.execute(f"my/{name}", project_path=where)["data"]["output"] for _ in range(2)] == [word, word]
+
+
 def test_control_what_an_earlier_call_found_is_kept(project, path):
     opened = []
     sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" and opened is not None else None)
@@ -152,3 +194,28 @@ def test_a_server_notices_that_its_project_is_another_folder(project):
     assert "mine" in tools.call("read", {"file_path": "a.txt"})
     with Workspace(str(project)) as opened:
         assert opened.real == str(moved)
+
+
+def test_a_host_that_closed_all_descriptors_keeps_those_that_it_opened_since(project, tmp_path):
+    (project / "a.txt").write_text("mine\n", encoding="utf-8")
+    tools = rye.toolset(project_path=project)
+    tools.call("read", {"file_path": "a.txt"})
+    # As a process does that becomes a daemon.
+    number = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if leads_to(fd, project))
+    os.close(number)
+    assert "mine" in tools.call("read", {"file_path": "a.txt"})
+    number = next(fd for fd in map(int, os.listdir("/proc/self/fd")) if leads_to(fd, project))
+    log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, number)
+    assert "mine" in tools.call("read", {"file_path": "a.txt"})
+    assert os.write(number, b"still open") == 10
+    os.close(number)
+    os.close(log)
+
+
+def leads_to(fd, folder):
+    """Tell whether a descriptor is that of a folder."""
+    try:
+        return os.path.samestat(os.fstat(fd), folder.stat())
+    except OSError:
+        return False

@@ -78,7 +78,9 @@ class Admission:
     def of(cls, project_path: str | Path) -> Admission:
         """Return what decides for a project."""
         basis = Basis()
-        basis.rest_on(decisions.path())
+        # Also the folder: a link that leads nowhere hides decisions, and looks as if there were none.
+        for path in (os.path.dirname(decisions.path()), decisions.path()):
+            basis.rest_on(path)
         decided = decisions.load()
         return cls(spaces.spaces(project_path, decided, basis), decided, basis)
 

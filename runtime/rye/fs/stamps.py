@@ -7,12 +7,15 @@ every later change only where it was taken a tick after the last one.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import Final
 
 Stamp = tuple[int, int, int, int]
 """Device, inode, size and ctime (ns)."""
 
+# Of what a path leads to where that cannot be told: what is found later may be the same or not.
+_UNKNOWN: Final = (0, 0, 0, sys.maxsize)
 # FAT counts in hundredths of a second or two seconds; a time of a finer clock is seldom a whole hundredth (ns).
 _HUNDREDTH: Final = 10_000_000
 _COARSEST: Final = 3_000_000_000
@@ -31,11 +34,13 @@ def settled(ctime: int, now: int) -> bool:
 
 
 def stamp(path: str) -> Stamp | None:
-    """Return the stamp of what a path leads to, links followed; None where that cannot be told."""
+    """Return the stamp of what a path leads to, links followed: None where nothing is, one that never settles if hidden."""
     try:
         info = os.stat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError:
+        return _UNKNOWN
     return info.st_dev, info.st_ino, info.st_size, info.st_ctime_ns
 
 
@@ -50,10 +55,16 @@ class Basis:
         """Rest on nothing yet."""
         self._began = clock()
         self._stamps: dict[str, Stamp | None] = {}
+        self._real_paths: dict[str, str] = {}
 
     def rest_on(self, path: str) -> None:
         """Note what a path leads to: before it is read, since a change after that must be noticed."""
         self._stamps.setdefault(path, stamp(path))
+
+    def rest_on_place(self, path: str) -> None:
+        """Note what a path leads to, and where that lies: a folder that is moved with one above it keeps its stamp."""
+        self.rest_on(path)
+        self._real_paths[path] = os.path.realpath(path)
 
     @property
     def is_settled(self) -> bool:
@@ -63,4 +74,5 @@ class Basis:
     @property
     def holds(self) -> bool:
         """Whether all of it stands as it was."""
-        return all(stamp(path) == one for path, one in self._stamps.items())
+        stands = all(stamp(path) == one for path, one in self._stamps.items())
+        return stands and all(os.path.realpath(path) == real for path, real in self._real_paths.items())

@@ -132,7 +132,7 @@ def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Ba
     basis = basis or Basis()
     # What a project may serve instead of the system depends on what folder it is.
     if decided is not None and decided.shadows:
-        basis.rest_on(os.fspath(project_path))
+        basis.rest_on_place(os.fspath(project_path))
     found = [
         _project(project_path, decisions.load() if decided is None else decided),
         Space("user", user_dirs.user_ai()),
@@ -460,7 +460,7 @@ def trust_store(
     root = next((os.path.dirname(space.folder) for space in search_path if space.name == "project"), None)
     approved: frozenset[str] = frozenset()
     if root is not None and decided.approvals:
-        basis.rest_on(root)
+        basis.rest_on_place(root)
         approved = decided.approved_keys(decisions.Root.of(root))
     # `explicit` stands apart: a project may bring the very document that an earlier call named.
     places = (tuple(documents.get(name, ())) for name in ("user", "system", "project"))

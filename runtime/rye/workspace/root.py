@@ -33,7 +33,7 @@ class Root:
         try:
             self.stat = os.fstat(self.fd)
         except OSError as err:
-            self.close()
+            os.close(self.fd)
             raise system_failure(err, path) from None
         user_dirs.hold_root(self.fd)
         beneath.name_root(self.fd, path)
@@ -43,6 +43,11 @@ class Root:
             raise WorkspaceError(
                 "bad_project", f"{path} lies in a kernel file system.", "Give project_path a directory on a disk."
             )
+
+    def take(self) -> None:
+        """Become the user of a root that was kept; a tool that outlived its call may ask to join meanwhile."""
+        with self._lock:
+            self.users = 1
 
     def join(self) -> bool:
         """Become one more user; False where the last one has left: the descriptor is closed then."""
@@ -63,13 +68,20 @@ class Root:
         """Close the folder."""
         user_dirs.release_root(self.fd)
         beneath.forget_root(self.fd)
-        os.close(self.fd)
+        # Else the number may be that of another's file.
+        if self.is_open():
+            os.close(self.fd)
+
+    def is_open(self) -> bool:
+        """Tell whether the descriptor is still this folder's: a host that becomes a daemon closes what it does not know."""
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(self.fd), self.stat)
+        return False
 
     def stands(self, path: str) -> bool:
         """Tell whether a path still leads to this folder, and by the same way."""
         with suppress(OSError):
-            info = os.stat(path)
-            same = (info.st_dev, info.st_ino) == (self.stat.st_dev, self.stat.st_ino)
+            same = os.path.samestat(os.stat(path), self.stat) and self.is_open()
             return path == self.path and same and beneath.real_path(self.fd, path) == self.real
         return False
 
@@ -84,7 +96,7 @@ def opened(path: str, given: str, *, keep: bool) -> Root:
         # In one step, so that no other thread has it, too.
         kept = _kept.pop() if keep else None
         if kept is not None and kept.stands(path):
-            kept.users = 1
+            kept.take()
             return kept
         if kept is not None:
             kept.close()
