@@ -205,8 +205,9 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra
 
     monkeypatch.setattr(metadata, "version", version)
     if not noted:
-        monkeypatch.setattr(metadata.Distribution, "read_text", lambda *_: None)
-        monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda *_: None)
+        read = metadata.PathDistribution.read_text
+        unnoted = lambda of, name: None if name == "direct_url.json" else read(of, name)  # noqa: E731
+        monkeypatch.setattr(metadata.PathDistribution, "read_text", unnoted)
     found = findings(project)[f"extra {extra}"][0]
     assert found["status"] == "note"
     # As this very checkout was installed, which a second installation beside it would replace.
