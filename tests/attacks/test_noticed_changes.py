@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye.items import spaces
 from rye.trust import decisions, verify
 from rye.workspace.workspace import Workspace
 from support.signed_tools import MINE, STRANGER, approve, bring_key, put, signed, tool_text, trust_key
@@ -143,6 +144,55 @@ def test_an_approval_ends_where_a_folder_above_the_project_moves(tmp_path):
     assert run(link / "project") == "untrusted_key"
 
 
+@pytest.fixture
+def far(project):
+    """Return a folder two levels above a tool."""
+    trust_key()
+    put(project, "tools/far/my/tool.py", signed(tool_text("far/my/tool", 'return {"success": True, "output": "far"}')))
+    return project / ".ai" / "tools" / "far"
+
+
+def run_far(project):
+    answer = rye.execute("far/my/tool", project_path=project)
+    return answer["data"].get("output") or answer["code"]
+
+
+def test_a_folder_above_a_tool_that_leaves_the_space_takes_it_along(project, far):
+    time.sleep(SETTLED)
+    assert run_far(project) == run_far(project) == "far"
+    far.rename(project / "outside")
+    far.symlink_to(project / "outside")
+    assert run_far(project) == "item_not_found"
+
+
+def test_a_folder_that_is_exchanged_for_a_moment_leaves_nothing_behind(project, far, monkeypatch):
+    # The first verdict makes this file, which is a change, too.
+    verdicts = Path(decisions.path()).with_name("verdicts.txt")
+    verdicts.parent.mkdir()
+    verdicts.touch(0o600)
+    other = far.with_name("other")
+    text = signed(tool_text("far/my/tool", 'return {"success": True, "output": "for a moment"}'))
+    (other / "my").mkdir(parents=True)
+    (other / "my" / "tool.py").write_bytes(text)
+    time.sleep(SETTLED)
+    opened = spaces.beneath.open_beneath
+
+    def exchanged(root, parts, flags):
+        if parts[-2:] != [b"far", b"my"]:
+            return opened(root, parts, flags)
+        far.rename(far.with_name("aside"))
+        other.rename(far)
+        found = opened(root, parts, flags)
+        far.rename(other)
+        far.with_name("aside").rename(far)
+        return found
+
+    monkeypatch.setattr(spaces.beneath, "open_beneath", exchanged)
+    assert run_far(project) == "for a moment"
+    monkeypatch.undo()
+    assert run_far(project) == "far"
+
+
 def test_a_path_too_long_to_ask_for_hides_no_change(project, monkeypatch):
     trust_key()
     name, where = "t" * 60, str(project)
@@ -184,6 +234,7 @@ def test_a_server_notices_that_its_project_is_another_folder(project):
     (project / "a.txt").write_text("a stranger's\n", encoding="utf-8")
     for _ in range(2):
         assert "another folder now" in tools.call("read", {"file_path": "a.txt"})
+    assert not any(leads_to(fd, project) for fd in map(int, os.listdir("/proc/self/fd")))
     shutil.rmtree(project)
     assert "not usable" in tools.call("read", {"file_path": "a.txt"})
     moved.rename(project)

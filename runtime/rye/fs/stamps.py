@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Final
 
 Stamp = tuple[int, int, int, int]
@@ -60,6 +61,14 @@ class Basis:
     def rest_on(self, path: str) -> None:
         """Note what a path leads to: before it is read, since a change after that must be noticed."""
         self._stamps.setdefault(path, stamp(path))
+
+    def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
+        """Note each step from a folder down, as far as there is one: an exchange of any is a change of the one above it."""
+        for name in names:
+            folder = f"{folder}/{name}"
+            self.rest_on(folder)
+            if self._stamps[folder] is None:
+                return
 
     def rest_on_place(self, path: str) -> None:
         """Note what a path leads to, and where that lies: a folder that is moved with one above it keeps its stamp."""

@@ -273,7 +273,7 @@ def _top_folder(space: Space, folder: str) -> str:
 def read_file(space: Space, path: str, basis: Basis | None = None) -> bytes | None:
     """Return a file of a space by its path below the space's `.ai`; None where there is none. `basis` as in `find`."""
     if basis is not None:
-        basis.rest_on(f"{space.folder}/{path}")
+        basis.rest_on_way(space.folder, path.split("/"))
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
     except OSError:
@@ -286,8 +286,8 @@ def read_file(space: Space, path: str, basis: Basis | None = None) -> bytes | No
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis) -> tuple[str, bytes] | None:
     *above, name = os.fsencode(stem).split(b"/")
-    # The folder before it is opened: one that is exchanged after that is noticed.
-    basis.rest_on(os.path.dirname(f"{space.folder}/{stem}"))
+    # The folders before they are opened: one that is exchanged after that is noticed.
+    basis.rest_on_way(space.folder, stem.split("/")[:-1])
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
         try:

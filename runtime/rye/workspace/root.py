@@ -17,7 +17,7 @@ class Root:
 
     def __init__(self, path: str, given: str, *, keep: bool) -> None:
         """Open the folder at `path`, which was `given` so. WorkspaceError: `project_not_found`, `bad_project`."""
-        self.path, self._keep = path, keep
+        self.path, self.keep = path, keep
         self.parsed = "", b""
         self.users = 1
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class Root:
         """Become one user less; the last one's leaving closes it, or keeps it."""
         with self._lock:
             self.users -= 1
-            if self.users == 0 and self._keep and not _kept:
+            if self.users == 0 and self.keep and not _kept:
                 _kept.append(self)
             elif self.users == 0:
                 self.close()

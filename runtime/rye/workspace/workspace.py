@@ -185,6 +185,8 @@ class Workspace:
             WorkspaceError: `project_changed`.
         """
         if identity is not None and identity != self.identity:
+            # Nobody works there: held open, it could not be unmounted.
+            self.opened.keep = False
             raise project_changed(self.root)
 
     def __enter__(self) -> Workspace:
