@@ -131,21 +131,24 @@ class RyeLines:
         before, after = views(pair.before, pair.after)
         # What to say of the encoding hangs on the new text alone, so it is known before any ID is.
         draft = edit_arguments(before, after, ["?"] * len(before.lines))
-        encoding = declared_encoding(pair.before, before.codec, draft)
+        said = declared_encoding(pair.before, before.codec, draft)
+        if path.endswith(".ipynb"):
+            # History changes the file's JSON, of which a view of cells shows a part.
+            said["notebook"] = "json"
         cost: dict[str, Any] = {"sayable": sayable(before, after, draft)}
         if not draft or before.mark != after.mark:
             # Not sent: no line carries the mark, and the rest alone would be another change.
             return Attempt(False, "not sent: only a byte order mark differs, or one goes", **cost)
         try:
-            plain = self._pages(path, encoding, line_ids="none")
+            plain = self._pages(path, said, line_ids="none")
             cost["read_plain"] = sum(map(text_bytes, plain))
-            pages = list(self._pages(path, encoding, line_ids=self.form))
+            pages = list(self._pages(path, said, line_ids=self.form))
             cost["read"] = sum(map(text_bytes, pages))
             ids = _short_addresses(pages) if self.form == "short" else [one for page in pages for one in _LINE.findall(page)]
             change = edit_arguments(before, after, _counted(ids, len(before.lines)))
             if self.form == "short":
                 change["changes"] = [_as_string(one) for one in change["changes"]]
-            arguments = {"file_path": path, **change, **encoding}
+            arguments = {"file_path": path, **change, **said}
             cost["wrote"] = json_bytes(arguments)
             self._call(_EDIT, arguments)
         except _Refused as refusal:
@@ -155,10 +158,10 @@ class RyeLines:
     def close(self) -> None:
         """Nothing is running."""
 
-    def _pages(self, path: str, encoding: dict[str, str], **options: Any) -> Iterator[str]:
+    def _pages(self, path: str, said: dict[str, str], **options: Any) -> Iterator[str]:
         offset = 1
         while True:
-            data = self._call(_READ, {"file_path": path, "offset": offset, **encoding, **options})
+            data = self._call(_READ, {"file_path": path, "offset": offset, **said, **options})
             yield data["output"]
             following = data.get("next_offset") if data.get("truncated") else None
             if following is None:
