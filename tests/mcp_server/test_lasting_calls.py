@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.mcp_peer import RUNTIME, Peer, environment
+from support.mcp_peer import RUNTIME, Peer, environment, peer
 
 # A disk that does not answer holds the thread of a tool in the kernel; nothing here can do that on purpose, so the tool's own
 # start waits, in the same thread, and asks nobody for its time.
@@ -42,10 +42,10 @@ def server(project, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HANGING + no_threads, encoding="utf-8")
     for name in ("hangs.py", "a.py"):
         (project / name).write_text("x = 1\n", encoding="utf-8")
-    peer = Peer(project, env=environment(PYTHONPATH=f"{tmp_path}:{RUNTIME}"))
-    yield peer
+    made = Peer(project, env=environment(PYTHONPATH=f"{tmp_path}:{RUNTIME}"))
+    yield made
     (project / "back").touch()
-    assert peer.close() == 0
+    assert made.close() == 0
 
 
 def test_a_call_that_hangs_is_answered_at_its_time_and_others_meanwhile(server, project):
@@ -100,3 +100,13 @@ def test_a_server_that_can_start_no_thread_reads_on(server, project):
     assert all("result" in one(20) for one in answers)
     (project / "full").unlink()
     assert "x = 1" in server.text("read", file_path="a.py")
+
+
+def test_a_server_without_a_timer_reads_on_during_a_call(project, tmp_path):
+    # No such clock, which is refused as a timer is by a filter of system calls.
+    (tmp_path / "sitecustomize.py").write_text("from rye.executor import turns\nturns._MONOTONIC = 99\n", encoding="utf-8")
+    with peer(project, env=environment(PYTHONPATH=f"{tmp_path}:{RUNTIME}")) as server:
+        number, _ = server.begin("tools/call", {"name": "bash", "arguments": {"command": "sleep 60"}})
+        assert "result" in server.ask("ping")
+        server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+        assert "out" in server.text("bash", command="echo out")
