@@ -164,7 +164,7 @@ class ContentSearch:
                 if fd is not None:
                     stack.callback(os.close, fd)
                     fds[name] = fd
-            hits = self.tree.hits(self.pattern, list(fds.values()), max(high for _, _, high in window))
+            hits = self._hits(fds, max(high for _, _, high in window))
             skipped = 0
             for name, low, high in window:
                 # -1 is no descriptor: a file that is gone since the count has no hits.
@@ -180,6 +180,17 @@ class ContentSearch:
                     return skipped + len(self.matches) - before
                 skipped += high - low
             return skipped
+
+    def _hits(self, fds: dict[str, int], most: int) -> dict[int, list[Hit]]:
+        """Return the first hits of open files. A plain word in small files is found here, without starting a program."""
+        hits: dict[int, list[Hit]] = {}
+        word = matches.word_of(self.pattern)
+        if word is not None:
+            counts = dict(self.files)
+            found = {fd: matches.hits(word, fd, counts[name]) for name, fd in fds.items()}
+            hits = {fd: some for fd, some in found.items() if some is not None}
+        others = [fd for fd in fds.values() if fd not in hits]
+        return hits | self.tree.hits(self.pattern, others, most) if others else hits
 
     def _show_file(
         self, name: str, fd: int, hits: list[Hit], context: int, render: Callable[[str, Hit, Seen, int], list[str]]

@@ -1,7 +1,10 @@
-"""Attach line IDs to search matches.
+"""Attach line IDs to search matches, and find plain words in small files without starting a program.
 
 A match is shown only if its line has not changed since the search. Rows that were shown are remembered in the process, so a
 repeated search need not load the files' indexes. A memory counts only while the file and its index are as they were then.
+
+`hits` finds what `Tree.hits` finds, or returns None. It leaves to ripgrep: files that ripgrep does not read byte by byte (with
+a NUL or a byte order mark), large files, files with more than 1,000 matches, and patterns that are more than a plain word.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import codecs
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.fs import names
@@ -18,6 +22,45 @@ from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, join
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from rye.filesearch.ripgrep import Pattern
+
+
+_LARGEST = 1 << 20
+_MOST_HITS = 1_000
+_SPECIAL = frozenset("\\.+*?()|[]{}^$#&-~\r\n\0")
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def word_of(pattern: Pattern) -> bytes | None:
+    """Return the only text that a pattern matches, as bytes; None if it matches others or none."""
+    special = frozenset("\r\n\0") if pattern.literal else _SPECIAL
+    if pattern.ignore_case or pattern.multiline or not pattern.text or not special.isdisjoint(pattern.text):
+        return None
+    return pattern.text.encode()
+
+
+def hits(word: bytes, fd: int, count: int) -> list[Hit] | None:
+    """Return the `count` lines of an open file that contain `word`; None if these may not be all.
+
+    `count` is how many ripgrep found. Another number means that the file changed since, or that ripgrep reads it differently.
+    """
+    if count > _MOST_HITS or os.fstat(fd).st_size > _LARGEST:
+        return None
+    data = os.pread(fd, _LARGEST + 1, 0)
+    # The file may have grown since its size was asked.
+    if len(data) > _LARGEST or b"\0" in data or data.startswith(_MARKS):
+        return None
+    found: list[Hit] = []
+    number, counted, at = 1, 0, data.find(word)
+    while at >= 0:
+        start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at) + 1 or len(data)
+        number += data.count(b"\n", counted, start)
+        found.append(Hit(number, number, at - start, data[start:end]))
+        counted, at = start, data.find(word, end)
+    return found if len(found) == count else None
+
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Larger files are shown without line IDs."""

@@ -150,8 +150,7 @@ class SearchTree:
         A file with a line too long to be handed over has what came before it. Errors as `counts`.
         """
         found: dict[int, list[Hit]] = {fd: [] for fd in fds}
-        # Without a file the program would search the folder.
-        for records in self._records(self.program.matches(pattern, fds, most), pattern, b"\n") if fds else ():
+        for records in self._records(self.program.matches(pattern, fds, most), pattern, b"\n"):
             for record in records:
                 head = _FD.match(record)
                 # Other records say where a file begins and ends.
