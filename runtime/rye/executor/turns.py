@@ -23,7 +23,7 @@ MOMENT_SECONDS: Final = 0.002
 _MONOTONIC, _CLOEXEC = 1, 0o2000000
 
 
-class Turn:
+class CallTurn:
     """One call in the thread that brings it; any thread may use it."""
 
     def __init__(self, read_on: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ class Turn:
             return self._is_read_on
 
 
-current: ContextVar[Turn | None] = ContextVar("rye_turn", default=None)
+current: ContextVar[CallTurn | None] = ContextVar("rye_turn", default=None)
 """The turn of the call that this thread runs; None where it is no such call's."""
 
 
@@ -87,21 +87,21 @@ class Alarm:
         # Not `CDLL`, which gives the interpreter away for the call, and another thread may take it.
         self._libc = ctypes.PyDLL(None)
         self._fd = self._libc.timerfd_create(_MONOTONIC, _CLOEXEC)
-        self._turn: Turn | None = None
+        self._turn: CallTurn | None = None
         # A filter of system calls may refuse the timer: each turn lasts from its begin then.
         if self._fd >= 0:
             threading.Thread(target=self._wait, name="rye-alarm", daemon=True).start()
 
-    def begin(self, read_on: Callable[[], None]) -> Turn:
+    def begin(self, read_on: Callable[[], None]) -> CallTurn:
         """Begin the next turn; where it lasts, `read_on` is called in another thread."""
-        self._turn = turn = Turn(read_on)
+        self._turn = turn = CallTurn(read_on)
         if self._fd >= 0:
             self._set(_SOON)
         else:
             turn.lasts()
         return turn
 
-    def end(self, turn: Turn) -> bool:
+    def end(self, turn: CallTurn) -> bool:
         """End a turn; return whether another thread reads: the next turn may be under way then."""
         if turn.end():
             return True

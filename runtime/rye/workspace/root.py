@@ -12,7 +12,7 @@ from rye.fs import beneath
 from rye.workspace.path_errors import system_failure
 
 
-class Root:
+class OpenRoot:
     """An open root directory: when the last workspace that uses it is closed, it is closed, or kept for the next call."""
 
     def __init__(self, path: str, given: str, *, keep: bool) -> None:
@@ -87,11 +87,11 @@ class Root:
 
 
 # The root of the last call that a server or toolset made: it will ask again, and has one project.
-_kept: list[Root] = []
+_kept: list[OpenRoot] = []
 
 
-def opened(path: str, given: str, *, keep: bool) -> Root:
-    """Return a project's folder, open and with one user; with `keep` it may be the one that was kept. Errors as `Root`."""
+def opened(path: str, given: str, *, keep: bool) -> OpenRoot:
+    """Return a project's folder, open and with one user; with `keep` it may be the one that was kept. Errors as `OpenRoot`."""
     with suppress(IndexError):
         # In one step, so that no other thread has it, too.
         kept = _kept.pop() if keep else None
@@ -100,4 +100,4 @@ def opened(path: str, given: str, *, keep: bool) -> Root:
             return kept
         if kept is not None:
             kept.close()
-    return Root(path, given, keep=keep)
+    return OpenRoot(path, given, keep=keep)

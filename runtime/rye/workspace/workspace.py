@@ -24,7 +24,7 @@ from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
-from rye.workspace.root import Root, opened
+from rye.workspace.root import OpenRoot, opened
 
 _OF_PYTHON = (
     "__pycache__",
@@ -162,7 +162,7 @@ class Workspace:
             WorkspaceError: `project_not_found`, or `bad_project` for a kernel file system.
         """
         self.root = os.path.abspath(root)
-        self.opened: Root
+        self.opened: OpenRoot
         shared = context.current().workspace
         # A tool that outlives its call finds the call's root closed, and opens its own.
         if isinstance(shared, Workspace) and shared.root == self.root and shared.opened.join():
