@@ -16,7 +16,7 @@ from rye.call.safe_text import plain
 from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link
-from rye.fs.stamps import Basis
+from rye.fs.stamps import NOT_KEPT, Basis
 from rye.items import bundles, lockfiles, parse, schema, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
@@ -65,11 +65,11 @@ _verdicts = lru_cache(maxsize=_REMEMBERED)(Verdicts)
 class Admission:
     """Decides what may be used in one call: the spaces that are asked, the user's decisions, the keys that count now."""
 
-    def __init__(self, search_path: Sequence[Space], decided: Decisions | None = None, basis: Basis | None = None) -> None:
+    def __init__(self, search_path: Sequence[Space], decided: Decisions | None = None, basis: Basis = NOT_KEPT) -> None:
         """Read which keys count for these spaces; the user's decisions are loaded once. `basis` notes what all rests on."""
         self.search_path = search_path
         self.decided = decisions.load() if decided is None else decided
-        self.basis = basis or Basis()
+        self.basis = basis
         self.store: TrustStore = spaces.trust_store(search_path, decided=self.decided, basis=self.basis)
         self.state = self.store.digest
         self._held: dict[str, bundles.Manifest] = {}

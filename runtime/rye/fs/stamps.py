@@ -52,19 +52,21 @@ class Basis:
     through a shared mapping into a page that was written before, leaves the earlier decision, about bytes that were verified.
     """
 
-    def __init__(self) -> None:
-        """Rest on nothing yet."""
+    def __init__(self, *, is_kept: bool = True) -> None:
+        """Rest on nothing yet; where nobody keeps what is decided, nothing is noted."""
+        self._is_kept = is_kept
         self._began = clock()
         self._stamps: dict[str, Stamp | None] = {}
         self._real_paths: dict[str, str] = {}
 
     def rest_on(self, path: str) -> None:
         """Note what a path leads to: before it is read, since a change after that must be noticed."""
-        self._stamps.setdefault(path, stamp(path))
+        if self._is_kept:
+            self._stamps.setdefault(path, stamp(path))
 
     def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
         """Note each step from a folder down, as far as there is one: an exchange of any is a change of the one above it."""
-        for name in names:
+        for name in names if self._is_kept else ():
             folder = f"{folder}/{name}"
             self.rest_on(folder)
             if self._stamps[folder] is None:
@@ -72,16 +74,21 @@ class Basis:
 
     def rest_on_place(self, path: str) -> None:
         """Note what a path leads to, and where that lies: a folder that is moved with one above it keeps its stamp."""
-        self.rest_on(path)
-        self._real_paths[path] = os.path.realpath(path)
+        if self._is_kept:
+            self.rest_on(path)
+            self._real_paths[path] = os.path.realpath(path)
 
     @property
     def is_settled(self) -> bool:
         """Whether every change from the beginning on will be noticed."""
-        return all(one is None or settled(one[3], self._began) for one in self._stamps.values())
+        return self._is_kept and all(one is None or settled(one[3], self._began) for one in self._stamps.values())
 
     @property
     def holds(self) -> bool:
         """Whether all of it stands as it was."""
         stands = all(stamp(path) == one for path, one in self._stamps.items())
         return stands and all(os.path.realpath(path) == real for path, real in self._real_paths.items())
+
+
+NOT_KEPT: Final = Basis(is_kept=False)
+"""For who decides once, and keeps nothing."""

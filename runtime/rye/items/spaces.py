@@ -22,7 +22,7 @@ from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.fs import beneath
-from rye.fs.stamps import Basis
+from rye.fs.stamps import NOT_KEPT, Basis
 from rye.plain_class import Record
 from rye.trust import decisions
 from rye.trust.decisions import Decisions
@@ -123,13 +123,12 @@ def installed_bundles() -> tuple[Space, ...]:
     return tuple(out)
 
 
-def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Basis | None = None) -> tuple[Space, ...]:
+def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Basis = NOT_KEPT) -> tuple[Space, ...]:
     """Return the spaces of a project, in the order in which they are asked; a folder counts once, as the most trusted.
 
     `decided` are the user's decisions, where the caller has loaded them; `basis` as in `find`.
     """
     system = system_folder()
-    basis = basis or Basis()
     # What a project may serve instead of the system depends on what folder it is.
     if decided is not None and decided.shadows:
         basis.rest_on_place(os.fspath(project_path))
@@ -177,7 +176,7 @@ def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
     return TYPES[item_type]
 
 
-def find(item_type: str, item_id: str, search_path: Sequence[Space], basis: Basis | None = None) -> Candidate:
+def find(item_type: str, item_id: str, search_path: Sequence[Space], basis: Basis = NOT_KEPT) -> Candidate:
     """Return the item of the first space that has it; `basis` notes what that rests on.
 
     Raises:
@@ -187,7 +186,7 @@ def find(item_type: str, item_id: str, search_path: Sequence[Space], basis: Basi
     check_id(item_id)
     shadowed: list[str] = []
     for space in chain(search_path, _lazily(installed_bundles)):
-        found = _read_first(space, f"{folder}/{item_id}", suffixes, basis or Basis())
+        found = _read_first(space, f"{folder}/{item_id}", suffixes, basis)
         if found is None:
             continue
         suffix, raw = found
@@ -270,10 +269,9 @@ def _top_folder(space: Space, folder: str) -> str:
     return top
 
 
-def read_file(space: Space, path: str, basis: Basis | None = None) -> bytes | None:
+def read_file(space: Space, path: str, basis: Basis = NOT_KEPT) -> bytes | None:
     """Return a file of a space by its path below the space's `.ai`; None where there is none. `basis` as in `find`."""
-    if basis is not None:
-        basis.rest_on_way(space.folder, path.split("/"))
+    basis.rest_on_way(space.folder, path.split("/"))
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
     except OSError:
@@ -441,17 +439,12 @@ def locate(path: str | Path) -> tuple[str, str] | None:
 
 
 def trust_store(
-    search_path: Sequence[Space],
-    explicit: Sequence[bytes] = (),
-    *,
-    decided: Decisions | None = None,
-    basis: Basis | None = None,
+    search_path: Sequence[Space], explicit: Sequence[bytes] = (), *, decided: Decisions | None = None, basis: Basis = NOT_KEPT
 ) -> TrustStore:
     """Return the keys that count for a project now; documents are read at every call, so that a change is noticed at once.
 
     What installed bundles among the spaces bring is only proposed. `decided` as in `spaces`, `basis` as in `find`.
     """
-    basis = basis or Basis()
     read = {space.name: _key_documents(f"{space.folder}/trusted_keys", basis) for space in search_path}
     documents = {name: found for name, (found, _) in read.items()}
     problems = [problem for _, problem in read.values() if problem]

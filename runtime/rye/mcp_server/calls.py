@@ -146,7 +146,7 @@ class Calls:
     ) -> dict[str, Any]:
         budget: int | None = results.REPEATABLE_BUDGET if request.repeatable else results.SINGLE_BUDGET
         while budget is not None:
-            # By position, the last for the defaults of models: a record is made twice as fast so.
+            # By position, a model's defaults and `late` at its own: a record is made twice as fast so.
             options = context.CallOptions(
                 budget, on_output, cancellation, request.actor, self._root, True, None, None, "", False, late
             )
