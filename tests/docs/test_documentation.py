@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 import rye
-from rye.cli.options import COMMON
-from rye.cli.table import VERBS
 from rye.items import parse, spaces
 from rye.trust import signature, verify
 from support.in_process import rye as shell
@@ -28,24 +25,7 @@ def body(path):
 
 
 def blocks(kind):
-    return [
-        pytest.param(match[2], id=f"{path.stem}-{number}")
-        for path in ENTRIES
-        for number, match in enumerate(BLOCK.finditer(body(path).split("```", 2)[2]))
-        if match[1] == kind
-    ]
-
-
-def test_there_is_documentation():
-    assert {path.relative_to(FOLDER).with_suffix("").as_posix() for path in ENTRIES} >= {
-        "rye/file-system/file-operations",
-        "rye/file-system/line-ids",
-        "rye/core/signing-and-trust",
-        "rye/core/executing-items",
-        "rye/core/writing-a-tool",
-        "rye/bash/running-and-sandbox",
-        "rye/core/mcp-and-clients",
-    }
+    return [match[2] for path in ENTRIES for match in BLOCK.finditer(body(path).split("```", 2)[2]) if match[1] == kind]
 
 
 @pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
@@ -62,40 +42,12 @@ def test_an_entry_is_verified_complete_and_short(path, project):
     assert "truncated" not in answer["data"]
 
 
-@pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
-def test_every_id_that_is_named_exists(path):
-    known = {
-        item_id for kind in spaces.TYPES for item_id, _ in spaces.items_in(spaces.Space("system", spaces.system_folder()), kind)
-    }
-    named = set(re.findall(r"(?<![/\w:.])rye/(?:file-system|core|bash|primary-tools)/[\w/-]+", body(path)))
-    assert named - known == set()
-
-
-@pytest.mark.parametrize("text", blocks("console"))
-def test_commands_name_verbs_and_options_that_exist(text):
-    joined = text.replace("\\\n", " ")
-    for line in re.findall(r"^\$ (?:echo .*\| )?rye (.*)$", joined, re.MULTILINE):
-        words = shlex.split(line, comments=True)
-        assert words[0] in VERBS, line
-        options = {name for one in (*COMMON, *VERBS[words[0]].options) for name in one.names}
-        for word in words[1:]:
-            if word.startswith("--"):
-                assert word in options, line
-
-
-@pytest.mark.parametrize("text", blocks("python"))
-def test_python_is_python(text):
-    compile(text, "<documentation>", "exec")
-
-
-@pytest.mark.parametrize("text", blocks("json"))
-def test_json_is_json(text):
-    json.loads(text)
-
-
-@pytest.mark.parametrize("text", blocks("yaml"))
-def test_yaml_is_yaml(text):
-    assert parse.yaml_mapping(text)
+@pytest.mark.parametrize(
+    ("kind", "read"),
+    [("python", lambda text: compile(text, "<documentation>", "exec")), ("json", json.loads), ("yaml", parse.yaml_mapping)],
+)
+def test_every_block_is_well_formed(kind, read):
+    assert all(map(read, blocks(kind)))
 
 
 def test_the_directive_that_is_shown_is_one(project):

@@ -113,7 +113,9 @@ def _parameters(text: str) -> Iterator[str]:
 
 
 def _commands(text: str) -> Iterator[str]:
-    for program, line in re.findall(r"`(rye|rt) ([a-z][^`\n]*)`", text):
+    joined = text.replace("\\\n", " ")
+    shown = re.findall(r"(?m)^\$ (?:echo .*\| )?(rye|rt) ([a-z].*)$", joined)
+    for program, line in re.findall(r"`(rye|rt) ([a-z][^`\n]*)`", text) + shown:
         words = line.split()
         verb = words[0]
         table = OPTIONS[program]
@@ -197,6 +199,7 @@ def test_everything_that_a_text_names_exists():
         ("parameter", "Give literal=true.", "Give multilime=true."),
         ("command", "Run `rye sign --key K my/a`.", "Run `rye sign --keyy K my/a`."),
         ("command", "Run `rye sign`, `rt open f`.", "Run `rye singn`, `rt open f`."),
+        ("command", "$ rye sign my/a --key K", "$ rye sign my/a \\\n    --keyy K"),
         ("item", "Use rye/bash/bash.", "Use rye/bash/bashh."),
         ("file", "See docs/shell.md.", "See docs/shel.md."),
         ("setting", "Set `web.allow_hosts`.", "Set `web.allow_host`."),

@@ -102,11 +102,6 @@ def try_out(python, project):
 # --- what is inside ---
 
 
-def test_one_version_is_stated(wheel):
-    assert "version" not in PROJECT
-    assert wheel.name.startswith(f"rye_workspace-{rye.__version__}-")
-
-
 def test_what_the_package_imports_is_what_it_depends_on():
     declared = {re.match(r"[\w.-]+", text)[0].lower() for text in PROJECT["dependencies"]}
     extras = {re.match(r"[\w.-]+", text)[0].lower() for group in PROJECT["optional-dependencies"].values() for text in group}
@@ -123,6 +118,7 @@ def test_what_the_package_imports_is_what_it_depends_on():
 
 
 def test_the_wheel_holds_the_package_and_the_bundle_as_they_are_in_git(wheel):
+    assert wheel.name.startswith(f"rye_workspace-{rye.__version__}-")
     content = wheel_content(wheel)
     expected = {name.replace("runtime/", "", 1) for name in in_git("runtime/rye")}
     expected |= {f"rye/{name}" for name in in_git(*(f".ai/{folder}" for folder in SHIPPED))}
@@ -144,55 +140,36 @@ def test_the_wheel_holds_the_package_and_the_bundle_as_they_are_in_git(wheel):
     assert content[page] == printed.stdout
 
 
-def test_nothing_private_or_derived_is_shipped(wheel, sdist):
+def test_the_sdist_builds_the_same_wheel_and_nothing_private_or_derived_is_shipped(sdist, wheel, tmp_path):
     with tarfile.open(sdist) as archive:
-        names = [*archive.getnames(), *wheel_content(wheel)]
-    assert not [name for name in names if re.search(r"private_key|__pycache__|\.pyc$|/cache/|\.env|\.git/", name)]
-    assert not any(b"PRIVATE KEY-----\n" in data for data in wheel_content(wheel).values())
-
-
-def test_the_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
-    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
         # Python 3.11.2, which Debian 12 has, knows no filter.
         archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    content = wheel_content(wheel)
+    private = r"private_key|__pycache__|\.pyc$|/cache/|\.env|\.git/"
+    assert not [name for name in [*names, *content] if re.search(private, name)]
+    assert not any(b"PRIVATE KEY-----\n" in data for data in content.values())
     (source,) = tmp_path.iterdir()
     again = build(source, tmp_path / "again", "wheel")
     assert again.name == wheel.name
-    assert wheel_content(again) == wheel_content(wheel)
-    with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml"} <= names
+    assert wheel_content(again) == content
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml"} <= {name.partition("/")[2] for name in names}
 
 
 # --- installed ---
 
 
 @pytest.mark.slow
-def test_the_wheel_installs_and_runs(wheel, project, tmp_path):
+def test_the_wheel_installs_and_runs_until_its_bundle_is_changed(wheel, project, tmp_path):
     python = environment(tmp_path / "venv")
     assert run(python, "-c", "import rye.api", check=False, cwd="/").returncode != 0, "control: no rye is there before"
     install(python, wheel)
     home = try_out(python, project)
     assert home.is_relative_to(tmp_path / "venv")
-    assert (home.parent / ".ai/trusted_keys").is_dir()
-
-
-@pytest.mark.slow
-def test_an_installed_bundle_that_was_changed_refuses_to_run(wheel, project, tmp_path):
-    python = environment(tmp_path / "venv")
-    install(python, wheel)
-    home = try_out(python, project)
     tool = home.parent / ".ai/tools/rye/file-system/read.py"
     tool.write_bytes(tool.read_bytes().replace(b"1.0.0", b"1.0.1"))
-    done = run(
-        python.parent / "rye",
-        "execute",
-        "rye/file-system/read",
-        "file_path=a.txt",
-        cwd=project,
-        check=False,
-        env={"USER_SPACE": str(project / "user")},
-    )
+    words = (python.parent / "rye", "execute", "rye/file-system/read", "file_path=a.txt")
+    done = run(*words, cwd=project, check=False, env={"USER_SPACE": str(project / "user")})
     assert (done.returncode, done.stdout) == (3, "")
 
 

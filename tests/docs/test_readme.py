@@ -11,20 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from rye.trust import verify
 from support import pictures
 from support.readme_blocks import PAGES, README, ROOT, as_shown, blocks, commands
-from support.signed_tools import STRANGER, put, signed, tool_text
+from support.signed_tools import STRANGER, bring_key, put, signed, tool_text
 from support.terminal import RUNTIME, typed
 
 BLOCKS = [block for page in PAGES for block in blocks(page.read_text(encoding="utf-8"))]
 APP = "def total(prices):\n    return sum(prices)\n"
-RUN = [pytest.param(block, id=f"{block.marker.removeprefix('run: ')}-{at}") for at, block in enumerate(BLOCKS)]
-LOOP = "while messages"
-
-
-def marked(kind):
-    return [param for param in RUN if param.values[0].marker.split()[:2] == ["run:", kind]]
 
 
 @pytest.fixture
@@ -96,37 +89,30 @@ def run_person(block, place):
 RUNNERS = {"shell": run_shell, "python": run_python, "person": run_person}
 
 
-def prepared(block, place):
-    if "app" in block.marker.split():
-        (place / "app.py").write_text(APP)
-        # As the first block did: IDs of a file are made at its first look.
-        subprocess.run(["rye", "read", "app.py"], cwd=place, env=environment(place), check=True, capture_output=True)
-
-
-@pytest.mark.parametrize("block", marked("shell"))
-def test_commands_print_what_they_show(block, place):
-    prepared(block, place)
-    run_shell(block, place)
-
-
-@pytest.mark.parametrize("block", marked("python"))
-def test_python_runs_as_it_stands(block, place):
-    prepared(block, place)
-    run_python(block, place)
+def run_all(page, place):
+    """Run the blocks of a page; return their kinds."""
+    kinds = set()
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.marker.startswith("run: "):
+            kinds.add(block.marker[5:])
+            RUNNERS[block.marker[5:]](block, place)
+    return kinds
 
 
 def test_the_blocks_of_the_readme_run_in_order_in_one_folder_and_so_do_the_pages_after_them(place):
     """Nothing but what the blocks themselves make is there; and the agent's loop can be run twice."""
-    ran = []
-    for page in (README, *(ROOT / "docs" / name for name in ("mcp.md", "agent-loop.md", "agent-loop.md", "shell.md"))):
-        for block in blocks(page.read_text(encoding="utf-8")):
-            kind = block.marker.removeprefix("run: ").split()[0]
-            if kind in RUNNERS:
-                RUNNERS[kind](block, place)
-                ran.append(kind)
-    assert {*ran} == {*RUNNERS}
+    assert run_all(README, place) == {*RUNNERS}
+    for name in ("mcp.md", "agent-loop.md", "agent-loop.md", "shell.md"):
+        assert run_all(ROOT / "docs" / name, place)
     assert (place / "app.py").read_text() == APP
     assert not (place.parent / "home" / ".ai").exists()
+
+
+def test_the_page_of_trust_runs_where_a_project_brings_a_key_and_a_tool_is_to_be_signed(place):
+    bring_key(place)
+    put(place, "tools/their/tool.py", signed(tool_text("their/tool"), STRANGER))
+    put(place, "tools/my/tool.py", tool_text("my/tool"))
+    assert run_all(ROOT / "docs/trust.md", place)
 
 
 @pytest.mark.parametrize("page", [README, *(ROOT / "docs").glob("*.md")], ids=lambda page: page.name)
@@ -156,21 +142,8 @@ def test_the_pictures_are_what_is_printed_and_measured_now(tmp_path, monkeypatch
 
 
 def test_the_agent_loop_has_ten_lines_and_one_that_takes_its_change_back():
-    (loop,) = [block for block in BLOCKS if LOOP in block.text]
+    (loop,) = [block for block in BLOCKS if "while messages" in block.text]
     assert len(loop.text[loop.text.index("tools = rye.toolset(") :].splitlines()) == 11
-
-
-@pytest.mark.parametrize("block", marked("person"))
-def test_a_persons_commands_work_at_a_terminal(block, place):
-    prepared(block, place)
-    if "FULL-DIGEST" in block.text:
-        document = verify.render_key_document(STRANGER.public, "someone")
-        (place / ".ai/trusted_keys").mkdir(parents=True, exist_ok=True)
-        (place / f".ai/trusted_keys/{STRANGER.public.fingerprint}.toml").write_bytes(document)
-        put(place, "tools/their/tool.py", signed(tool_text("their/tool"), STRANGER))
-    if "my/tool" in block.text:
-        put(place, "tools/my/tool.py", tool_text("my/tool"))
-    run_person(block, place)
 
 
 def test_control_wrong_output_and_missing_markers_are_seen():
