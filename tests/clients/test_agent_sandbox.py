@@ -1,20 +1,18 @@
 """agent-sandbox's own Python client, in its direct `api_url` mode, against `rye serve --agent-sandbox`: every operation.
 
-`python -m pytest -m clients tests/clients/test_agent_sandbox.py` installs `k8s-agent-sandbox[async]` from PyPI (100 MB) into a folder
-of its own, or takes the Python that `RYE_AGENT_SANDBOX_PYTHON` names, which has it.
+`python -m pytest -m clients tests/clients/test_agent_sandbox.py` installs `k8s-agent-sandbox[async]` from PyPI (100 MB) into a folder of its own.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support.agent_sandbox import served
+from support.client_programs import python_with
 
 pytestmark = pytest.mark.clients
 
@@ -33,22 +31,8 @@ EXPECTED = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    given = os.environ.get("RYE_AGENT_SANDBOX_PYTHON")
-    if given:
-        return given
-    folder = tmp_path_factory.mktemp("client")
-    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True, check=False)
-    program = folder / "bin" / "python"
-    install = [str(program), "-m", "pip", "install", "--quiet", "k8s-agent-sandbox[async]"]
-    done = subprocess.run(install, capture_output=True, text=True, check=False) if made.returncode == 0 else made
-    if done.returncode:
-        pytest.skip(f"k8s-agent-sandbox cannot be installed: {done.stderr.strip()[-300:]}")
-    return str(program)
-
-
-def test_every_operation_of_the_client_is_right(python, tmp_path):
+def test_every_operation_of_the_client_is_right(tmp_path_factory, tmp_path):
+    python = python_with("agent-sandbox", tmp_path_factory.mktemp("client"), "k8s-agent-sandbox[async]")
     project = tmp_path / "project"
     project.mkdir()
     (tmp_path / "secret").write_text("TOP SECRET")

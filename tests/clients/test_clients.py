@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from support import client_programs
-from support.client_programs import PROGRAMS
+from support.client_programs import PROGRAMS, folder_of
 from support.shell_calls import sleepers
 from support.waiting import until
 
@@ -43,10 +43,6 @@ WHY = re.compile(
 )
 ENTRY = re.compile(r"entry_id (\w+)\]")
 SCENARIOS = ("list", "read", "edit", "undo", "failing command", "cut output", "refusal", "cancelled", "silent minute")
-
-
-def folder_of(name, base):
-    return Path(os.environ.get("RYE_CLIENTS") or base) / name
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import random
 import shutil
 import subprocess
 import sys
-import venv
 from collections import Counter
 from pathlib import Path
 
@@ -35,15 +34,8 @@ NAMES = (
 @pytest.fixture(scope="module")
 def theirs(tmp_path_factory):
     """Ask the driver, which runs in an environment of its own."""
-    folder = Path(os.environ.get("RYE_CLIENTS") or tmp_path_factory.mktemp("env")) / "model-signing"
-    python = folder / "bin/python"
-    if not (folder / "whole").exists():
-        venv.create(folder, with_pip=True)
-        words = [python, "-m", "pip", "install", "-q", "model-signing==1.1.1", "pyopenssl", "skills-ref"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"model-signing cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
-        (folder / "whole").write_text("")
+    packages = ("model-signing==1.1.1", "pyopenssl", "skills-ref")
+    python = client_programs.python_with("model-signing", tmp_path_factory.mktemp("env"), *packages)
     with subprocess.Popen([python, DRIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as driver:
 
         def ask(**request):
@@ -156,7 +148,7 @@ def test_skills_ref_and_rye_agree(theirs, project):
 @pytest.mark.clients
 @pytest.mark.parametrize("gated", [True, False], ids=["behind the gate", "control"])
 def test_claude_code_refuses_an_unsigned_and_a_changed_skill(tmp_path, gated):
-    place = Path(os.environ.get("RYE_CLIENTS") or tmp_path / "clients") / "claude-code"
+    place = client_programs.folder_of("claude-code", tmp_path / "clients")
     if why := client_programs.install("claude-code", place):
         pytest.skip(why)
     project, home = tmp_path / "project", tmp_path / "home"

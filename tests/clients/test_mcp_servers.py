@@ -1,20 +1,17 @@
 """Public MCP servers as items: imported by a person, found, listed, called through the chain, refused after a change.
 
-`python -m pytest -m clients tests/clients/test_mcp_servers.py` installs the servers from npm, or takes the folder that
-`RYE_MCP_SERVERS` names, which has them in its `node_modules`.
+`python -m pytest -m clients tests/clients/test_mcp_servers.py` installs the servers from npm.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from pathlib import Path
 
 import pytest
 
 import rye as package
 from rye.sandbox import sandbox
+from support import client_programs
 from support.in_process import rye
 from support.terminal import typed
 
@@ -52,18 +49,11 @@ CALLS = {
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory):
     """Return a folder whose `node_modules` has the servers."""
-    named = os.environ.get("RYE_MCP_SERVERS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("servers")
-    if not shutil.which("node") or not shutil.which("npm"):
-        pytest.skip("no node or npm here")
-    if not named:
-        command = ["npm", "install", "--no-audit", "--no-fund", *(f"{SCOPE}/server-{name}" for name in SERVERS)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
-        if done.returncode:
-            pytest.skip(f"npm cannot install the servers: {done.stderr[-300:]}")
-    missing = [name for name in SERVERS if not (folder / program(name)).exists()]
-    if missing:
-        pytest.skip(f"not installed: {missing}")
+    folder = client_programs.folder_of("mcp-servers", tmp_path_factory.mktemp("servers"))
+    if not shutil.which("node"):
+        pytest.skip("no node here")
+    if why := client_programs.installed(folder, npm=tuple(f"{SCOPE}/server-{name}" for name in SERVERS)):
+        pytest.skip(why)
     return folder
 
 

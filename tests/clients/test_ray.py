@@ -1,7 +1,6 @@
 """The fleet's adapter under Ray: the same plain function, with Ray's own retries, while its workers are killed.
 
-`python -m pytest -m clients tests/clients/test_ray.py` installs `ray` from PyPI (240 MB) and this package into a folder of its own, or
-takes the Python that `RYE_RAY_PYTHON` names, which has both.
+`python -m pytest -m clients tests/clients/test_ray.py` installs `ray` from PyPI (240 MB) and this package into a folder of its own.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support.client_programs import python_with
 from support.readme_blocks import ROOT
 
 pytestmark = pytest.mark.clients
@@ -22,24 +21,8 @@ DRIVER = Path(__file__).parents[1] / "support" / "client_drivers" / "ray_fleet.p
 COUNT = 60
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    given = os.environ.get("RYE_RAY_PYTHON")
-    if given:
-        return given
-    folder = tmp_path_factory.mktemp("ray")
-    program = str(folder / "bin" / "python")
-    for command in (
-        [sys.executable, "-m", "venv", str(folder)],
-        [program, "-m", "pip", "install", "-q", "ray", "-e", str(ROOT)],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"Ray cannot be installed: {done.stderr.strip()[-300:]}")
-    return program
-
-
-def test_ray_runs_the_adapter_and_killed_workers_double_nothing(python, tmp_path):
+def test_ray_runs_the_adapter_and_killed_workers_double_nothing(tmp_path_factory, tmp_path):
+    python = python_with("ray", tmp_path_factory.mktemp("client"), "ray", "-e", str(ROOT))
     for at in range(COUNT):
         (tmp_path / str(at)).mkdir()
         (tmp_path / str(at) / "a.txt").write_text("one\n")

@@ -1,7 +1,7 @@
 """The snippets of the knowledge item run as they stand, with each framework's own code, against scripted model APIs on loopback.
 
-The frameworks are in environments of their own: `RYE_FRAMEWORKS` names a Python that has them and this package, or the test
-makes one with `-m frameworks` (a minute, and the package registry). Without either the snippets are held to their length only.
+`-m frameworks` makes an environment with the frameworks and this package (a minute, and the package registry). Without it the
+snippets are held to their length only.
 """
 
 from __future__ import annotations
@@ -9,15 +9,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
 import subprocess
-import sys
-import venv
-from pathlib import Path
 
 import pytest
 
 import rye
+from support.client_programs import python_with
 from support.readme_blocks import ROOT, blocks
 from support.scripted_api import scripted_api
 
@@ -44,30 +41,7 @@ ANSWER = "It is rounded."
 @pytest.fixture(scope="session")
 def python(tmp_path_factory):
     """A Python that has the frameworks and this checkout."""
-    named = os.environ.get("RYE_FRAMEWORKS")
-    if named:
-        return named
-    kept = os.environ.get("RYE_CLIENTS")
-    folder = Path(kept, "frameworks") if kept else tmp_path_factory.mktemp("frameworks")
-    made = str(folder / "bin/python")
-    # Written last: an install that was cut off, or of another checkout, is made again.
-    whole = folder / "whole"
-    if whole.exists() and whole.read_text() == str(ROOT):
-        return made
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if uv := shutil.which("uv"):
-        commands = [[uv, "venv", "-q", "-p", sys.executable, str(folder)]]
-        commands += [[uv, "pip", "install", "-q", "-p", made, "-e", str(ROOT), *PACKAGES]]
-    else:
-        venv.create(folder, with_pip=True)
-        commands = [[made, "-m", "pip", "install", "-q", "-e", str(ROOT), *PACKAGES]]
-    for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"the frameworks cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
-    whole.write_text(str(ROOT))
-    return made
+    return python_with("frameworks", tmp_path_factory.mktemp("frameworks"), "-e", str(ROOT), *PACKAGES)
 
 
 def test_there_are_seven_snippets_of_five_to_fourteen_lines():

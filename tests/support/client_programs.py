@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from support.scripted_api import scripted_api
 
 DRIVERS = Path(__file__).with_name("client_drivers")
@@ -97,26 +99,44 @@ PROGRAMS = {
 
 def install(name: str, folder: Path) -> str:
     """Install a program into a folder of its own, unless it is there; return "" or the reason why it cannot be had."""
-    program = PROGRAMS[name]
-    if (folder / "done").exists():
+    return installed(folder, npm=PROGRAMS[name].npm, pip=PROGRAMS[name].pip)
+
+
+def installed(folder: Path, npm: tuple[str, ...] = (), pip: tuple[str, ...] = ()) -> str:
+    """Install packages into a folder of its own, unless they are there; return "" or the reason why they cannot be had."""
+    wanted, whole = " ".join((*npm, *pip)), folder / "done"
+    if whole.exists() and whole.read_text() in (wanted, ""):
         return ""
     folder.mkdir(parents=True, exist_ok=True)
-    if program.npm:
+    if npm:
         if not shutil.which("npm"):
             return "npm is not installed"
-        commands = [["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *program.npm]]
+        commands = [["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", *npm]]
     elif uv := shutil.which("uv"):
         commands = [[uv, "venv", "-q", "--allow-existing", "-p", sys.executable, f"{folder}/venv"]]
-        commands += [[uv, "pip", "install", "-q", "-p", f"{folder}/venv/bin/python", *program.pip]]
+        commands += [[uv, "pip", "install", "-q", "-p", f"{folder}/venv/bin/python", *pip]]
     else:
         commands = [[sys.executable, "-m", "venv", f"{folder}/venv"]]
-        commands += [[f"{folder}/venv/bin/python", "-m", "pip", "install", "-q", *program.pip]]
+        commands += [[f"{folder}/venv/bin/python", "-m", "pip", "install", "-q", *pip]]
     for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            return f"{program.title} cannot be installed: {' '.join(done.stderr.strip().splitlines()[-1:])[:200]}"
-    (folder / "done").touch()
+            return f"{wanted} cannot be installed: {' '.join(done.stderr.strip().splitlines()[-1:])[:200]}"
+    whole.write_text(wanted)
     return ""
+
+
+def folder_of(name: str, base: Path | str) -> Path:
+    """Return where something is installed: below `RYE_CLIENTS`, which keeps it for the next run, or below a folder."""
+    return Path(os.environ.get("RYE_CLIENTS") or base) / name
+
+
+def python_with(name: str, base: Path, *packages: str) -> str:
+    """Return a Python of its own that has some packages; the test is skipped where they cannot be installed."""
+    folder = folder_of(name, base)
+    if why := installed(folder, pip=packages):
+        pytest.skip(why)
+    return f"{folder}/venv/bin/python"
 
 
 def version(name: str, folder: Path) -> str:
