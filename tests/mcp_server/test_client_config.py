@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from rye.mcp_server import client_config, settings_file
 from support.in_process import rye
-from support.mcp_peer import ARGUMENTS, environment
+from support.mcp_peer import ARGUMENTS, environment, peer
 from support.signed_tools import rye as process
 
 ROOT = Path(__file__).parents[2]
@@ -113,24 +113,9 @@ def test_what_is_printed_serves_the_folder_in_which_it_is_started(home, repo, tm
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)
     words = words_of(client, printed(client, cwd=repo))
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    write = {"name": "write", "arguments": {"file_path": "notes.txt", "content": "here\n"}}
-    asked = {"initialize": hello, "notifications/initialized": None, "tools/list": {}, "tools/call": write}
-    server = subprocess.Popen(words, cwd=other, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    answers = {}
-    try:
-        # One after another: a call may overtake a listing.
-        for method, params in asked.items():
-            message = {"jsonrpc": "2.0", "method": method, **({} if params is None else {"id": method, "params": params})}
-            server.stdin.write(json.dumps(message).encode() + b"\n")
-            server.stdin.flush()
-            if params is not None:
-                answers[method] = json.loads(server.stdout.readline())["result"]
-    finally:
-        server.stdin.close()
-        server.wait(60)
-        server.stdout.close()
-    assert {tool["name"] for tool in answers["tools/list"]["tools"]} == set(ARGUMENTS)
+    with peer(other, words=words) as server:
+        assert set(server.tools()) == set(ARGUMENTS)
+        server.text("write", file_path="notes.txt", content="here\n")
     assert (other / "notes.txt").read_text() == "here\n"
     assert not (repo / "notes.txt").exists()
 
@@ -156,13 +141,6 @@ def test_a_category_without_tools_is_told(home, project):
     done = install("codex", "--category", "rye/swe", "--category", "my/texts", cwd=project)
     said = "rye mcp: warning: no tool of 'my/texts' can run here; `rye tools --category my/texts` says why."
     assert (done.returncode, done.stderr.decode().splitlines()) == (0, [said])
-
-
-def test_neither_the_whole_disk_nor_a_home_is_served_unasked(tmp_path):
-    for folder in ("/", str(tmp_path)):
-        done = rye("mcp", cwd=folder, env={"HOME": str(tmp_path)})
-        assert done.returncode == 0
-        assert b"--project" in done.stderr
 
 
 def test_printing_a_configuration_does_not_load_the_protocol(project):

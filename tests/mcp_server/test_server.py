@@ -225,23 +225,12 @@ def test_the_sandbox_is_told_once_and_again_when_it_changes(project, user_space)
 @pytest.mark.slow
 def test_large_results_are_windows_that_the_tools_themselves_made(shared, server):
     project, _ = shared
-    lines = [f'value_{number} = "{"é" * 20}\t{number}"' for number in range(3_000)]
-    (project / "big.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (project / "big.py").write_text("".join(f'value_{number} = "{"é" * 20}\t{number}"\n' for number in range(3_000)))
     (project / "wide").mkdir()
     for number in range(1_200):
         (project / "wide" / f"a_rather_long_name_of_a_file_{number:05}.txt").touch()
-    offset, shown = 1, []
-    while offset:
-        result = server.call("read", {"file_path": "big.py", "offset": offset})
-        assert max(halves(result)) < LIMIT
-        fields = result["structuredContent"]
-        named = [line.partition("\t") for line in result["content"][0]["text"].split("\n")]
-        texts = [text for number, _, text in named if number.isdigit()]
-        assert len(texts) == fields["line_count"]
-        shown += texts
-        offset = fields.get("next_offset")
-    assert shown == lines
     for name, arguments in (
+        ("read", {"file_path": "big.py"}),
         ("grep", {"pattern": "value", "limit": 3_000}),
         ("glob", {"pattern": "**", "limit": 5_000}),
         ("ls", {"path": "wide"}),

@@ -45,9 +45,10 @@ def environment(**more):
 class Peer:
     """A server over stdio, and the requests made of it, from any thread."""
 
-    def __init__(self, project, *options, revision="2025-11-25", env=None, capabilities=None):
+    def __init__(self, project, *options, words=None, revision="2025-11-25", env=None, capabilities=None):
         self.process = subprocess.Popen(
-            command(project, *options),
+            words or command(project, *options),
+            cwd=project if words else None,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
