@@ -124,30 +124,23 @@ class File:
         self.encoding = {} if marked or self.codec == "utf-8" else {"encoding": self.codec}
         self.unit = {"utf-16": 2, "utf-32": 4}.get(self.codec[:6], 1)
         self.lf, self.crlf = "\n".encode(self.codec), "\r\n".encode(self.codec)
-        self.forget()
+        # Label -> address now, address -> label ever.
+        self.address, self.owner = {}, {}
+        # What a view printed as it is: lines, and pairs of lines side by side.
+        self.shown, self.beside = set(), set()
+        # The lines at the last contact, where others wrote since.
+        self.before = None
         self.put(self.bom + b"".join(self.raw_lines(3, 30)))
 
     @property
     def name(self):
         return self.path.name
 
-    def forget(self):
-        """Know nothing of addresses."""
-        # Label -> address now, address -> label ever; the texts of a version, by address.
-        self.address, self.owner, self.versions = {}, {}, {}
-        # What a view printed as it is: lines, and pairs of lines side by side.
-        self.shown, self.beside = set(), set()
-        # The lines at the last contact, where others wrote since.
-        self.before = None
-
     # Bytes.
 
     def put(self, data):
+        """Write content, and hold it as lines of new labels."""
         self.path.write_bytes(data)
-        self.take(data)
-
-    def take(self, data):
-        """Hold content as lines of new labels."""
         data, out, start = data[len(self.bom) :], [], 0
         for at in range(0, len(data), self.unit):
             if data[at : at + self.unit] == self.lf:
