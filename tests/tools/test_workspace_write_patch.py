@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -45,6 +44,7 @@ X = insert(0, "x")
 REFUSED = [
     ("2.1", [X], {"originalSha256": sha(BYTES.replace(b"five", b"FIVE"))}, "wrong_digest"),
     ("2.2", [replace(3, ["two"], "TWO")], {}, "expected_lines_differ"),
+    ("2.2", [X], {"docPath": "logo.png"}, "binary_file"),
     *[("3", [X], {"docPath": at}, "malformed_doc_path") for at in (APP, "/etc/passwd", "../x", "src//app.cs", "./src/app.cs")],
     ("3", [X], {"docPath": "a\0b"}, "malformed_doc_path"),
     *[("4.2", [X], {"docPath": at}, "missing_field") for at in ("", ...)],
@@ -86,6 +86,7 @@ REFUSED = [
 def test_what_a_section_forbids_is_refused(project, section, changes, more, codes):
     (project.parent / "outside.cs").write_bytes(BYTES)
     (project / "out.cs").symlink_to("../outside.cs")
+    (project / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
     asked = {key: value for key, value in {**patch(project, APP, *changes), **more}.items() if value is not ...}
     assert refused(project, asked) == codes.split()
 
@@ -154,11 +155,6 @@ def test_section_1_a_batch_of_file_patches_with_digests_operations_descriptions_
         assert {key: found[key] for key in texts} == texts
 
 
-def test_section_2_2_binary_files_are_not_edited(project):
-    (project / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0")
-    assert refused(project, patch(project, "logo.png", X)) == ["binary_file"]
-
-
 # --- 3: file identity ---
 
 
@@ -204,10 +200,7 @@ def test_section_3_the_project_folders_name_may_be_a_folder_in_it_too(project):
 @pytest.mark.parametrize("name", ["Größe.TXT", "ÄÖ\u0130.c", "a\u2028B", "x\\X", "tab\tX", "\udcffCaf\udce9"])
 def test_section_3_any_name_has_a_doc_path(project, name):
     (project / name).write_bytes(b"one\n")
-    shown = call("ls", project)["output"].split("\n")
-    (path,) = (
-        {line.strip() for line in shown} - {"src/", "tests.cs"} - {line for line in shown if ".cs" in line or "src" in line}
-    )
+    (path,) = {line.strip() for line in call("ls", project)["output"].split("\n")} - {"src/", "tests.cs"}
     assert read(project, path.lower())["result"]["path"] == path
 
 
@@ -246,11 +239,17 @@ def test_section_3_a_tree_deeper_than_the_recursion_limit(project):
     subprocess.run(["rm", "-rf", project / "d"], check=True)
 
 
+ACTIVE = [{"docPath": "myrepo/src/app.cs", "content": "one\nEDITED\nthree\n"}]
+EDITED = {
+    "docPath": "src/app.cs",
+    "originalSha256": sha(ACTIVE[0]["content"].encode()),
+    "changes": [replace(2, ["EDITED"], "two!")],
+}
+
+
 def test_section_3_an_active_file_wins_over_the_disk(project):
-    active = "one\nEDITED\nthree\n"
-    asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
-    assert refused(project, asked) == ["wrong_digest", "expected_lines_differ"]
-    answer = write(project, files=[asked], activeFiles=[{"docPath": "myrepo/src/app.cs", "content": active}])
+    assert refused(project, EDITED) == ["wrong_digest", "expected_lines_differ"]
+    answer = write(project, files=[EDITED], activeFiles=ACTIVE)
     assert answer["result"]["files"][0]["source"] == "active"
     assert "differs from the active content" in answer["warnings"][0]
     assert app(project) == b"one\ntwo!\nthree\n"
@@ -260,16 +259,13 @@ def test_section_3_an_active_file_wins_over_the_disk(project):
 
 @pytest.mark.parametrize("saved", [False, True])
 def test_section_3_active_files_outlive_the_call_that_stores_a_batch(project, saved):
-    active = "one\nEDITED\nthree\n"
-    asked = {"docPath": "src/app.cs", "originalSha256": sha(active.encode()), "changes": [replace(2, ["EDITED"], "two!")]}
-    given = [{"docPath": "myrepo/src/app.cs", "content": active}]
-    stored = write(project, files=[asked], activeFiles=given, apply=False)["result"]["batchId"]
+    stored = write(project, files=[EDITED], activeFiles=ACTIVE, apply=False)["result"]["batchId"]
     if saved:
         (project / APP).write_bytes(b"one\nSAVED\n")
         # What somebody saved since is not overwritten by what an editor held then.
         assert [one["code"] for one in apply(project, stored)["errors"]] == ["wrong_digest", "expected_lines_differ"]
         assert app(project) == b"one\nSAVED\n"
-        assert apply(project, stored, activeFiles=given)["success"]
+        assert apply(project, stored, activeFiles=ACTIVE)["success"]
     else:
         assert apply(project, stored)["result"]["files"][0]["source"] == "active"
     assert app(project) == b"one\ntwo!\nthree\n"
@@ -299,18 +295,6 @@ def test_sections_5_1_7_1_10_5_ids_are_assigned_and_those_of_a_request_are_ignor
     assert all(map(UUID7.fullmatch, names))
     if "dryRun" not in more:
         assert {get(project, name)["result"]["batchId"] for name in names} == {result["batchId"]}
-
-
-def test_section_7_2_keys_are_echoed_and_nothing_rests_on_them(project):
-    files = [
-        patch(project, APP, insert(0, "x", changeKey="c"), insert(1, "y", changeKey="c"), fileKey="same"),
-        patch(project, "tests.cs", insert(0, "z", changeKey="c"), fileKey="same"),
-    ]
-    answer = write(project, files=files, batchKey="same")
-    assert answer["success"]
-    assert [one["fileKey"] for one in answer["result"]["files"]] == ["same", "same"]
-    assert len(answer["warnings"]) == 2
-    assert get(project, "same")["errors"][0]["code"] == "unknown_patch_id"
 
 
 # --- 9: errors and the log ---
@@ -355,18 +339,8 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
         patch(project, "tests.cs", {**delete(1, "A"), "newLines": []}, replace(2, ["B"], "b2")),
     ]
     answer = write(project, files=files)
-    assert sorted(one["code"] for one in answer["errors"]) == sorted(
-        [
-            "newline_in_line",
-            "malformed_digest",
-            "no_changes",
-            "unexpected_field",
-            "file_not_found",
-            "wrong_digest",
-            "bad_range",
-            "expected_lines_differ",
-        ]
-    )
+    codes = "bad_range expected_lines_differ file_not_found malformed_digest newline_in_line no_changes unexpected_field"
+    assert sorted(one["code"] for one in answer["errors"]) == [*codes.split(), "wrong_digest"]
     assert {one["docPath"] for one in answer["errors"]} == {"src/app.cs", "missing.cs", "tests.cs"}
     assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
     assert (answer["code"], "Nothing was written" in answer["error"]) == ("invalid_batch", True)
@@ -385,45 +359,25 @@ def test_section_9_lines_that_differ_are_shown_with_their_white_space_and_many_a
     assert len(message) < 500
 
 
-def test_whatever_is_asked_for_is_done_or_told(project):
-    chance = Random(3)
-    fields = {
-        "operation": lambda: chance.choice(["insert", "replace", "delete", "move", ""]),
-        **dict.fromkeys(("afterLine", "startLine", "endLine"), lambda: chance.randint(-2, 6)),
-        "expectedOriginalLines": lambda: chance.choices(["a", "b", "x"], k=chance.randint(0, 3)),
-        "newLines": lambda: chance.choices(["n", "n\n", "n\r", "\ud800", "\0"], k=chance.randint(0, 3)),
-        "changeKey": lambda: chance.choice("kl"),
-    }
-    for _ in range(200):
-        changes = [{key: of() for key, of in fields.items() if chance.random() < 0.6} for _ in range(chance.randint(0, 4))]
-        write(project, files=[patch(project, "tests.cs", *changes)], dryRun=True)
-
-
-@pytest.mark.parametrize("recorded", [True, False])
-def test_section_9_unexpected_failures_are_logged_and_answered_in_general(project, user_space, monkeypatch, caplog, recorded):
-    if recorded:
-        events(user_space)
+def test_section_9_an_unexpected_failure_is_answered_in_general(project, monkeypatch):
     monkeypatch.setattr(patch_calls, "run_batch", lambda *_: 1 / 0)
     request = {"files": [patch(project, APP, insert(0, "secret line"))]}
     answer = rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)["data"]
     assert (answer["code"], answer["successful"], answer["result"], answer["warnings"]) == ("tool_crashed", False, None, [])
     assert answer["errors"] == [{"code": "tool_crashed", "message": answer["error"]}]
     assert "division by zero" not in json.dumps(answer)
-    # What the answer says is true: the traceback is in that file.
-    assert answer["log"] in answer["error"]
     assert "ZeroDivisionError: division by zero" in Path(answer["log"]).read_text()
-    if recorded:
-        logged = log(project)[-1]
-        assert (logged["event"], logged["code"]) == ("error", "tool_crashed")
-    assert answer["error_id"] in [getattr(record, "error_id", "") for record in caplog.records]
 
 
 def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
     words = {"description": "why, in words", "severity": "low", "category": "style", "tags": ["a", "b c"]}
     change = {**insert(0, "new"), "changeKey": "first-change", **words}
     one = {**patch(project, APP, change), "fileKey": "the-app", "fileLabel": "The app"}
-    answer = write(project, files=[one], batchKey="the-batch", batchLabel="All of it")
-    (file,) = answer["result"]["files"]
+    # Section 7.2: keys are echoed and nothing rests on them.
+    other = {**patch(project, "tests.cs", insert(0, "x", changeKey="k"), insert(1, "y", changeKey="k")), "fileKey": "the-app"}
+    answer = write(project, files=[one, other], batchKey="the-batch", batchLabel="All of it")
+    assert (len(answer["warnings"]), get(project, "the-app")["errors"][0]["code"]) == (2, "unknown_patch_id")
+    file, _ = answer["result"]["files"]
     for named in (
         answer["result"]["batchId"],
         f"filePatchId={file['filePatchId']}",
@@ -444,35 +398,28 @@ def test_the_text_of_an_answer_names_every_id_key_and_digest(project):
     assert write(project, files=[more])["successful"]
 
 
-def test_ids_that_do_not_fit_are_said_to_be_left_out(project):
-    request = {"createFiles": [{"path": f"d/{number}" + "x" * 200, "content": "1\n"} for number in range(200)]}
-    answer = write(project, **request)
+def test_section_11_as_many_files_as_a_batch_may_have_and_ids_that_do_not_fit_are_said_to_be_left_out(project):
+    files = [{"path": f"d{number % 7}/{number}" + "x" * 200, "content": "1\n"} for number in range(200)]
+    answer = write(project, createFiles=files)
+    assert answer["result"]["fileCount"] == len([*project.glob("d*/*")]) == 200
     assert "not all IDs are listed" in answer["output"]
     assert len(answer["output"].encode()) <= 51_200
 
 
-def events(user_space):
+def test_section_9_start_success_and_error_are_events(project, user_space):
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("log: {events: true}\n")
-
-
-def log(project):
-    return [
-        json.loads(line) for line in (Path(user_dirs.state_dir(str(project))) / "log/events.jsonl").read_text().splitlines()
-    ]
-
-
-def test_section_9_start_success_and_error_are_events(project, user_space):
-    events(user_space)
     result = done(project, patch(project, APP, insert(0, "secret line")))
-    told = [row for row in log(project) if row["item"] == "rye/workspace/workspace_write_patch"]
-    assert [row["event"] for row in told] == ["start", "success"]
-    assert (told[1]["batchId"], told[1]["fileCount"], told[1]["changeCount"]) == (result["batchId"], 1, 1)
     refused(project, patch(project, APP, insert(99, "secret line")))
-    row = log(project)[-1]
-    assert (row["event"], row["code"]) == ("error", "invalid_batch")
-    assert row["problems"] == [{"code": "bad_range", "docPath": "src/app.cs", "change": 1}]
-    assert "secret" not in json.dumps(log(project))
+    text = (Path(user_dirs.state_dir(str(project))) / "log/events.jsonl").read_text()
+    start, success, _, error = map(json.loads, text.splitlines())
+    assert [row["event"] for row in (start, success, error)] == ["start", "success", "error"]
+    assert (success["batchId"], success["fileCount"], success["changeCount"]) == (result["batchId"], 1, 1)
+    assert (error["code"], error["problems"]) == (
+        "invalid_batch",
+        [{"code": "bad_range", "docPath": "src/app.cs", "change": 1}],
+    )
+    assert "secret" not in text
 
 
 # --- 11: extensions ---
@@ -497,11 +444,6 @@ def test_section_11_files_are_created_and_deleted_with_the_rest(project):
     assert app(project) == old
     assert (project / APP).stat().st_mode & 0o777 == 0o640
     assert not (project / "New/Folder/File.txt").exists()
-
-
-def test_section_11_as_many_files_as_a_batch_may_have(project):
-    files = [{"path": f"d{number % 7}/f{number}", "content": f"{number}\n"} for number in range(200)]
-    assert write(project, createFiles=files)["result"]["fileCount"] == len([*project.glob("d*/f*")]) == 200
 
 
 def test_section_11_creation_and_deletion_are_verified_like_the_rest(project):
@@ -574,9 +516,7 @@ def test_section_4_models_are_offered_what_is_required(project):
     change = file["properties"]["changes"]["items"]
     assert set(file["required"]) >= {"docPath", "originalSha256", "changes"}
     assert set(made["required"]) >= {"path", "content"}
-    assert (change["properties"]["operation"]["enum"], "operation" in change["required"]) == (
-        ["insert", "replace", "delete"],
-        True,
-    )
+    assert change["properties"]["operation"]["enum"] == ["insert", "replace", "delete"]
+    assert "operation" in change["required"]
     # A call without them is still answered with all that is wrong, in the protocol's words.
     assert set(refused(project, {"changes": [{"operation": "move"}]})) >= {"missing_field", "unknown_operation"}
