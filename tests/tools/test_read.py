@@ -108,8 +108,9 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         # Defect 8: limit -1 returned all but one line, offset 0 was taken. Defect 33: a missing path was no error.
         *[
             ({"file_path": "f.txt", **one}, "invalid_parameters", next(iter(one)))
-            for one in ({"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"offset": "1"}, {"nope": 1})
+            for one in ({"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"nope": 1})
         ],
+        ({"file_path": "f.txt", "offset": "1"}, "invalid_parameters", "write it without quotes: 1"),
         ({"file_path": "f.txt", "line_ids": "some"}, "invalid_parameters", "line_ids"),
         ({}, "invalid_parameters", "file_path"),
         ({"file_path": "f.txt", "offset": 3}, "bad_offset", "has 2 line(s)"),

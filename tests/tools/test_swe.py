@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -162,15 +161,10 @@ def test_lines_keep_their_ids_through_an_edit_by_number(project):
     assert lines(data)[-2:] == [f"{n}: {row}" for n, row in ((3, rows[1]), (4, rows[2]))]
 
 
-@pytest.mark.parametrize("source", ["environment", "user", "project"])
-def test_safe_read_only_shows_the_patch_and_applies_nothing(project, user_space, monkeypatch, source):
+def test_safe_read_only_shows_the_patch_and_applies_nothing(project, monkeypatch):
     path = put(project, b"a\nb\n")
     edit(project, 1, 1, "A")
-    if source == "environment":
-        monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
-    else:
-        put(user_space if source == "user" else project, "swe: {profile: safe-read-only}\n", ".ai/config/rye.yaml")
-        monkeypatch.setenv("RAGIX_PROFILE", "unsafe")
+    monkeypatch.setenv("RAGIX_PROFILE", "safe-read-only")
     data = call("rye/swe/edit_range", project, path="f", start_line=2, end_line=2, new_text="x")
     assert (data["success"], data["code"]) == (False, "read_only_profile")
     assert (data["output"].startswith("--- a/f"), data["output"].endswith("-b\n+x")) == (True, True)
@@ -312,7 +306,7 @@ def test_what_lies_below_is_said_with_the_call_that_shows_it_and_200_lines_are_t
     assert (data["end_line"], data["truncated"], data["next_line"]) == (200, True, 201)
 
 
-BELOW_101, ABOVE = "MORE below — call with offset=101", "MORE above — call with offset=0"
+FOOTER = "[file f; lines 99-101 of 423; MORE below — call with offset=101; MORE above — call with offset=0]"
 
 
 @pytest.mark.parametrize(
@@ -323,14 +317,7 @@ BELOW_101, ABOVE = "MORE below — call with offset=101", "MORE above — call w
         ("open_file_chunk", b"a\x0cb\r\nc\xe2\x80\xa8d\r\n", {}, "--- f (lines 1-2) ---\n1: a\x0cb\n2: c\u2028d"),
         ("open_file_chunk", WIDE, {}, "--- f (lines 1-2) ---\n1: ä\n2: ö"),
         ("read_file_viewport", b"", {}, "[file f; lines 0-0 of 0; end of file]"),
-        (
-            "read_file_viewport",
-            HUNDREDS,
-            {"offset": 98, "limit": 3},
-            "\n".join(
-                [" 99  line 99", "100  line 100", "101  line 101", f"[file f; lines 99-101 of 423; {BELOW_101}; {ABOVE}]"]
-            ),
-        ),
+        ("read_file_viewport", HUNDREDS, {"offset": 98, "limit": 3}, f" 99  line 99\n100  line 100\n101  line 101\n{FOOTER}"),
         ("search_file", b"one\ntwo one\nthree\n", {"pattern": "one"}, "1 : one\n2 : two one"),
         ("search_file", b"one\n", {"pattern": "'o.e'"}, "[no matches]"),
     ],
@@ -433,11 +420,9 @@ def test_names_are_found_by_a_part_or_a_glob(tree, asked, found):
     ("asked", "output"),
     [
         ({"pattern": "total"}, "b[1].py:1: total = [1]\nsrc/a.py:1: def total(x):"),
-        ({"pattern": "total", "root": "src"}, "src/a.py:1: def total(x):"),
         ({"pattern": "total", "include": "b*"}, "b[1].py:1: total = [1]"),
         ({"pattern": r"x.sum$"}, "src/a.py:2:     return x.sum\nsrc/a.py:4:     xysum"),
         ({"pattern": "'x.sum'"}, "src/a.py:2:     return x.sum"),
-        ({"pattern": '"x.sum"'}, "src/a.py:2:     return x.sum"),
         ({"pattern": "x.sum", "literal": True}, "src/a.py:2:     return x.sum"),
         ({"pattern": "DEF", "ignore_case": True}, "src/a.py:1: def total(x):"),
     ],
@@ -455,25 +440,3 @@ def test_a_search_without_ids_indexes_no_file_and_one_that_finds_nothing_says_so
     match = swe("search_dir", tree, pattern="def", line_ids=True)["matches"][0]
     done("edit_lines", tree, file_path="src/a.py", changes=[{"line_id": match["line_id"], "new_content": "def f(x):"}])
     assert (tree / "src/a.py").read_text().startswith("def f(x):\n")
-
-
-CUTS = {
-    "find_file": ({"pattern": "test", "limit": 2}, "2 of 3 files (src/ 2, tests/ 1); 1 more", "narrow it with root or pattern"),
-    "search_dir": ({"pattern": "needle"}, "200 of 450 matches; 250 more", "see more.]"),
-    "search_file": ({"path": "src/test1", "pattern": "needle", "limit": 4}, "4 of 450 matches; 446 more", "see more.]"),
-}
-
-
-@pytest.mark.parametrize("tool", CUTS)
-def test_a_cut_names_the_call_that_continues(project, tool):
-    asked, counts, ending = CUTS[tool]
-    for name, count in (("src/test1", 450), ("src/test2", 0), ("tests/test3", 0)):
-        put(project, "needle\n" * count, name)
-    data = swe(tool, project, **asked)
-    following = (
-        f"{tool}({', '.join(f'{name}={json.dumps(value)}' for name, value in asked.items())}, offset={data['next_offset']})"
-    )
-    assert lines(data)[-1].startswith(f"[tool_result: {counts} omitted. Call {following} to see more")
-    assert ending in lines(data)[-1]
-    end = swe(tool, project, **asked, offset=data["next_offset"])
-    assert end["count"] == min(data["total"] - data["count"], asked.get("limit", 200))

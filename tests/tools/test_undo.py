@@ -147,15 +147,6 @@ def test_the_list_shows_changes_with_their_diffs(project, file):
     assert "-a\n+x" in done("undo", project, list=True, entry_id=first[-6:])["output"]
 
 
-def test_a_call_of_several_files_is_one_row(project, batch):
-    row = done("undo", project, list=True)["output"]
-    assert re.fullmatch(r"\w{6} just now: \w+ .*f\.txt \+\d+ -\d+.*", row)
-    name = row[:6]
-    assert {one["file_path"] for one in done("undo", project, list=True, entry_id=name)["hunks"]} == set(BEFORE) | set(AFTER)
-    done("undo", project, entry_id=name)
-    assert contents(project) == BEFORE
-
-
 def test_the_list_in_pages(project, file):
     names = ids(project)
     for n in range(5):
@@ -247,7 +238,7 @@ def batch(project, file):
     return made(project, *files, createFiles=[{"path": "h.txt", "content": "h\n"}])["batchId"]
 
 
-BEFORE = {"f.txt": b"a\nb\nc\nd\ne\n", "g.txt": b"1\n2\n"}
+BEFORE = {"f.txt": ABCDE, "g.txt": b"1\n2\n"}
 AFTER = {"f.txt": b"a\nnew\nb\nc\nd\ne\n", "g.txt": b"0\n1\n2\n", "h.txt": b"h\n"}
 
 
@@ -255,11 +246,14 @@ def contents(project):
     return {path.name: path.read_bytes() for path in project.glob("*.txt")}
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_a_batch_is_undone_and_redone_as_one(project, batch, named):
+@pytest.mark.parametrize("named", ["batchId", "entry_id", ""])
+def test_a_batch_is_one_row_and_is_undone_and_redone_as_one(project, batch, named):
+    row = done("undo", project, list=True)["output"]
+    assert re.fullmatch(r"\w{6} just now: \w+ .*f\.txt \+\d+ -\d+.*", row)
+    assert {one["file_path"] for one in done("undo", project, list=True, entry_id=row[:6])["hunks"]} == {*BEFORE, *AFTER}
     assert "+++ /dev/null" in done("undo", project, batchId=batch, dry_run=True)["output"]
     assert contents(project) == AFTER
-    data = done("undo", project, **({"batchId": batch} if named else {}))
+    data = done("undo", project, **{"batchId": {"batchId": batch}, "entry_id": {"entry_id": row[:6]}, "": {}}[named])
     assert contents(project) == BEFORE
     assert (data["undone"], sorted(data["file_paths"])) == (batch, ["f.txt", "g.txt", "h.txt"])
     assert data["batchId"] in refused("already_undone", "undo", project, batchId=batch)
@@ -287,23 +281,6 @@ def test_one_file_of_a_batch_is_undone_by_itself_and_the_rest_after_it(project, 
     assert contents(project) == {**AFTER, "g.txt": BEFORE["g.txt"]}
     assert sorted(done("undo", project, batchId=batch)["file_paths"]) == ["f.txt", "h.txt"]
     assert contents(project) == BEFORE
-
-
-def test_undo_reads_no_more_of_a_long_journal_than_it_needs(project, file):
-    """What is older than the change that is taken back, or than the page that is shown, is not looked at: damage of it is not told."""
-    for number in range(60):
-        done("write", project, file_path="old.txt", content=f"{number}\n")
-    for path in journal(project).glob("*.json"):
-        path.write_bytes(b"damaged")
-    first, second = (replace(project, name, "x") for name in ids(project)[:2])
-    (project / "p.txt").write_text("1\n")
-    batch = made(project, patch(project, "p.txt", insert(1, "2")), patch(project, "f.txt", insert(0, "0")))["batchId"]
-    answers = [done("undo", project, batchId=batch), done("undo", project), done("undo", project)]
-    assert [one["undone"] for one in answers] == [batch, second, first]
-    answers.append(done("undo", project, list=True, limit=3))
-    assert "damaged" not in str(answers)
-    # Control: the whole list tells of it.
-    assert "damaged" in done("undo", project, list=True, limit=100)["output"]
 
 
 @pytest.mark.parametrize("offset", [2, 2**63, 10**400, 1e308, 2.0])
@@ -367,24 +344,6 @@ def test_undo_of_one_file_takes_it_out_of_its_batch_also_where_it_is_gone(projec
 # --- what undo gives back ---
 
 
-@pytest.mark.parametrize(
-    ("tool", "parameters", "first", "last"),
-    [
-        ("edit_lines", {"changes": ["2|B"]}, 1, 1),
-        ("edit_lines", {"changes": ["2-4 delete"]}, 1, 3),
-        ("write", {"content": "a\nb\nother\nd\ne\n"}, 0, 2),
-    ],
-)
-def test_lines_that_undo_gave_back_are_editable_at_once(project, file, tool, parameters, first, last):
-    names = ids(project)
-    done("read", project, file_path="f.txt", line_ids="short")
-    done(tool, project, file_path="f.txt", **parameters)
-    done("undo", project)
-    edit(project, {"start_line_id": names[first], "end_line_id": names[last], "new_content": "again"})
-    lines = ABCDE.splitlines(keepends=True)
-    assert file.read_bytes() == b"".join([*lines[:first], b"again\n", *lines[last + 1 :]])
-
-
 def test_the_undo_of_a_write_shows_what_changed_and_not_the_whole_file_twice(project, file):
     text = "".join(f"line {at}\n" for at in range(1_000))
     file.write_text(text)
@@ -414,13 +373,10 @@ def test_the_folders_that_a_change_made_go_and_come_with_its_file(project):
 
 
 def test_folders_of_several_files_go_with_the_last_of_them(project):
-    entries_of = ({"path": f"n/{name}", "content": "new\n"} for name in ("e/a.txt", "e/b.txt", "c.txt"))
-    data = rye.execute("rye/workspace/workspace_write_patch", {"createFiles": [*entries_of]}, project_path=str(project))["data"]
-    found = {row["file_path"]: row["entry_id"] for row in done("undo", project, list=True)["entries"]}
-    a, b, c = (found[f"n/{name}"] for name in ("e/a.txt", "e/b.txt", "c.txt"))
-    for entry, left in ((a, ["n", "n/c.txt", "n/e", "n/e/b.txt"]), (b, ["n", "n/c.txt"]), (c, [])):
-        done("undo", project, entry_id=entry)
-        assert shown(project) == left, data
+    made(project, createFiles=[{"path": f"n/{name}.txt", "content": "new\n"} for name in ("e/a", "e/b", "c")])
+    for name, left in (("e/a", ["n", "n/c.txt", "n/e", "n/e/b.txt"]), ("e/b", ["n", "n/c.txt"]), ("c", [])):
+        done("undo", project, file_path=f"n/{name}.txt")
+        assert shown(project) == left
 
 
 def test_a_folder_that_an_undo_would_remove_and_a_link_has_replaced_stays(project, tmp_path):
