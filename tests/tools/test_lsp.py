@@ -13,10 +13,10 @@ import pytest
 
 import rye
 from rye.lsp import session
+from support.calling import done, ids
 from support.waiting import until
 
 TOOL = "rye/lsp/lsp"
-EDIT = "rye/file-system/edit_lines"
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +50,8 @@ def ask(project, file_path, action="diagnostics", **parameters):
     return answer["data"] or answer
 
 
-def ids(project, path):
-    output = rye.execute("rye/file-system/read", {"file_path": path}, project_path=project)["data"]["output"]
-    return [line[5:].partition("]")[0] for line in output.split("\n") if line.startswith("[LID:")]
+def edit(project, path, *changes, **more):
+    return done("edit_lines", project, file_path=path, changes=[*changes], **more)
 
 
 def seen(data):
@@ -158,10 +157,7 @@ def test_a_rename_across_five_files_changes_the_symbol_and_no_other_byte_and_is_
         "sub/three.py": SOURCES["sub/three.py"].replace(b"import helper", b"import assist"),
         "four.py": SOURCES["four.py"].replace(b"helper", b"assist"),
     }
-    # A line keeps its ID or has a new one; the lines around keep theirs.
-    assert ids(warm, "core.py")[1:] != []
-    undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=warm)
-    assert undone["status"] == "success", undone
+    done("undo", warm, batchId=data["batchId"])
     assert {name: (warm / name).read_bytes() for name in SOURCES} == SOURCES
     assert ids(warm, "core.py")[0] == line_id
 
@@ -175,12 +171,7 @@ def test_places_come_back_with_ids_that_edit_lines_takes(warm):
     use = found["locations"][2]
     there = ask(warm, "one.py", "definition", line_id=use["line_id"], symbol="helper")
     assert [(one["file"], one["line_id"]) for one in there["locations"]] == [("core.py", line_id)]
-    changed = rye.execute(
-        EDIT,
-        {"file_path": "one.py", "changes": [{"line_id": use["line_id"], "new_content": "print(helper(2))"}]},
-        project_path=warm,
-    )
-    assert changed["status"] == "success"
+    edit(warm, "one.py", {"line_id": use["line_id"], "new_content": "print(helper(2))"})
     assert (warm / "one.py").read_bytes().endswith(b"print(helper(2))\r\n")
 
 
@@ -199,7 +190,7 @@ def test_format_is_one_change_that_undo_takes_back(project):
     (project / "a.c").write_text("int  main( void ){return 0;}\n")
     data = ask(project, "a.c", "format")
     assert (project / "a.c").read_text() == "int main(void) { return 0; }\n"
-    rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=project)
+    done("undo", project, batchId=data["batchId"])
     assert (project / "a.c").read_text() == "int  main( void ){return 0;}\n"
     assert ask(project, "a.c", "format", dry_run=True)["dry_run"] is True
 
@@ -282,28 +273,14 @@ def test_no_server_that_the_project_brings_is_run_but_one_that_the_user_names(pr
 @pytest.mark.slow
 def test_an_edit_says_what_it_broke_and_what_it_mended(warm):
     (warm / "a.py").write_text("def f(a: int) -> int:\n    return a\n\n\nf(1)\n")
-    line_id = ids(warm, "a.py")[4]
-    edited = rye.execute(
-        EDIT,
-        {"file_path": "a.py", "changes": [{"line_id": line_id, "new_content": "f('x')"}], "check": True},
-        project_path=warm,
-    )["data"]
-    assert [(row["line"], row["severity"]) for row in edited["check"]["broken"]] == [(5, "error")]
-    assert edited["check"]["mended"] == []
-    assert f"[LID:{edited['check']['broken'][0]['line_id']}]" in edited["output"]
-    mended = rye.execute(
-        EDIT,
-        {
-            "file_path": "a.py",
-            "changes": [{"line_id": edited["check"]["broken"][0]["line_id"], "new_content": "f(2)"}],
-            "check": True,
-        },
-        project_path=warm,
-    )["data"]
-    assert (len(mended["check"]["mended"]), mended["check"]["errors"]) == (1, 0)
+    edited = edit(warm, "a.py", {"line_id": ids(warm, "a.py")[4], "new_content": "f('x')"}, check=True)
+    (broken,) = edited["check"]["broken"]
+    assert (broken["line"], broken["severity"], edited["check"]["mended"]) == (5, "error", [])
+    assert f"[LID:{broken['line_id']}]" in edited["output"]
+    check = edit(warm, "a.py", {"line_id": broken["line_id"], "new_content": "f(2)"}, check=True)["check"]
+    assert (len(check["mended"]), check["errors"]) == (1, 0)
     # In the form that the caller asked for.
-    broken = {"file_path": "a.py", "changes": ["find|f(2)|f('y')"], "check": True}
-    short = rye.execute(EDIT, {**broken, "line_ids": "short", "dry_run": False}, project_path=warm)["data"]
+    short = edit(warm, "a.py", "find|f(2)|f('y')", check=True, line_ids="short", dry_run=False)
     assert ("LID:" in short["output"], f"[{short['check']['broken'][0]['line_id']}]" in short["output"]) == (False, True)
 
 
@@ -311,12 +288,8 @@ def test_places_are_named_in_the_form_that_is_asked_for(warm):
     (warm / "a.py").write_text("undefined_name\n")
     said = {form: ask(warm, "a.py", line_ids=form) for form in ("lid", "short", "none", "all")}
     line_id = ids(warm, "a.py")[0]
-    assert {form: data["diagnostics"][0]["line_id"] for form, data in said.items()} == {
-        "lid": line_id,
-        "short": "1",
-        "none": None,
-        "all": line_id,
-    }
+    named = {form: data["diagnostics"][0]["line_id"] for form, data in said.items()}
+    assert named == {"lid": line_id, "short": "1", "none": None, "all": line_id}
     endings = {form: data["output"].rpartition(") ")[2].split("\n")[0] for form, data in said.items()}
     assert (endings["lid"], endings["short"]) == (f"[LID:{line_id}]", "[1]")
     assert "[" not in said["none"]["output"]
@@ -339,12 +312,11 @@ def test_every_file_that_an_edit_touches_is_checked(warm):
         (warm / "c.py").unlink(missing_ok=True)
         for name, text in texts.items():
             (warm / name).write_text(text)
-            rye.execute("rye/file-system/read", {"file_path": name}, project_path=warm)
+            done("read", warm, file_path=name)
         # The server has seen them when it finds the error that one has.
         until(lambda: ask(warm, "wrong.py")["counts"]["error"] == 1)
         assert ask(warm, "a.py")["counts"]["error"] == 0
-        data = rye.execute(EDIT, {"file_path": "a.py", "changes": changes, "check": True}, project_path=warm)["data"]
-        assert data["success"], data
+        data = edit(warm, "a.py", *changes, check=True)
         check = data["check"]
         assert [row["file_path"] for row in check.get("broken", []) if row["severity"] == "error"] == broken
         assert (len(check.get("mended", [])), [*check.get("not_checked", {})]) == (mended, not_checked), data
@@ -358,8 +330,7 @@ def test_of_a_file_that_was_just_made_nothing_is_said_but_what_was_found(warm):
     (warm / "a.py").write_text("x = 1\n")
     assert errors(ask(warm, "a.py")) == set()
     for name in ("new.py", "sub/new.py"):
-        made = {"file_path": name, "content": "print(undefined_name)\n", "check": True}
-        data = rye.execute("rye/file-system/write", made, project_path=warm)["data"]
+        data = done("write", warm, file_path=name, content="print(undefined_name)\n", check=True)
         # A server that runs may not know the file yet: then it was not checked.
         found = [row["file_path"] for row in data["check"].get("broken", []) if row["severity"] == "error"]
         assert found == [name] or [*data["check"]["not_checked"]] == [name], data
@@ -367,9 +338,6 @@ def test_of_a_file_that_was_just_made_nothing_is_said_but_what_was_found(warm):
 
 
 def test_an_edit_nobody_can_check_is_made_all_the_same(project):
-    answer = rye.execute(
-        "rye/file-system/write", {"file_path": "a.xyz", "content": "x\n", "check": True}, project_path=project
-    )["data"]
-    assert answer["success"]
+    answer = done("write", project, file_path="a.xyz", content="x\n", check=True)
     assert answer["check"]["code"] == "no_language"
     assert (project / "a.xyz").read_text() == "x\n"
