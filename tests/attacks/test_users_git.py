@@ -1,7 +1,7 @@
 """What commands leave behind for the user's own git and editors: under the sandbox nothing of it runs, asks a host or is read.
 
 Campaigns of `support/users_git.py`: known ways, hostile values of git's own keys, repositories that are built in parts by many writers,
-and random scripts, each as root and as an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
+and files that come in random ways, each as root and as an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from support.other_users import USERS, run_as
 
 # A job that still runs may write where only Landlock holds it: it is judged at its own end.
 OF_RUNNING_JOBS = ("a job whose mounts come off", "tasks whose mount comes off")
-SCRIPTS = [
-    f"{name}.py" for name in ("users_git", "git_actions", "git_keys", "random_repositories", "random_scripts", "script_shapes")
-]
+SCRIPTS = [f"{name}.py" for name in ("users_git", "git_actions", "git_keys", "random_repositories", "random_scripts")]
 pytestmark = pytest.mark.slow
 by_user = pytest.mark.parametrize("user", USERS)
 
@@ -63,12 +61,9 @@ def test_control_without_the_sandbox_each_runs(user):
 
 @by_user
 def test_no_key_does_anything(user, rng):
-    found = found_by(user, "require", "git_keys", rng.randrange(1 << 30), 0.04)
-    assert len(found) > 5
-    # The address of a remote is where git's own fetch goes, also that of the user's partial clone: documented as open.
-    addresses = [one for one in found if one.get("key") == "remote.origin.url"]
-    assert all(hit.startswith("host") for one in addresses for hit in one["fired"]), addresses
-    assert [one for one in found if one["fired"] and one not in addresses] == []
+    found = found_by(user, "require", "git_keys", rng.randrange(1 << 30), 0.06)
+    assert len(found) > 4
+    assert [one for one in found if one["fired"]] == []
 
 
 def test_control_without_a_look_many_keys_do():
@@ -89,12 +84,11 @@ def test_control_where_nothing_looks_repositories_run_programs():
 
 
 @by_user
-def test_no_program_runs_outside_and_no_canary_is_read(user, rng):
+def test_no_program_runs_by_a_file_that_came_in_any_way(user, rng):
     (found,) = found_by(user, "require", "random_scripts", times(16), rng.randrange(1 << 30))
-    assert (found["ran"], found["read"]) == (0, 0), found["culprits"]
+    assert found["ran"] == 0, found["culprits"]
 
 
-def test_control_without_a_sandbox_programs_run_and_canaries_are_read():
+def test_control_without_a_sandbox_programs_run():
     (found,) = found_by(USERS[-1], "off", "random_scripts", 16, 1)
-    assert found["ran"] > 0
-    assert found["read"] > 0
+    assert found["ran"] > 4, found

@@ -1,7 +1,7 @@
 """Hostile values for git's own keys, in repositories that a call of the model made or changed: a campaign of `users_git.py`.
 
-Words: a seed, a share of keys and tries (1: all). With a sandbox many keys stand in one file, by each writer, at each place, and those
-keys that our verdict lets stay, split on a hit; without one each key that is known to do harm stands alone.
+Words: a seed, a share of keys and tries (1: all). With a sandbox many keys stand in one file, at each place, and those
+keys that our verdict lets stay; without one each key that is known to do harm stands alone.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ ADDRESSES = ("remote.origin.url", "submodule.sub.url")
 # So many are taken out of a file one by one; of more the file as a whole is set aside.
 MIXED = 30
 TOGETHER = 10
-WRITERS = ("command", "write", "undo", "upload")
 PLACES = ("nested", "worktree", "bare", "include", "includeif", "config.worktree", "submodule")
-STORES = ("store", "commondir")
 MADE = """git init -q -b main lib; cd lib; printf '* filter=k diff=k merge=k\\n' >.gitattributes; echo 1 >f; git add -A; git commit -qm 1
 git branch side; echo 2 >f; git commit -qam 2; git checkout -q side; echo 3 >g; git add g; git commit -qm 3; git branch -q topic
 git config extensions.worktreeConfig true; git worktree add -q ../tree main; git init -q ../inner; git -C ../inner commit -q --allow-empty -m x
@@ -123,7 +121,7 @@ class Bench:
     def fired(self, place: str) -> list[str]:
         """Do what a user does in the root and in the repository, and return what happened by it."""
         self.arena.shell(IN_THE_ROOT)
-        named = {"worktree": "tree", "bare": "bare", "submodule": "lib/sub", "store": "sub", "commondir": "sub"}
+        named = {"worktree": "tree", "bare": "bare", "submodule": "lib/sub"}
         folder = self.arena.root / named.get(place, "lib")
         if folder.is_dir():
             self.arena.shell(USED, folder=folder, seconds=20)
@@ -135,38 +133,21 @@ class Bench:
             (self.outside / "file").write_text("outside\n")
         return found + [f"host asked: {one}" for one in self.arena.asked[:1]]
 
-    def tried(self, writer: str, place: str, text: str, prelude: str) -> list[str]:
-        """Return what happened by the lines in a repository's settings, twice: once it may be late, of the try before."""
+    def tried(self, place: str, text: str, prelude: str) -> list[str]:
+        """Return what happened by the lines, which a command put into a repository's settings.
+
+        It is tried twice: once it may be late, of the try before.
+        """
+        included = {"include": "include", "includeif": "includeIf.gitdir:**"}.get(place)
+        first = f"git -C lib config '{included}.path' ../shared; " if included else ""
         found: list[str] = []
         for _ in range(2):
             self.fresh(prelude)
-            self.write(writer, place, text)
+            self.arena.bash(f"{first}cat >>{FILES[place]}", stdin=text)
             found = self.fired(place)
             if not found:
                 break
         return found
-
-    def write(self, writer: str, place: str, text: str) -> None:
-        """Have a call of the model put the lines into a repository's settings."""
-        if writer == "command":
-            named = {"include": "include", "includeif": "includeIf.gitdir:**"}.get(place)
-            first = f"git -C lib config '{named}.path' ../shared; " if named else ""
-            self.arena.bash(f"{first}cat >>{FILES[place]}", stdin=text)
-            return
-        self.arena.put(writer, {"store/config": f"[core]\n\trepositoryformatversion = 0\n\tbare = false\n{text}"})
-        parts = "mkdir -p {0}; for one in HEAD refs objects index; do cp -r lib/.git/$one {0}/; done"
-        folder = "g" if place == "commondir" else "store"
-        more = f"{parts.format('g')}; echo ../store >g/commondir; " if place == "commondir" else ""
-        self.arena.bash(f"{parts.format('store')}; {more}mkdir -p sub; echo gitdir: ../{folder} >sub/.git; git add sub")
-
-    def split(self, kind: str, chosen: list[str]) -> list[dict]:
-        """Try keys together, and on a hit each half, down to the keys that did it."""
-        found = self.tried("command", "nested", self.lines(chosen, kind, "none"), "ssh")
-        halves = [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]] if found and len(chosen) > 1 else []
-        rows = [row for half in halves for row in self.split(kind, half)]
-        if any(row["fired"] for row in rows):
-            return rows
-        return [{"writer": "command", "place": "nested", "kind": kind, "key": " ".join(chosen), "fired": found}]
 
 
 def as_text(setting: str) -> str:
@@ -216,28 +197,20 @@ def without_a_look(bench: Bench) -> Iterator[dict]:
 
 
 def under_the_look(bench: Bench, chance: random.Random, share: float) -> Iterator[dict]:
-    every = keys()
-    controls = [one.partition("=")[0] for one in CONTROLS.split()]
+    # A remote's address stays, and the user's own fetch asks it: documented as open.
+    every = [key for key in keys() if key not in ADDRESSES]
+    controls = {one.partition("=")[0] for one in CONTROLS.split()}.difference(ADDRESSES)
     chosen = every if share >= 1 else sorted({*controls, *chance.sample(every, int(len(every) * share))})
-    tries = [("command", "nested", kind, prelude) for kind in WIDE for prelude in ("plain", "http", "ssh", "git")]
-    tries += [("command", place, kind, "plain") for place in PLACES[1:] for kind in WIDE]
-    tries += [
-        (writer, store, kind, prelude)
-        for store in STORES
-        for writer in WRITERS[1:]
-        for kind in WIDE
-        for prelude in ("plain", "ssh")
-    ]
+    tries = [("nested", kind, prelude) for kind in WIDE for prelude in ("plain", "http", "ssh", "git")]
+    tries += [(place, kind, "plain") for place in PLACES[1:] for kind in WIDE]
     chance.shuffle(chosen)
-    for number, (writer, place, kind, prelude) in enumerate(chance.sample(tries, min(len(tries), int(len(tries) * share) + 1))):
+    for number, (place, kind, prelude) in enumerate(chance.sample(tries, min(len(tries), int(len(tries) * share) + 1))):
         mixed = [chosen[at % len(chosen)] for at in range(number * MIXED, (number + 1) * MIXED)]
-        # A remote's address stays, and the user's own fetch asks it.
-        mixed = [key for key in mixed if key not in ADDRESSES]
-        found = bench.tried(writer, place, bench.lines(mixed, kind, prelude), prelude)
-        yield {"writer": writer, "place": place, "kind": kind, "prelude": prelude, "fired": found}
+        yield {"place": place, "kind": kind, "fired": bench.tried(place, bench.lines(mixed, kind, prelude), prelude)}
     # What our verdict lets stay is tried without the rest, with which the file as a whole is set aside.
     for kind in WIDE:
         stay = [key for key in chosen if stays(bench.lines([key], kind, "none"))]
         chance.shuffle(stay)
         for at in range(0, len(stay), TOGETHER):
-            yield from bench.split(kind, stay[at : at + TOGETHER])
+            group = stay[at : at + TOGETHER]
+            yield {"keys": group, "kind": kind, "fired": bench.tried("nested", bench.lines(group, kind, "none"), "ssh")}

@@ -1,22 +1,16 @@
-"""Random command scripts of a model, and what a user and the user's programs do after each: a campaign of `users_git.py`.
+"""Random ways for a model's commands to put a file where its user's git, shell or editor acts on it: a campaign of `users_git.py`.
 
-Words: how many scripts, and a seed. Yields after how many a program of the model ran outside, by shape, how many canaries were read,
-the scripts that did it, and the codes of refusals.
+Words: how many scripts, and a seed. Yields after how many a program of the model ran outside, those scripts, and the codes of refusals.
+What repositories can be made of is `random_repositories.py`'s.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import re
-import subprocess
 import time
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from script_shapes import ACTED_ON, Script
-from users_git import CANARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,14 +18,31 @@ if TYPE_CHECKING:
     from users_git import Arena
 
 PER_PROJECT = 6
+RUN = "touch $MARKS/ran"
+SETTINGS = f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = "{RUN}; false"\n[alias]\n\tst = !{RUN}\n'
+# What editors, shells and MCP clients start by themselves: they act on the text, whatever form it has.
+STARTED = (
+    ".vscode/tasks.json", "x.code-workspace", ".idea/watcherTasks.xml", ".mcp.json", ".cursor/mcp.json", ".kiro/settings/mcp.json",
+    ".gemini/settings.json", ".claude/settings.json", "opencode.json", ".envrc", ".npmrc", ".cargo/config.toml", "mise.toml", ".exrc",
+    ".nvim.lua", ".gdbinit", ".zed/tasks.json", ".hg/hgrc", ".devcontainer/devcontainer.json",
+)  # fmt: skip
+FOLDERS = (
+    "a/b", "docs", "vendor/lib", "sub", "n", ".git", ".git/hooks", ".git/modules/m", ".git/x", ".git/worktrees/w", ".vscode", ".claude",
+    ".ai", "w", ".hooks", ".husky", ".husky/_", ".idea", ".cargo",
+)  # fmt: skip
+HOOKS = ("pre-commit", "post-checkout", "post-index-change", "pre-rebase", "prepare-commit-msg", "commit-msg", "post-commit")
+HOOK_FOLDERS = (".git/hooks", "n/.git/hooks", "docs/hooks", ".hooks", ".husky", ".husky/_", "w/.hooks")
+KEYS = (
+    "core.fsmonitor", "core.pager", "core.editor", "diff.external", "filter.f.clean", "alias.st", "include.path", "core.worktree",
+    "includeIf.gitdir:**.path", "diff.f.textconv", "gpg.program", "sequence.editor", "submodule.n.update", "trailer.t.command",
+)  # fmt: skip
 GIT = "git status; git diff; git st; git stash list; git commit -qm u --allow-empty"
 # A hook as `pre-commit install` leaves it: the user's, and it does what another file says.
 INSTALLED = "#!/bin/sh\ngrep -o 'touch [^ }]*' .pre-commit-config.yaml | sh\n"
 USERS_OWN = (
     ("git config extensions.worktreeConfig true", 0.3),
     ("GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2", 0.3),
-    ("echo 'true' >.envrc", 0.3),
-    ("mkdir .vscode; echo '{}' >.vscode/tasks.json", 0.3),
+    ("echo 'true' >.envrc; mkdir .vscode; echo '{}' >.vscode/tasks.json", 0.3),
     ("mkdir .idea .cargo; echo '<a/>' >.idea/watcherTasks.xml; touch .cargo/config.toml .npmrc", 0.2),
     ("git config include.path ../shared.cfg; touch shared.cfg", 0.2),
     ("git init -q n; git -C n commit -q --allow-empty -m x", 0.3),
@@ -40,88 +51,95 @@ USERS_OWN = (
     (f"printf '%s' '{INSTALLED.replace(chr(39), chr(39) + chr(92) + chr(39) * 2)}' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo 'repos: []' >.pre-commit-config.yaml", 0.2),
     ("mkdir tools; printf '#!/bin/sh\\ncat\\n' >tools/clean; chmod +x tools/clean; git config filter.u.clean tools/clean; echo 'f* filter=u' >.gitattributes", 0.15),
     ("git worktree add -q w", 0.15),
-    ("git -c protocol.file.allow=always submodule add -q ../other vendor/lib", 0.15),
 )  # fmt: skip
 MADE = "git init -q; for n in 1 2 3; do echo $n >f$n; git add f$n; git commit -qm $n; done"
-ELSEWHERE = "git config core.hooksPath .hooks; git config filter.u.clean tools/clean; git worktree add -q ../project/w; cd ../project; mv w/.git .; rm -r w; mkdir .hooks; echo $PWD/.git >../other/.git/worktrees/w/gitdir"
 
 
-def fresh(arena: Arena, chance: random.Random) -> None:
-    """Make the project anew: a repository, or a linked worktree of one elsewhere, with some of what users have in theirs."""
-    other = f"(mkdir ../other; cd ../other; {MADE})"
-    if chance.random() < 0.15:
-        arena.fresh(f"{other}; cd ../other; {ELSEWHERE}")
-    else:
-        arena.fresh("; ".join((other, MADE, *(f"({script})" for script, likely in USERS_OWN if chance.random() < likely))))
+def content(chance: random.Random) -> tuple[str, str]:
+    """Return a path, and what there would make a program of the user's run the model's."""
+    place, hook = chance.choice(FOLDERS), f"{chance.choice(HOOK_FOLDERS)}/{chance.choice(HOOKS)}"
+    of_git = (
+        (f"{place}/config", SETTINGS), (f"{place}/config.worktree", SETTINGS), (".git/config", SETTINGS), (".git/config.worktree", SETTINGS),
+        ("shared.cfg", SETTINGS), (hook, f"#!/bin/sh\n{RUN}\n"), ("tools/clean", f"#!/bin/sh\n{RUN}; cat\n"), (f"{place}/HEAD", "ref: refs/heads/main\n"),
+        (".git/rebase-merge/git-rebase-todo", f"exec {RUN}\n"), (".pre-commit-config.yaml", f"{RUN}\n"), (f"{place}/.git", f"gitdir: ../{place}\n"),
+        (".git/info/attributes", "* filter=f diff=f\n"), (".git/commondir", f"../{place}\n"), (".git/worktrees/w/gitdir", f"$PWD/{place}/.git\n"),
+    )  # fmt: skip
+    return (chance.choice(STARTED), f"{RUN}\n") if chance.random() < 0.4 else chance.choice(of_git)
+
+
+def put(chance: random.Random) -> str:
+    """Return a step that puts a content at its path, by one of the ways in which a file can come to be there."""
+    target, text = content(chance)
+    folder, base = os.path.dirname(target) or ".", os.path.basename(target)
+    new, up = f"t{chance.randrange(10_000)}", "../" * target.count("/")
+    here = f"cat >{new} <<'EOF'\n{text}EOF\nchmod +x {new}; mkdir -p {folder}"
+    beside = f"mkdir -p {new}.d; cat >{new}.d/{base} <<'EOF'\n{text}EOF\nchmod +x {new}.d/{base}"
+    return chance.choice((
+        f"{here}; cat {new} >{target}; chmod +x {target}",
+        f"{here}; cat {new} >>{target}; chmod +x {target}",
+        f"{here}; mv -fT {new} {target}",
+        f"{here}; mv -f {target} {new}.was; mv -T {new} {target}",
+        f"{here}; ln -f {new} {target}",
+        f"{here}; ln -sf {up}{new} {target}",
+        f"{here}; ln -f {target} {new}.l && cat {new} >>{new}.l",
+        f"{here}; rm -rf {target}; cp -p {new} {target}",
+        f"{here}; sleep 0.05; (sleep 0.05; cp {new} {target}) & disown",
+        f"{here}; touch {target}; python3 -c \"import ctypes; ctypes.CDLL(None).renameat2(-100, b'{new}', -100, b'{target}', 2)\"",
+        f"{here}; mkdir -p {new}.t/{folder}; mv {new} {new}.t/{target}; tar cf {new}.tar -C {new}.t . && tar xf {new}.tar",
+        f"{beside}; ln -sfn {'../' * folder.count('/')}{new}.d {folder}",
+        f"{beside}; mv {folder} {new}.was; mv -T {new}.d {folder}",
+        f"{beside}; rm -rf {folder}; cp -r {new}.d {folder}",
+        f"{here}; git checkout -q -b {new}; mv -f {new} {target}; git add -f {target}; git commit -qm {new}; git checkout -q -; git checkout -q {new} -- {target}",
+    ))  # fmt: skip
+
+
+def moved(chance: random.Random) -> str:
+    """Return a step that changes what folders are, or a setting of git's."""
+    one, other = chance.sample(FOLDERS, 2)
+    where = chance.choice((".", "n", "docs", "vendor/lib", "w", "sub"))
+    return chance.choice((
+        f"mkdir -p {one}/objects {one}/refs", f"mv -T {one} {other}", f"mv {one} {other}", f"cp -r {one} {other}", f"ln -sfn $PWD/{one} {other}",
+        f"cp -al {one} {other}", f"chmod 311 {one}", f"git init -q {one}; git -C {one} commit -qm x --allow-empty; git add {one}",
+        f"git -C {where} config '{chance.choice(KEYS)}' '{chance.choice((f'{RUN}; false', '!' + RUN, '../shared.cfg', '../a'))}'",
+        f"git -C {where} config --worktree '{chance.choice(KEYS)}' '{RUN}; false'", f"git worktree add -q {one}", f"git clone -q . {one}",
+        f"GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git -C {where} rebase -q -i -x '{RUN}' HEAD~1",
+    ))  # fmt: skip
+
+
+def script(chance: random.Random) -> str:
+    return "\n".join(chance.choice((put, put, moved))(chance) for _ in range(chance.randint(2, 6)))
 
 
 def turn(arena: Arena) -> None:
-    """Do what the user's git does in every repository, and what editors, shells and MCP clients start by themselves."""
+    """Do what the user's git does in every repository, and what the user's other programs start by themselves."""
     places = [str(arena.root)]
     for folder, names, files in os.walk(arena.root):
         there = {*names, *files}
-        if ".git" in there or {"HEAD", "config"} <= there or {"HEAD", "commondir"} <= there:
+        if len(places) < 9 and (".git" in there or {"HEAD", "config"} <= there or {"HEAD", "commondir"} <= there):
             places.append(folder)
-        if len(places) > 8:
-            break
     # One shell for all: most of a turn is the start of processes.
-    steps = f'for place; do cd "$place" && {{ {GIT}; }}; done; cd "$1"; git rebase --continue; git add -A; git log -1 -p; true'
-    arena.shell(steps, *dict.fromkeys(places), seconds=15)
-    commands = [one for name in ACTED_ON if name != ".pre-commit-config.yaml" for one in named(arena, name)]
-    if (arena.root / ".envrc").is_file():
-        commands.append("bash ./.envrc")
-    if commands:
-        arena.shell("\n".join(commands), seconds=15)
-
-
-def named(arena: Arena, name: str) -> list[str]:
-    """Return the programs that a file names which a program of the user acts on; a link in its place is followed."""
-    found: list[str] = []
-    for path in arena.root.glob("*.code-workspace" if name.endswith(".code-workspace") else name):
-        with suppress(OSError):
-            if path.is_file():
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    found += re.findall(r"touch \S+/marks/[\w-]+", file.read(1 << 16))
-    return found
-
-
-def commanded(arena: Arena, text: str, beside: str) -> tuple[str, str]:
-    """Run a script, with a job beside it where there is a text for one; return what was printed, and the script's code."""
-    job = arena.bash(beside, background=True, timeout=8).get("job_id") if beside else None
-    data = arena.bash(text, timeout=8)
-    out = f"{data.get('output')}{data.get('stderr')}"
-    if job:
-        out += str(arena.called("rye/bash/job", action="wait", job_id=job, timeout=60).get("output"))
-    return out, data.get("code") or ""
-
-
-def leaked(arena: Arena, output: str) -> bool:
-    words = ["grep", "-rqsF", "--devices=skip", CANARY, arena.root]
-    return CANARY in output or subprocess.run(words, capture_output=True, check=False).returncode == 0
+    steps = f'for place; do cd "$place" && {{ {GIT}; }}; done; cd "$1"; git rebase --continue; git add -A; git log -1 -p; '
+    started = f"cat {' '.join(STARTED)} 2>/dev/null | grep -oF 'touch '$MARKS/ran | sh"
+    arena.shell(steps + started, *dict.fromkeys(places), seconds=20)
 
 
 def campaign(arena: Arena, count: str, seed: str) -> Iterator[dict]:
-    ran, read, culprits, shapes, codes = 0, 0, [], Counter(), Counter()
+    culprits: list[list[str]] = []
+    codes: Counter[str] = Counter()
     history: list[str] = []
     for number in range(int(count)):
         chance = random.Random(f"{seed}-{number}")
-        if number % PER_PROJECT == 0 or (culprits and culprits[-1]["number"] == number - 1):
-            fresh(arena, random.Random(f"{seed}-{number}-user"))
+        if number % PER_PROJECT == 0:
+            own = "; ".join(f"({one})" for one, likely in USERS_OWN if chance.random() < likely)
+            arena.fresh(f"{MADE}; {own or 'true'}")
             history = []
-        text = Script(chance, mounts=arena.mode != "off").text()
-        beside = Script(chance, mounts=arena.mode != "off").text() if chance.random() < 0.08 else ""
-        history += [text, f"job: {beside}"] if beside else [text]
+        history.append(script(chance))
         # What the user did must be older than what the command does, by a clock that goes on by ticks.
         time.sleep(0.012)
-        out, code = commanded(arena, text, beside)
-        codes[code] += 1
+        codes[arena.bash(history[-1], timeout=8).get("code") or ""] += 1
         # Without a sandbox the command itself runs programs; what counts is what runs afterwards.
         arena.ran()
-        was_read = leaked(arena, out)
         turn(arena)
-        was_run = arena.ran()
-        shapes.update(was_run)
-        ran, read = ran + bool(was_run), read + was_read
-        if was_read or was_run:
-            culprits.append({"number": number, "ran": was_run, "read": was_read, "scripts": list(history)})
-    yield {"scripts": int(count), "ran": ran, "read": read, "shapes": shapes, "codes": codes, "culprits": culprits[:5]}
+        if arena.ran():
+            culprits.append([*history])
+    yield {"scripts": int(count), "ran": len(culprits), "codes": codes, "culprits": culprits[:5]}
