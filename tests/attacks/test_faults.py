@@ -46,15 +46,8 @@ TOOL_BODY = (
 
 @dataclass
 class Run:
-    """One run of a case, in a project of its own.
-
-    Attributes:
-        project: where.
-        old: what stood there before the call.
-        new: what stood there after a whole run.
-        before: the entries of the record before the call.
-        order: the tool and the parameters that are called.
-        job: the job that runs meanwhile.
+    """One run of a case, in a project of its own: what stood there before the call, and after a whole run; the record's entries before;
+    the tool and the parameters that are called; the job that runs meanwhile.
     """
 
     project: Path
@@ -74,13 +67,9 @@ Order = tuple[str, dict]
 
 @dataclass(frozen=True)
 class Case:
-    """What is killed.
-
-    Attributes:
-        prepare: brings a project to where the victim starts; returns the tool that it calls, and the parameters.
-        check: holds everything to order afterwards; returns which state stood there.
-        start: begins it; without one a forked process makes the call.
-        job: this job runs meanwhile, and goes on once `go` is written to.
+    """What is killed: `prepare` brings a project to where the victim starts, and returns the call; `check` holds everything to order
+    afterwards, and returns which state stood there; `start` begins it (without one a forked process makes the call). A `job` runs
+    meanwhile, and goes on once `go` is written to.
     """
 
     prepare: Callable[[Path], Order]
@@ -186,10 +175,6 @@ def redo_command(project: Path) -> Order:
     return UNDO, {"entry_id": undone(undo_command(project), project)}
 
 
-def undo_one_file(project: Path) -> Order:
-    return UNDO, {"entry_id": command(project, CHANGES), "file_path": "a.txt"}
-
-
 def undo_merged_hunk(project: Path) -> Order:
     """One hunk out of two, in a file that changed elsewhere since."""
     entry = command(project, "sed -i 's/^line 3$/changed 3/; s/^line 12$/changed 12/' a.txt")
@@ -197,23 +182,9 @@ def undo_merged_hunk(project: Path) -> Order:
     return UNDO, {"entry_id": entry, "file_path": "a.txt", "hunks": [2]}
 
 
-def undo_hunk_of_edit(project: Path) -> Order:
-    ids = calling.ids(project, "a.txt")
-    changes = [{"line_id": ids[at], "new_content": f"changed {at}"} for at in (3, 12)]
-    return UNDO, {"entry_id": undone((EDIT, {"file_path": "a.txt", "changes": changes}), project), "hunks": [2]}
-
-
-def undo_hunk_of_written(project: Path) -> Order:
-    content = "".join(f"changed {at}\n" if at in (3, 12) else line for at, line in enumerate(LINES))
-    return UNDO, {"entry_id": undone((WRITE, {"file_path": "a.txt", "content": content}), project), "hunks": [2]}
-
-
-def undo_in_new_folders(project: Path) -> Order:
-    return UNDO, {"entry_id": undone((WRITE, {"file_path": "n/e/w.txt", "content": "new\n"}), project)}
-
-
 def redo_in_new_folders(project: Path) -> Order:
-    return UNDO, {"entry_id": undone(undo_in_new_folders(project), project)}
+    written = undone((WRITE, {"file_path": "n/e/w.txt", "content": "new\n"}), project)
+    return UNDO, {"entry_id": undone((UNDO, {"entry_id": written}), project)}
 
 
 def undo_batch(project: Path) -> Order:
@@ -385,11 +356,7 @@ ATOMIC = {
     "a batch": Case(batch, whole),
     "undo of a command": Case(undo_command, whole),
     "redo of a command": Case(redo_command, whole),
-    "undo of one file": Case(undo_one_file, whole),
     "undo of a hunk, merged": Case(undo_merged_hunk, whole),
-    "undo of a hunk of an edit": Case(undo_hunk_of_edit, whole),
-    "undo of a hunk of a written file": Case(undo_hunk_of_written, whole),
-    "undo of a file in new folders": Case(undo_in_new_folders, whole),
     "redo of a file in new folders": Case(redo_in_new_folders, whole),
     "undo of a batch": Case(undo_batch, whole),
     "rt undo in a command": Case(rt_undo, without_views),
@@ -594,14 +561,3 @@ def test_control_writing_in_place_is_torn_and_not_durable(made, tmp_path):
     killed_at(victim, 12, run.project)
     text = (run.project / "a.txt").read_text()
     assert 0 < len(text) < len("".join(LINES)) - 20
-
-
-def test_short_writes_change_nothing(made, tmp_path):
-    project = fresh(tmp_path)
-    run = Run(project, photo(project), {}, [one["entry_id"] for one in listed(project)], edit(project))
-    pid = made.victim(project, *run.order, short=True)
-    os.kill(pid, signal.SIGCONT)
-    assert made.ended() == 0
-    run.new = photo(project)
-    assert run.new["a.txt"][2] == "".join(LINES).replace("line 7\n", "changed\n").encode()
-    assert whole(run, "short writes") == "new"

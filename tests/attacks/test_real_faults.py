@@ -10,11 +10,8 @@ import time
 
 import pytest
 
-from rye.errors import WorkspaceError
 from rye.line_ids import document
 from rye.lsp import session
-from rye.workspace import atomic_replace
-from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused, rows, undo
 from support.harness import fingerprint
 from support.shell_calls import bash
@@ -63,6 +60,7 @@ def test_a_full_disk(disk, leave):
     edited = edit(disk, known[5])
     for path in ("b.txt", "new/folder/b.txt"):
         assert "free disk space" in refused("no_space", "write", disk, file_path=path, content=TEXT * 20)
+        refused("no_space", "rye/workspace/workspace_write_patch", disk, createFiles=[{"path": path, "content": TEXT * 20}])
     landed = edited["success"]
     assert landed or edited["code"] == "no_space", edited
     assert (disk / "a.txt").read_text() == (TEXT.replace(TEXT.split("\n")[5], "changed") if landed else TEXT)
@@ -167,6 +165,7 @@ def test_no_room_for_the_state(disk, project, monkeypatch):
     # What was not recorded has no ID that undo would refuse.
     assert [one.get("entry_id", "none") for one in (edited, written, inserted)] == ["none"] * 3
     assert written["unchanged"] is False
+    assert bash(project, "echo more >> a.txt")["not_recorded"] == {".": "the state folder cannot be used"}
     assert "changed" in (project / "a.txt").read_text()
 
 
@@ -183,19 +182,6 @@ def test_a_read_only_disk_is_read_and_refuses_changes(disk):
     # It becomes writable again: the IDs that were shown still name their lines.
     remount(disk, "rw")
     assert edit(disk, ids(disk, "a.txt")[5], "on")["success"]
-
-
-def test_a_folder_that_vanishes_between_opening_and_writing(project):
-    for expected in (atomic_replace.digest_of(b"old"), None):
-        (project / "sub").mkdir()
-        (project / "sub/file").write_text("old")
-        with Workspace(str(project)) as ws, ws.place("sub/file") as place:
-            (project / "sub/file").unlink()
-            (project / "sub").rmdir()
-            with pytest.raises(WorkspaceError) as caught:
-                atomic_replace.replace(place, b"new", expected, atomic_replace.temporary_name())
-        assert caught.value.hint
-        assert not (project / "sub").exists()
 
 
 def test_a_project_that_vanishes_is_said_to_be_gone(project):

@@ -36,9 +36,6 @@ def open_files() -> list[str]:
 
 def victim(order: dict) -> None:
     """Do what is ordered, and write down the answer."""
-    if order.get("short"):
-        real = os.write
-        os.write = lambda fd, data: real(fd, bytes(data)[: max(1, len(data) // 2)])
     if order.get("boot"):
         from rye.process import reapers
 
