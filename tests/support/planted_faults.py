@@ -61,7 +61,7 @@ trust/signature.py
 + if False:
 
 trust/verify.py
-* the signature is not checked: unit/trust/test_verify.py::test_of_a_known_file_only_the_signature_is_not_checked_again
+* the signature is not checked: unit/executor/test_executor.py::test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs
 -     check(counting[-1].public, signed)
 +     pass
 * a revoked key counts: unit/trust/test_verify.py::test_where_its_document_lies_decides_whether_a_key_counts

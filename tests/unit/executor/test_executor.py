@@ -29,16 +29,6 @@ def call(project, item_id="my/tool", parameters=None, **options):
     return rye.execute(item_id, parameters, project_path=project, **options)
 
 
-def output(project, **options):
-    """What `my/tool` says, or why it is refused, and in which space it was found."""
-    answer = call(project, **options)
-    return answer["data"].get("output", answer.get("code")), answer.get("item", {}).get("space")
-
-
-def says(word):
-    return f'return {{"success": True, "output": "{word}"}}'
-
-
 def unsigned_run(project, item_id="my/tool"):
     return executor.run(executor.Call("tool", item_id, {}, str(project), allow_unsigned=True))
 
@@ -69,35 +59,6 @@ def test_what_is_no_tool_is_not_run(project):
     assert call(project, "my/entry", item_type="song")["code"] == "unknown_type"
 
 
-def test_each_call_sees_the_file_the_keys_and_the_spaces_as_they_are(project, user_space, tmp_path, monkeypatch):
-    assert output(project)[0] == "item_not_found"
-    path = put_tool(project, "my/tool", says("1"))
-    assert output(project) == ("1", "project")
-    before = path.stat()
-    for change, found in ((signed(tool_text("my/tool", says("2"))), "2"), (None, "tampered")):
-        path.write_bytes(change or path.read_bytes().replace(b'"2"', b'"3"'))
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        assert path.stat().st_size == before.st_size
-        assert output(project)[0] == found
-    path.unlink()
-    assert output(project)[0] == "item_not_found"
-    # The user's own serves every project, and the project's comes first; of two files, Python comes first.
-    put_tool(user_space, "my/tool", says("user"))
-    assert output(project) == ("user", "user")
-    put_tool(project, "my/tool", says("project"))
-    put(project, "tools/my/tool.yaml", b"not: signed\n")
-    assert output(project) == ("project", "project")
-    (user_space / f".ai/trusted_keys/{MINE.public.fingerprint}.toml").unlink()
-    assert output(project)[0] == "untrusted_key"
-    trust_key()
-    assert output(project)[0] == "project"
-    # Another user's space is judged by its own keys.
-    monkeypatch.setenv("USER_SPACE", str(tmp_path / "other"))
-    assert output(project)[0] == "untrusted_key"
-    path.unlink()
-    assert output(project)[0] == "unsigned"
-
-
 # --- verify ---
 
 
@@ -115,6 +76,8 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         ("malformed", signed(text, STRANGER).replace(b"\n", b" x\n", 1)),
         ("tampered", signed(text, STRANGER) + b"#"),
         ("untrusted_key", signed(text, STRANGER)),
+        # The signature of another text.
+        ("bad_signature", signed(b"def f(:\n").replace(signed(b"def f(:\n").split(b":")[6], signed(text).split(b":")[6])),
         ("malformed_item", signed(b"def f(:\n")),
         ("misplaced", signed(text)),
         ("misplaced", signed(tool_text("my/tool", bound="my/other"))),
@@ -476,13 +439,6 @@ def test_a_project_whose_name_is_not_utf8_works(tmp_path):
         file.write(b"one\n")
     response = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=os.fsdecode(folder))
     assert response["status"] == "success"
-
-
-def test_a_configuration_that_cannot_be_read_is_an_answer(project, user_space):
-    put(user_space, "config/rye.yaml", b"log: [\n")
-    response = rye.execute("rye/file-system/read", {"file_path": "a"}, project_path=project)
-    assert response["code"] == "bad_config"
-    assert str(user_space) in response["error"]
 
 
 def test_verify_and_sign_want_targets_or_everything_and_a_space_that_is(project):

@@ -14,8 +14,8 @@ import pytest
 import rye
 from rye.errors import RyeError, TrustError
 from rye.trust import decisions
-from support.in_process import rye as shell
 from support.signed_tools import STRANGER, approve, bring_key, put, put_tool, signed, tool_text
+from support.signed_tools import rye as new_process
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -31,19 +31,14 @@ def test_decisions_lie_where_only_the_user_reads_and_hold_for_one_root(project):
         decisions.approve_shadow("rye/x", root)
     decided = decisions.load()
     assert (len(decided.approvals), len(decided.shadows)) == (1, 1)
-    assert (decided.approved_keys(root), decided.announced(root, KEY), decided.shadowed(root)) == (
-        {KEY},
-        {"my/a", "my/b"},
-        {"rye/x"},
-    )
-    assert decided.announced(root, OTHER) == frozenset()
-    for elsewhere in (
-        decisions.Root(root.path, root.device, root.inode + 1),
-        decisions.Root(root.path, root.device + 1, root.inode),
-    ):
-        assert (
-            decided.announced(elsewhere, KEY) == decided.shadowed(elsewhere) == decided.approved_keys(elsewhere) == frozenset()
-        )
+
+    def of(where, key=KEY):
+        return decided.approved_keys(where), decided.announced(where, key), decided.shadowed(where)
+
+    assert of(root) == ({KEY}, {"my/a", "my/b"}, {"rye/x"})
+    assert of(root, OTHER)[1] == frozenset()
+    for device, inode in ((0, 1), (1, 0)):
+        assert {*of(decisions.Root(root.path, root.device + device, root.inode + inode))} == {frozenset()}
     assert decided.approvals[0].time.endswith("Z")
     folder = Path(decisions.path()).parent
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, Path(decisions.path()))}
@@ -251,33 +246,12 @@ def test_a_moved_or_replaced_project_asks_again(approved, tmp_path):
     assert rye.execute("my/first", project_path=approved)["code"] == "untrusted_key"
 
 
-# --- revocation ---
-
-
-def _answer(project, ids, pipe):
-    for item_id in ids:
-        pipe.recv()
-        pipe.send(rye.execute(item_id, project_path=project).get("code"))
-
-
-def test_every_item_of_a_revoked_key_is_refused_at_the_very_next_call_of_any_process(project):
-    bring_key(project)
-    ids = [f"my/tool{number}" for number in range(20)]
-    for item_id in ids:
-        put(project, f"tools/{item_id}.py", signed(tool_text(item_id), STRANGER))
-    approve(project, *ids)
-    ours, theirs = multiprocessing.get_context("fork").Pipe()
-    process = multiprocessing.get_context("fork").Process(target=_answer, args=(project, [*ids, *ids], theirs))
-    process.start()
-    answers = []
-    for at in range(2 * len(ids)):
-        if at == len(ids):
-            decisions.revoke(STRANGER.public.digest)
-        ours.send(None)
-        answers.append((ours.recv(), rye.execute(ids[at % len(ids)], project_path=project).get("code")))
-    process.join(30)
-    assert answers == [(None, None)] * len(ids) + [("revoked_key", "revoked_key")] * len(ids)
-    rows = rye.verify(everything=True, space="project", project_path=project)
-    assert [row["verdict"] for row in rows] == ["revoked_key"] * len(ids)
-    done = shell("execute", ids[0], cwd=project)
-    assert (done.returncode, STRANGER.public.digest in done.stderr.decode()) == (3, True)
+def test_every_item_of_a_key_that_another_process_revoked_is_refused_at_the_very_next_call(approved, user_space):
+    put(approved, "tools/my/second.py", signed(tool_text("my/second"), STRANGER))
+    ids = ("my/first", "my/second")
+    assert [rye.execute(item_id, project_path=approved).get("code") for item_id in ids] == [None, None]
+    put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
+    assert new_process("trust", "revoke", STRANGER.public.digest, cwd=approved).returncode == 0
+    assert [rye.execute(item_id, project_path=approved).get("code") for item_id in ids] == ["revoked_key"] * 2
+    rows = rye.verify(everything=True, space="project", project_path=approved)
+    assert [row["verdict"] for row in rows] == ["revoked_key"] * 2

@@ -1,15 +1,13 @@
-"""Which keys count, in which order the checks run, and that nothing else makes a `Verified`."""
+"""Which keys count, and that nothing else makes a `Verified`."""
 
 from __future__ import annotations
 
 import copy
-import hashlib
 import pickle
-import sys
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rye.errors import TrustError, UsageError
@@ -41,6 +39,7 @@ def refused(raw: bytes, store: trust_verify.TrustStore) -> TrustError:
 
 
 @given(st.text(), st.text())
+@example('a"\\', "\x7f\0\r\n")
 def test_documents_round_trip_or_are_not_written(owner, attestation):
     try:
         data = trust_verify.render_key_document(MINE.public, owner, attestation)
@@ -75,23 +74,10 @@ def test_a_document_reads_as_the_toml_library_reads_it(changes):
     assert found == expected
 
 
-def test_a_document_of_ours_needs_no_toml_library(monkeypatch):
-    commented = b"# rye:signed:whatever\n" + document(MINE)
-    assert trust_verify.parse_key_document(commented).public == MINE.public, "a signature line in one means nothing"
-    monkeypatch.setitem(sys.modules, "tomllib", None)
-    assert trust_verify.parse_key_document(document(MINE)).owner == "someone"
-    with pytest.raises(ImportError):
-        trust_verify.parse_key_document(document(MINE).replace(b"owner =", b"owner  ="))
-
-
 def test_texts_that_toml_cannot_hold_are_refused():
     for owner, attestation in (("\x1b[2J", ""), ("a\nb", ""), ("\ud800", ""), ("a", "\ud800"), ("a", "x" * 20_000)):
         with pytest.raises(UsageError):
             trust_verify.render_key_document(MINE.public, owner, attestation)
-    assert (
-        trust_verify.parse_key_document(trust_verify.render_key_document(MINE.public, 'a"\\', "\x7f\0\r\n")).attestation
-        == "\x7f\0\r\n"
-    )
 
 
 @pytest.mark.parametrize(
@@ -189,43 +175,10 @@ def test_the_system_key_is_pinned():
     assert pinned.digest == trust_verify.SYSTEM_KEY_DIGEST
 
 
-def test_a_revocation_that_names_no_key_is_reported_and_one_that_does_is_not():
-    for entry in ("", "a" * 63, "g" * 64, "A" * 64, MINE.public.fingerprint):
-        (problem,) = trust_verify.TrustStore.build([], [], revoked=frozenset({entry})).problems
-        assert repr(entry) in problem
-    assert trust_verify.TrustStore.build([], [], revoked=frozenset({DIGEST})).problems == ()
-
-
-def test_of_a_known_file_only_the_signature_is_not_checked_again():
-    store = trust_verify.TrustStore.build([document(MINE)], [])
-    raw, _ = damaged("bad_signature")
-    known = {hashlib.sha256(raw).hexdigest()}
-    assert trust_verify.verify(raw, TOOL, store, known).key.public == MINE.public
-    assert refused(raw, store).code == "bad_signature"
-    for fault in ("untrusted_key", "revoked_key", "tampered", "malformed", "unsigned"):
-        mutant, other = damaged("bad_signature", fault)
-        with pytest.raises(TrustError) as caught:
-            trust_verify.verify(mutant, TOOL, other, {hashlib.sha256(mutant).hexdigest()})
-        assert caught.value.code == fault
-
-
-def test_of_a_known_file_it_is_still_found_out_which_of_two_keys_signed_it(monkeypatch):
-    monkeypatch.setattr(signature.PublicKey, "fingerprint", property(lambda _: "0" * 16))
-    raw = signature.sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
-    store = trust_verify.TrustStore.build([document(OTHER), document(MINE)], [])
-    known = {hashlib.sha256(raw).hexdigest()}
-    assert trust_verify.verify(raw, TOOL, store, known).key.public == MINE.public
-    assert (
-        trust_verify.verify(raw, TOOL, trust_verify.TrustStore.build([document(MINE), document(OTHER)], []), known).key.public
-        == MINE.public
-    )
-
-
 def test_a_shared_fingerprint_is_no_trust(monkeypatch):
     """Forge what an attacker would need 2^64 keys for: two keys of one fingerprint."""
     monkeypatch.setattr(signature.PublicKey, "fingerprint", property(lambda _: "0" * 16))
-    mine = signature.sign(CODE, TOOL, MINE, timestamp="2026-01-02T03:04:05Z")
-    others = signature.sign(CODE, TOOL, OTHER, timestamp="2026-01-02T03:04:05Z")
+    mine, others = (signature.sign(CODE, TOOL, key, timestamp="2026-01-02T03:04:05Z") for key in (MINE, OTHER))
     only_mine = trust_verify.TrustStore.build([document(MINE)], [], [document(OTHER)])
     assert trust_verify.verify(mine, TOOL, only_mine).key.public == MINE.public
     assert refused(others, only_mine).code == "bad_signature"
@@ -239,76 +192,20 @@ def test_a_shared_fingerprint_is_no_trust(monkeypatch):
     assert refused(others, revoked).code == "bad_signature"
 
 
-def test_the_digest_is_that_of_what_verdicts_depend_on():
-    mine, other = document(MINE), document(OTHER)
-    stores = [
-        trust_verify.TrustStore(),
-        trust_verify.TrustStore.build([mine], []),
-        trust_verify.TrustStore.build([document(MINE, "renamed")], []),
-        trust_verify.TrustStore.build([], [], explicit_documents=[mine]),
-        trust_verify.TrustStore.build([mine, other], []),
-        trust_verify.TrustStore.build([mine], [], revoked=frozenset({OTHER.public.digest})),
-    ]
-    assert len({store.digest for store in stores}) == len(stores)
-    assert (
-        trust_verify.TrustStore.build([other, mine], [], [other]).digest
-        == trust_verify.TrustStore.build([mine, other, mine], []).digest
-    )
-
-
-# --- the order of the checks ---
-
-
-def damaged(*faults: str) -> tuple[bytes, trust_verify.TrustStore]:
-    """Return an item with several faults at once."""
-    raw, store = RAW, trust_verify.TrustStore.build([document(MINE)], [])
-    if "bad_signature" in faults:
-        fields = raw.split(b":")
-        fields[-2] = OTHERS.split(b":")[-2]
-        raw = b":".join(fields)
-    if "untrusted_key" in faults:
-        store = trust_verify.TrustStore()
-    if "revoked_key" in faults:
-        store = trust_verify.TrustStore.build([document(MINE)], [], revoked=frozenset({MINE.public.digest}))
-    if "tampered" in faults:
-        raw += b"y = 2\n"
-    if "malformed" in faults:
-        raw = raw.replace(b"\n", b" \n", 1)
-    if "unsigned" in faults:
-        raw = raw.replace(b"rye:signed:", b"rye:")
-    return raw, store
-
-
-ORDER = ["unsigned", "malformed", "tampered", "untrusted_key", "bad_signature"]
-
-
-@pytest.mark.parametrize("key_fault", ["untrusted_key", "revoked_key"])
-@pytest.mark.parametrize("first", range(5))
-def test_the_first_fault_in_order_is_the_verdict(first, key_fault):
-    order = [key_fault if fault == "untrusted_key" else fault for fault in ORDER]
-    alone = refused(*damaged(order[first]))
-    assert alone.code == refused(*damaged(*order[first:])).code == order[first]
-    assert set(ORDER) | {"valid", "misplaced", "revoked_key", "reserved_id"} == set(trust_verify.VERDICTS)
-
-
 # --- Verified ---
 
 
 def test_only_verify_makes_a_verified():
     verified = trust_verify.verify(RAW, TOOL, trust_verify.TrustStore.build([document(MINE)], []))
     fields = list(as_dict(verified).values())
-    with pytest.raises(TypeError):
-        trust_verify.Verified(*fields)
-    with pytest.raises(TypeError):
-        trust_verify.Verified(*fields, object())
-    with pytest.raises(TypeError):
-        trust_verify.Verified(*fields, mint=object())
-    with pytest.raises(TypeError):
-        changed(verified, body=b"evil")
-    with pytest.raises(TypeError):
-        changed(verified, body=b"evil", mint=object())
-    for leave in (pickle.dumps, copy.copy, copy.deepcopy):
+    for make in (
+        lambda: trust_verify.Verified(*fields),
+        lambda: trust_verify.Verified(*fields, mint=object()),
+        lambda: changed(verified, body=b"evil"),
+        lambda: copy.copy(verified),
+        lambda: pickle.dumps(verified),
+    ):
         with pytest.raises(TypeError):
-            leave(verified)
+            make()
     with pytest.raises(AttributeError):
         verified.body = b"evil"
