@@ -6,14 +6,13 @@ import errno
 import os
 import stat
 import struct
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from rye.fs import beneath
 from rye.workspace import atomic_replace
-from support.replacing import FOREIGN, NEW, OLD, ROOT, by_rename, left_behind, placed, put, refused, take
+from support.replacing import FOREIGN, NEW, ROOT, by_rename, left_behind, placed, put, refused, take
 
 
 def facts(file):
@@ -83,22 +82,6 @@ def test_a_new_file_obeys_the_umask_or_the_mode_given(project):
         os.umask(old)
 
 
-def test_a_link_stays_a_link_and_its_target_changes(project, way):
-    (project / "sub").mkdir()
-    (project / "sub/target").write_bytes(OLD)
-    (project / "link").symlink_to("sub/target")
-    put(project, path="link")
-    assert (project / "link").readlink() == Path("sub/target")
-    assert (project / "sub/target").read_bytes() == NEW
-
-
-def test_a_hard_link_outside_keeps_the_old_bytes(project, file, way):
-    twin = project.parent / "twin"
-    os.link(file, twin)
-    put(project)
-    assert (file.read_bytes(), twin.read_bytes()) == (NEW, OLD)
-
-
 # --- someone else at the same file ---
 
 
@@ -158,25 +141,6 @@ def at_rename(monkeypatch, number, action):
     monkeypatch.setattr(atomic_replace, "rename", rename)
 
 
-def test_a_second_change_between_the_two_exchanges_is_kept_in_sight(project, file, monkeypatch):
-    later = b"the second change"
-    newer = project.parent / "newer"
-    newer.write_bytes(later)
-    at_rename(monkeypatch, 2, lambda: newer.replace(file))
-    refused("conflict", put, project, meanwhile=lambda: by_rename(file))
-    assert file.read_bytes() == FOREIGN
-    kept = list(project.glob("file.*.rye-conflict"))
-    assert [path.read_bytes() for path in kept] == [later]
-    assert not left_behind(project)
-
-
-def test_a_file_deleted_between_the_two_exchanges_comes_back_as_the_other_left_it(project, file, monkeypatch):
-    at_rename(monkeypatch, 2, file.unlink)
-    refused("conflict", put, project, meanwhile=lambda: by_rename(file))
-    assert file.read_bytes() == FOREIGN
-    assert os.listdir(project) == ["file"]
-
-
 # --- deleting ---
 
 
@@ -191,8 +155,28 @@ def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, ker
     assert os.listdir(project) == []
 
 
-def test_a_file_that_appears_while_another_is_put_back_stands_and_both_remain(project, file, monkeypatch):
-    at_rename(monkeypatch, 2, lambda: file.write_bytes(b"newest"))
-    refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
-    assert file.read_bytes() == b"newest"
-    assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == [FOREIGN]
+NEWEST = b"the newest"
+
+
+def by_newest(file):
+    newer = file.parent.parent / "newer"
+    newer.write_bytes(NEWEST)
+    newer.replace(file)
+
+
+# What was to be done, what another program did before it, and what it does as that is put back; the file then, and what is kept.
+PUT_BACK = {
+    "a second change": (put, by_rename, by_newest, FOREIGN, [NEWEST]),
+    "deleted": (put, by_rename, os.unlink, FOREIGN, []),
+    "made again": (take, by_rename, by_newest, NEWEST, [FOREIGN]),
+}
+
+
+@pytest.mark.parametrize("name", PUT_BACK)
+def test_what_changes_as_another_content_is_put_back_is_kept_in_sight(project, file, monkeypatch, name):
+    action, before, then, stands, kept = PUT_BACK[name]
+    at_rename(monkeypatch, 2, lambda: then(file))
+    refused("conflict", action, project, meanwhile=lambda: before(file))
+    assert file.read_bytes() == stands
+    assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == kept
+    assert not left_behind(project)

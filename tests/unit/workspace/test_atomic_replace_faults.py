@@ -8,8 +8,6 @@ import stat
 
 import pytest
 
-from rye.call import context
-from rye.errors import DeadlineError
 from rye.workspace import atomic_replace
 from support.replacing import FOREIGN, NEW, OLD, by_rename, left_behind, placed, put, refused, take
 
@@ -39,46 +37,26 @@ def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way,
     assert os.listdir(project) == ["file"]
 
 
-def test_short_writes_are_continued(project, file, way, monkeypatch):
-    real = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[: max(1, len(data) // 2)]))
-    data = os.urandom(10_000)
-    put(project, data)
-    assert file.read_bytes() == data
-
-
-@pytest.mark.parametrize("action", ["replace", "create", "remove"])
-def test_a_directory_that_cannot_be_synced_gets_its_old_content_back(project, file, monkeypatch, action):
+@pytest.mark.parametrize("synced", ["never here", "not now"])
+@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (None, NEW), (OLD, None)], ids=["replace", "create", "remove"])
+def test_where_a_folder_cannot_be_synced_now_the_old_content_comes_back(project, file, monkeypatch, old, new, synced):
+    """A file system that never syncs folders is written."""
     real = os.fsync
 
     def fsync(fd):
         if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EIO, "dying")
+            raise OSError(errno.EIO if synced == "not now" else errno.EINVAL, "no")
         real(fd)
 
+    def change():
+        take(project) if new is None else put(project, expected=old)
+
     monkeypatch.setattr(os, "fsync", fsync)
-    if action == "create":
+    if old is None:
         file.unlink()
-        refused("io_error", put, project, expected=None)
-        assert os.listdir(project) == []
-        return
-    refused("io_error", take if action == "remove" else put, project)
-    assert file.read_bytes() == OLD
-    assert os.listdir(project) == ["file"]
-
-
-@pytest.mark.parametrize("action", [put, None])
-def test_a_file_system_without_directory_sync_is_written(project, file, monkeypatch, action):
-    real = os.fsync
-
-    def fsync(fd):
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "no such thing")
-        real(fd)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    (action or take)(project)
-    assert os.listdir(project) == (["file"] if action else [])
+    refused("io_error", change) if synced == "not now" else change()
+    assert (file.read_bytes() if file.exists() else None) == (old if synced == "not now" else new)
+    assert not left_behind(project)
 
 
 def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told(project, file, monkeypatch):
@@ -95,16 +73,3 @@ def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told
     (aside,) = left_behind(project)
     assert aside.name in err.message
     assert {file.read_bytes(), aside.read_bytes()} == {NEW, FOREIGN}
-
-
-def test_after_the_deadline_nothing_is_written(project, file):
-    limit = context.Deadline(60)
-    with placed(project) as place, context.using(deadline=limit):
-        limit.expire()
-        for call in (
-            lambda: atomic_replace.replace(place, NEW, atomic_replace.digest_of(OLD), atomic_replace.temporary_name()),
-            lambda: atomic_replace.remove(place, atomic_replace.digest_of(OLD), atomic_replace.temporary_name()),
-        ):
-            with pytest.raises(DeadlineError):
-                call()
-    assert file.read_bytes() == OLD

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
-import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,7 +16,6 @@ from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 from support.calling import call
 from support.shell_calls import bash, set_sandbox
-from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -56,35 +52,6 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
 
 
 # --- locks ---
-
-
-def count_up(root, space, order, all_inside):
-    os.environ["USER_SPACE"] = space
-    with Workspace(root) as ws:
-        for _ in range(1 if all_inside else 50):
-            # The control takes no lock, and waits until all have read: each loses what the others count.
-            with nullcontext() if all_inside else cache.locked(ws, b"counter", *order):
-                value = int((Path(root) / "counter").read_text())
-                all_inside.wait(60) if all_inside else time.sleep(0)
-                (Path(root) / "counter").write_text(str(value + 1))
-
-
-@pytest.mark.parametrize("threads", [False, True])
-def test_only_one_holds_a_lock_across_processes_and_threads_and_holders_of_several_wait_in_no_circle(
-    project, user_space, threads
-):
-    make = threading if threads else multiprocessing.get_context("fork")
-    start = make.Thread if threads else make.Process
-    others = [b"%d" % number for number in range(40)]
-    for all_inside in (None, make.Barrier(4)):
-        (project / "counter").write_text("0")
-        orders = (others, others[::-1]) * 2
-        workers = [start(target=count_up, args=(str(project), str(user_space), one, all_inside)) for one in orders]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join(PATIENCE)
-        assert (project / "counter").read_text() == ("1" if all_inside else "200")
 
 
 def test_a_lock_waits_no_longer_than_the_patience_for_all_of_them(ws):

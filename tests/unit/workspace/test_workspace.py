@@ -98,6 +98,11 @@ def test_links(project):
         assert read(project, name) == code, name
     assert "absolute symbolic link" in call("read", project, file_path="abs")["error"]
     assert (write(project, "new"), (project / "src/new.txt").read_text()) == (None, "é\n")
+    assert (write(project, "file"), (project / "src/app.py").read_text(), (project / "file").is_symlink()) == (
+        None,
+        "é\n",
+        True,
+    )
     for path in ("dangleout", "../new", "/etc/new", "src/../../new"):
         assert write(project, path) == "path_outside"
 
