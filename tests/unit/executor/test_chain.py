@@ -54,12 +54,6 @@ def test_a_runtime_narrows_permissions_and_never_widens_them(project, declared, 
     assert call(project)["isolation"]["permissions"] == left
 
 
-def test_a_runtime_is_no_tool(project):
-    for item_id in (FUNCTION_RUNTIME, FUNCTION):
-        answer = call(project, item_id)
-        assert (answer["code"], answer["metadata"]["ran"]) == ("not_executable", False)
-
-
 @pytest.mark.parametrize(
     "body", ["x = bytearray(300 << 20)", "__import__('resource').setrlimit(8, (-1, -1))\nx = bytearray(300 << 20)"]
 )

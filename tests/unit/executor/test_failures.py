@@ -12,6 +12,7 @@ import pytest
 import rye
 from rye.sandbox import bubblewrap, sandbox
 from support.calling import response as call
+from support.shell_calls import configure
 from support.signed_tools import OK, put, put_script, put_tool
 from support.terminal import typed
 
@@ -111,20 +112,18 @@ def test_versions_are_compared_by_their_numbers(project, tmp_path, monkeypatch, 
 
 def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(project, user_space):
     (project / "a.txt").write_text("x")
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
     body = 'return {"success": True, "output": open(project_path + "/a.txt").read()}'
     put_tool(project, "my/old", body)
     put_tool(project, "my/new", body, more="__permissions__ = []")
-    config.write_text('permissions: {granted: ["my/ read"]}\n')
+    configure(user_space, 'permissions: {granted: ["my/ read"]}\n')
     answer = rye.execute("my/old", project_path=project)
     assert (answer["status"], answer["isolation"]["permissions"]) == ("success", ["read"])
     # What a tool says of itself stays, and only the user's own file grants.
     assert rye.execute("my/new", project_path=project)["isolation"]["permissions"] == []
-    config.write_text('permissions: {granted: ["my/older read", "my/old/ read"]}\n')
+    configure(user_space, 'permissions: {granted: ["my/older read", "my/old/ read"]}\n')
     put(project, "config/rye.yaml", b'permissions: {granted: ["my/ read"]}\n')
     assert rye.execute("my/old", project_path=project)["isolation"]["permissions"] == []
-    config.write_text('permissions: {granted: ["my/ everything"]}\n')
+    configure(user_space, 'permissions: {granted: ["my/ everything"]}\n')
     assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.harness import environment
-from support.signed_tools import put_tool, trust_key
+from support.signed_tools import put_tool
 
 HEAD = """
 import multiprocessing, os, sys, threading, time
@@ -25,15 +25,8 @@ def call(item="rye/file-system/read", **parameters):
 """
 
 
-@pytest.fixture
-def project(tmp_path):
-    trust_key()
-    (tmp_path / "project" / ".git").mkdir(parents=True)
-    (tmp_path / "project" / "a.txt").write_text("one\ntwo\n")
-    return tmp_path / "project"
-
-
 def program(project, body, timeout=60):
+    (project / "a.txt").write_text("one\ntwo\n")
     command = [sys.executable, "-c", f"{HEAD}{body}", str(project)]
     done = subprocess.run(
         command, env=environment(), capture_output=True, text=True, check=False, timeout=timeout, stdin=subprocess.DEVNULL

@@ -118,26 +118,26 @@ def versioned(root, version, item_id="my/tool"):
     return put(root, f"tools/{item_id}.py", signed(tool_text(item_id).replace(b'"1.2.3"', f'"{version}"'.encode())))
 
 
-@pytest.mark.parametrize("destination", ["user", "project"])
-def test_a_copy_brings_no_lower_version_back(project, user_space, destination):
-    homes = {"project": project, "user": user_space}
-    source = "user" if destination == "project" else "project"
-    old, new = versioned(homes[source], "1.9.0"), versioned(homes[destination], "1.10.0")
+def test_a_copy_brings_no_lower_version_back_unless_a_person_says_so(project, user_space):
+    old, new = versioned(project, "1.9.0"), versioned(user_space, "1.10.0")
     standing = new.read_bytes()
-    asked = {"project_path": project, "source": source, "destination": destination, "overwrite": True}
-    said = str(refused("downgrade", "tool", "my/tool", **asked))
+    asked = {"item_type": "tool", "item_id": "my/tool", "source": "project", "destination": "user", "overwrite": True}
+    said = str(refused("downgrade", **asked, project_path=project))
     assert "1.9.0 is lower than 1.10.0, which was installed" in said
     assert "--allow-downgrade" in said
+    assert rye.execute("rye/primary-tools/rye_load", asked, project_path=project)["code"] == "downgrade"
+    words = ["load", "tool", "my/tool", "--from", "project", "--to", "user", "--overwrite"]
+    assert b"lower than 1.10.0" in run(*words, cwd=project).stderr
     assert new.read_bytes() == standing
     # Control: an equal or higher version may, and a lower one where a person says so.
-    versioned(homes[source], "1.10.1")
-    assert rye.load("tool", "my/tool", **asked)["replaced"]
-    versioned(homes[source], "1.9.0")
-    assert rye.load("tool", "my/tool", **asked, allow_downgrade=True)["replaced"]
+    versioned(project, "1.10.1")
+    assert rye.load(**asked, project_path=project)["replaced"]
+    versioned(project, "1.9.0")
+    assert run(*words, "--allow-downgrade", cwd=project).returncode == 0
     assert new.read_bytes() == old.read_bytes()
     # Who is not trusted sets no floor.
-    put(homes[destination], "tools/my/tool.py", signed(tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"'), key=STRANGER))
-    assert rye.load("tool", "my/tool", **asked)["replaced"]
+    put(user_space, "tools/my/tool.py", signed(tool_text("my/tool").replace(b'"1.2.3"', b'"9.0.0"'), key=STRANGER))
+    assert rye.load(**asked, project_path=project)["replaced"]
 
 
 def test_an_item_without_a_version_is_lower_than_any(project, user_space):
@@ -159,14 +159,3 @@ def test_what_a_registry_gave_once_and_a_lock_count_too(project, user_space):
     Path(pins.path()).unlink()
     put(user_space, "lockfiles/my/tool@1.5.0.lock.json", b"{}")
     assert "locked" in str(refused("downgrade", "tool", "my/tool", project_path=project, destination="user"))
-
-
-def test_the_tool_takes_no_lower_version_and_the_command_line_does_when_asked(project, user_space):
-    versioned(project, "1.0.0")
-    versioned(user_space, "2.0.0")
-    asked = {"item_type": "tool", "item_id": "my/tool", "source": "project", "destination": "user", "overwrite": True}
-    answer = rye.execute("rye/primary-tools/rye_load", asked, project_path=project)
-    assert answer["code"] == "downgrade"
-    words = ["load", "tool", "my/tool", "--from", "project", "--to", "user", "--overwrite"]
-    assert b"lower than 2.0.0" in run(*words, cwd=project).stderr
-    assert run(*words, "--allow-downgrade", cwd=project).returncode == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 import time
@@ -50,14 +49,6 @@ def test_a_javascript_file_prints_its_result_as_json(project, suffix):
     put_script(project, "my/add", suffix, f"{RUNTIMES}/node_runtime", body, "//", config_schema=properties(a="integer"))
     answer = call(project, "my/add", a=41)
     assert (answer["status"], answer["data"]) == ("success", {"output": 42, "more": [1], "exit_code": 0, "success": True})
-
-
-def test_a_python_script_runs_in_an_interpreter_of_its_own(project):
-    python_script(project, 'import json, sys\nprint(json.dumps({"output": sys.executable, "given": json.load(sys.stdin)}))')
-    answer = call(project, "my/script")
-    assert answer["status"] == "success", answer
-    assert answer["data"]["given"] == {}
-    assert os.path.realpath(answer["data"]["output"]) == os.path.realpath(sys.executable)
 
 
 LANGUAGES = {

@@ -111,26 +111,9 @@ def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
         assert answer.get("code") != "tool_crashed", answer
 
 
-FOLDERS = (
-    ".ai/config/rye.yaml",
-    ".ai/config/lsp.yaml",
-    ".ai/config/web/websearch.yaml",
-    ".ai/tools/my/tool.py",
-    ".ai/knowledge/my/page.md",
-    ".ai/lockfiles/my/tool@1.0.0.lock.json",
-    ".ai/trusted_keys/0123456789abcdef.toml",
-    ".gitignore",
-    ".ragix/state.json",
-    "sub/.git/config",
-    "sub.txt",
-)
-USERS = (
-    ".ai/config/rye.yaml",
-    ".ai/config/lsp.yaml",
-    ".ai/trusted_keys/x.toml",
-    ".ai/trust/decisions.json",
-    ".ai/trust/marks.json",
-)
+FOLDERS = """.ai/config/rye.yaml .ai/config/lsp.yaml .ai/config/web/websearch.yaml .ai/tools/my/tool.py .ai/knowledge/my/page.md
+.ai/lockfiles/my/tool@1.0.0.lock.json .ai/trusted_keys/0123456789abcdef.toml .gitignore .ragix/state.json sub/.git/config sub.txt"""
+USERS = ".ai/config/rye.yaml .ai/config/lsp.yaml .ai/trusted_keys/x.toml .ai/trust/decisions.json .ai/trust/marks.json"
 # Beside a call of each default tool.
 KINDS = {
     "rye_load": {"item_type": "knowledge", "item_id": "my/page"},
@@ -144,18 +127,17 @@ KINDS = {
 @pytest.mark.parametrize("planted", ["nothing", "project", "user"])
 def test_a_dozen_calls_of_each_kind_leave_no_descriptor_open_whatever_is_a_folder(project, user_space, planted):
     tools = rye.toolset(project)
-    for name in FOLDERS if planted == "project" else ():
-        (project / name).mkdir(parents=True)
-    for name in USERS if planted == "user" else ():
-        (user_space / name).unlink(missing_ok=True)
-        (user_space / name).mkdir(parents=True)
-    targets = [project / name for name in FOLDERS]
+    for root, names in {"project": [(project, FOLDERS)], "user": [(user_space, USERS)]}.get(planted, []):
+        for name in names.split():
+            (root / name).unlink(missing_ok=True)
+            (root / name).mkdir(parents=True)
+    targets = [project / name for name in FOLDERS.split()[3:5]]
 
     def sign():
         with contextlib.suppress(Exception):
-            rye.verify(targets[3:5], project_path=project)
-            rye.sign(targets[3:5], project_path=project)
-            rye.verify((), project_path=project, trust=[user_space / USERS[2]])
+            rye.verify(targets, project_path=project)
+            rye.sign(targets, project_path=project)
+            rye.verify((), project_path=project, trust=[user_space / ".ai/trusted_keys/x.toml"])
 
     calls = {**ARGUMENTS, **KINDS}
     ways = {name: lambda name=name: tools.call(name, calls[name]) for name in calls} | {"sign": sign}
