@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import mmap
 import os
 import signal
 import socket
@@ -22,11 +21,11 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.snapshots import known_tree
-from rye.snapshots import tree as snapshots_tree
 from rye.workspace import running_commands
 from support.calling import call, undo
-from support.harness import fingerprint
-from support.shell_calls import bash, record, set_sandbox
+from support.harness import environment, fingerprint
+from support.in_process import rye as rye_command
+from support.shell_calls import bash, configure, record, set_sandbox
 from support.waiting import PATIENCE, until
 
 SOMEONE_ELSE = "changed by someone else"
@@ -63,36 +62,6 @@ def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
     assert (started / "a.txt").read_text() == "theirs\n"
 
 
-MAPPER = """
-import mmap
-file = open("a.txt", "r+b")
-pages = mmap.mmap(file.fileno(), 0)
-for text in (b"1", b"2"):
-    pages[:1] = text
-    print(text, flush=True)
-    input()
-"""
-
-
-def test_what_a_job_writes_into_a_mapping_after_a_look_is_recorded(started):
-    if not moves_the_time(started):
-        pytest.skip("this file system gives a file that is written by a mapping no new time")
-    (started / "mapper.py").write_text(MAPPER)
-    job = bash(started, f"{sys.executable} mapper.py", background=True)["job_id"]
-    until(lambda: "1" in call("rye/bash/job", started, action="read", job_id=job)["output"])
-    # Longer ago than a tick of the clock of files: the next look takes the file for settled.
-    time.sleep(0.1)
-    bash(started, "true")
-    call("rye/bash/job", started, action="write", job_id=job, data="\n")
-    until(lambda: "2" in call("rye/bash/job", started, action="read", job_id=job)["output"])
-    call("rye/bash/job", started, action="write", job_id=job, data="\n")
-    ended = call("rye/bash/job", started, action="wait", job_id=job, timeout=60)
-    assert (ended["changed"], (started / "a.txt").read_text()) == (["a.txt"], "2ne\n")
-    for _ in range(2):
-        assert undo(started, file_path="a.txt")["success"]
-    assert (started / "a.txt").read_text() == "one\n"
-
-
 HELD = """
 import mmap, os, time
 file = open("a.txt", "r+b")
@@ -106,56 +75,28 @@ pages[:1] = b"2"
 """
 
 
-def test_what_a_command_writes_into_a_mapping_after_the_look_of_another_is_its_own(started):
+@pytest.mark.parametrize("kind", ["command", "job"])
+def test_what_is_written_into_a_mapping_after_a_look_is_recorded(started, kind):
+    """The kernel tells of it when the mapping goes."""
     (started / "mapper.py").write_text(HELD)
-    job = bash(started, "read line", background=True)["job_id"]
+    waiting = bash(started, "read line", background=True)["job_id"]
     with ThreadPoolExecutor(1) as pool:
-        mapper = pool.submit(bash, started, f"{sys.executable} mapper.py")
+        mapper = pool.submit(bash, started, f"{sys.executable} mapper.py", background=kind == "job")
         until((started / "mapped").exists)
         # Longer ago than a tick of the clock of files: the next look takes the file for settled.
         time.sleep(0.1)
         bash(started, "true")
+        before = (started / "a.txt").stat().st_ctime_ns
         (started / "go").touch()
         done = mapper.result(PATIENCE)
-    # The kernel tells of it when the mapping goes.
-    assert "a.txt" in done["changed"]
-    assert (started / "a.txt").read_text() == "2ne\n"
-    call("rye/bash/job", started, action="end", job_id=job)
-
-
-def test_calls_that_wait_at_once_share_the_look_before_them(started, monkeypatch):
-    begun, run = [], snapshots_tree.Walk.run
-    monkeypatch.setattr(snapshots_tree.Walk, "run", lambda walk, root_fd: begun.append(not walk._wary) or run(walk, root_fd))
-    names = {f"f{number}" for number in range(4)}
-    with ThreadPoolExecutor(4) as pool:
-        with running_commands.turn:
-            (started / "mine.txt").write_text("by hand\n")
-            calls = [pool.submit(bash, started, f"echo x > {name}; sleep 1") for name in names]
-            # Less than a turn is waited for.
-            time.sleep(0.5)
-        answers = [one.result(PATIENCE) for one in calls]
-    assert begun.count(True) == 1
-    changed = [path for one in answers for path in one.get("changed", ())]
-    assert names <= {*changed}
-    assert "mine.txt" not in changed
-    (by_hand,) = [one for one in listed(started) if one["tool"] == SOMEONE_ELSE]
-    assert by_hand["file_path"] == "mine.txt"
-    # One that comes later has a look of its own.
-    (started / "mine.txt").write_text("again\n")
-    assert "changed" not in bash(started, "true")
-
-
-def moves_the_time(folder):
-    path = folder / "probe"
-    path.write_bytes(b"x")
-    before = path.stat().st_ctime_ns
-    time.sleep(0.05)
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as pages:
-        pages[0]
-        pages[:1] = b"y"
-        found = path.stat().st_ctime_ns != before
-    path.unlink()
-    return found
+    if kind == "job":
+        done = call("rye/bash/job", started, action="wait", job_id=done["job_id"], timeout=60)
+        if (started / "a.txt").stat().st_ctime_ns == before:
+            pytest.skip("this file system gives a file that is written by a mapping no new time")
+    assert ("a.txt" in done["changed"], (started / "a.txt").read_text()) == (True, "2ne\n")
+    call("rye/bash/job", started, action="end", job_id=waiting)
+    while (started / "a.txt").read_text() != "one\n":
+        assert undo(started, file_path="a.txt")["success"]
 
 
 def test_a_command_beside_a_job_names_it(started):
@@ -350,8 +291,7 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(started, tmp_path):
 
 
 def test_recording_can_be_off(started, user_space):
-    (user_space / ".ai/config").mkdir(parents=True, exist_ok=True)
-    (user_space / ".ai/config/rye.yaml").write_text("record:\n  commands: false\n")
+    configure(user_space, "record: {commands: false}\n")
     done = bash(started, "echo x > b.txt")
     assert "changed" not in done
     assert "record.commands" in done["not_recorded"]["."]
@@ -379,8 +319,8 @@ print(rye.execute("rye/bash/bash", order, project_path=sys.argv[1])["data"].get(
 
 def killed_command(project, user_space, kind):
     """Run a command, or a job, and kill the process that would have looked when it ends, while it runs."""
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    host = subprocess.Popen([sys.executable, "-c", KILLED, str(project), kind], env=env, stdout=subprocess.PIPE, text=True)
+    words = [sys.executable, "-c", KILLED, str(project), kind]
+    host = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, text=True)
     until((project / "there").exists)
     pid = host.pid if kind == "command" else record(user_space, host.stdout.readline().strip())["supervisor"]
     os.kill(pid, signal.SIGKILL)
@@ -392,9 +332,7 @@ def killed_command(project, user_space, kind):
 def first_look(project, way):
     """Ask for what was changed in one way."""
     if way in ("log", "diff"):
-        words = [sys.executable, "-m", "rye", way, "--project", str(project)]
-        env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-        return subprocess.run(words, env=env, check=True, capture_output=True, text=True).stdout
+        return rye_command(way, cwd=project).stdout.decode()
     if way == "bash":
         assert "changed" not in bash(project, "true")
         return listed(project)[0]["file_path"]
@@ -413,17 +351,6 @@ def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(
     assert undo(started)["undone"] == entry["entry_id"]
     assert ((started / "mine.txt").read_text(), (started / "a.txt").read_text()) == ("by hand\n", "one\nby hand\n")
     assert not (started / "there").exists()
-
-
-def test_a_look_beside_a_living_command_leaves_what_it_changed_to_its_end(started, user_space):
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    host = subprocess.Popen([sys.executable, "-c", KILLED, str(started), "command"], env=env)
-    try:
-        until((started / "there").exists)
-        assert listed(started) == []
-    finally:
-        host.kill()
-        host.wait()
 
 
 def bound(path):
@@ -484,6 +411,10 @@ def held(project):
         holder.stdin.close()
 
 
+def files(project):
+    return {path: one for path, one in fingerprint(project).items() if not path.startswith(".ai")}
+
+
 CALLS = {
     "write": ("rye/file-system/write", {"file_path": "a.txt", "content": "two\n"}),
     "edit several": ("rye/file-system/edit_lines", {"file_path": "a.txt", "changes": ["end+|two", "b.txt:end+|two"]}),
@@ -498,7 +429,7 @@ def test_who_waits_for_the_tree_is_told_who_holds_it_or_ends_in_time(started, mo
     for path in ("b.txt", "c.txt"):
         call("rye/file-system/write", started, file_path=path, content="one\n")
     call("rye/file-system/read", started, file_path="a.txt")
-    before = fingerprint(started)
+    before = files(started)
     with held(started) as holder:
         with monkeypatch.context() as patch:
             patch.setattr(known_tree, "PATIENCE", 0.3)
@@ -509,9 +440,7 @@ def test_who_waits_for_the_tree_is_told_who_holds_it_or_ends_in_time(started, mo
         threading.Timer(0.5, ending.cancel).start()
         late = rye.execute(tool, parameters, project_path=started, options=CallOptions(cancellation=ending))
         assert late["code"] == "cancelled", late
-        assert {path: one for path, one in fingerprint(started).items() if not path.startswith(".ai")} == {
-            path: one for path, one in before.items() if not path.startswith(".ai")
-        }
+        assert files(started) == before
     assert call(tool, started, **parameters)["success"]
 
 
