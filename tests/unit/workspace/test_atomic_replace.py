@@ -1,4 +1,4 @@
-"""Replacing a file: what survives, what is detected, and that nothing stays behind."""
+"""Replacing a file: what survives, what is detected, and that nothing stays behind, also while the system fails."""
 
 from __future__ import annotations
 
@@ -6,13 +6,70 @@ import errno
 import os
 import stat
 import struct
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
+from rye.errors import WorkspaceError
 from rye.fs import beneath
 from rye.workspace import atomic_replace
-from support.replacing import FOREIGN, NEW, ROOT, by_rename, left_behind, placed, put, refused, take
+from rye.workspace.workspace import Workspace
+from support.replacing import without
+
+OLD, NEW, FOREIGN = b"old content\n", b"new content\n", b"someone else's\n"
+
+
+@pytest.fixture
+def file(project):
+    path = project / "file"
+    path.write_bytes(OLD)
+    return path
+
+
+@pytest.fixture(params=["exchange", "check-then-rename"])
+def way(request, monkeypatch):
+    """Also a file system that cannot exchange."""
+    if request.param != "exchange":
+        without(monkeypatch, beneath.EXCHANGE)
+
+
+@contextmanager
+def placed(project, path="file"):
+    with Workspace(str(project)) as ws, ws.place(path) as place:
+        yield place
+
+
+def put(project, data=NEW, expected=OLD, meanwhile=None):
+    with placed(project) as place:
+        if meanwhile:
+            meanwhile()
+        digest = None if expected is None else atomic_replace.digest_of(expected)
+        atomic_replace.replace(place, data, digest, atomic_replace.temporary_name())
+
+
+def take(project, expected=OLD, meanwhile=None):
+    with placed(project) as place:
+        if meanwhile:
+            meanwhile()
+        atomic_replace.remove(place, atomic_replace.digest_of(expected), atomic_replace.temporary_name())
+
+
+def refused(code, call, *args, **options):
+    with pytest.raises(WorkspaceError) as caught:
+        call(*args, **options)
+    assert (caught.value.code, bool(caught.value.hint)) == (code, True), caught.value
+    return caught.value
+
+
+def left_behind(project):
+    return [*project.glob(".rye-*.tmp")]
+
+
+def by_rename(file, content=FOREIGN):
+    aside = file.parent.parent / "aside"
+    aside.write_bytes(content)
+    aside.replace(file)
 
 
 def facts(file):
@@ -47,7 +104,7 @@ def test_what_a_file_is_beside_its_content_survives(project, file, way, what):
 
 def test_a_set_id_bit_never_passes_to_another_owner(project, file, monkeypatch):
     os.chmod(file, 0o6755)
-    if ROOT:
+    if os.geteuid() == 0:
         os.chown(file, 1234, 4321)
         file.chmod(0o6755)
     monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
@@ -158,17 +215,11 @@ def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, ker
 NEWEST = b"the newest"
 
 
-def by_newest(file):
-    newer = file.parent.parent / "newer"
-    newer.write_bytes(NEWEST)
-    newer.replace(file)
-
-
 # What was to be done, what another program did before it, and what it does as that is put back; the file then, and what is kept.
 PUT_BACK = {
-    "a second change": (put, by_rename, by_newest, FOREIGN, [NEWEST]),
+    "a second change": (put, by_rename, lambda file: by_rename(file, NEWEST), FOREIGN, [NEWEST]),
     "deleted": (put, by_rename, os.unlink, FOREIGN, []),
-    "made again": (take, by_rename, by_newest, NEWEST, [FOREIGN]),
+    "made again": (take, by_rename, lambda file: by_rename(file, NEWEST), NEWEST, [FOREIGN]),
 }
 
 
@@ -180,3 +231,60 @@ def test_what_changes_as_another_content_is_put_back_is_kept_in_sight(project, f
     assert file.read_bytes() == stands
     assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == kept
     assert not left_behind(project)
+
+
+# --- a system that fails ---
+
+
+@pytest.mark.parametrize("name", ["write", "fsync", "fchmod", "fstat"])
+@pytest.mark.parametrize(("code", "said"), [(errno.ENOSPC, "no_space"), (errno.EIO, "io_error"), (errno.EROFS, "read_only")])
+def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way, monkeypatch, name, code, said):
+    def failing(*_args, **_options):
+        raise OSError(code, os.strerror(code))
+
+    with placed(project) as place:
+        descriptors = len(os.listdir("/proc/self/fd"))
+        monkeypatch.setattr(os, name, failing)
+        refused(said, atomic_replace.replace, place, NEW, atomic_replace.digest_of(OLD), atomic_replace.temporary_name())
+        monkeypatch.undo()
+        assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert file.read_bytes() == OLD
+    assert os.listdir(project) == ["file"]
+
+
+@pytest.mark.parametrize("synced", ["never here", "not now"])
+@pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (None, NEW), (OLD, None)], ids=["replace", "create", "remove"])
+def test_where_a_folder_cannot_be_synced_now_the_old_content_comes_back(project, file, monkeypatch, old, new, synced):
+    """A file system that never syncs folders is written."""
+    real = os.fsync
+
+    def fsync(fd):
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EIO if synced == "not now" else errno.EINVAL, "no")
+        real(fd)
+
+    def change():
+        take(project) if new is None else put(project, expected=old)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    if old is None:
+        file.unlink()
+    refused("io_error", change) if synced == "not now" else change()
+    assert (file.read_bytes() if file.exists() else None) == (old if synced == "not now" else new)
+    assert not left_behind(project)
+
+
+def test_when_nothing_works_any_more_both_contents_remain_and_the_caller_is_told(project, file, monkeypatch):
+    real, seen = atomic_replace.rename, []
+
+    def rename(*args):
+        seen.append(args)
+        if len(seen) > 1:
+            raise OSError(errno.EIO, "dead")
+        real(*args)
+
+    monkeypatch.setattr(atomic_replace, "rename", rename)
+    err = refused("unsettled", put, project, meanwhile=lambda: by_rename(file))
+    (aside,) = left_behind(project)
+    assert aside.name in err.message
+    assert {file.read_bytes(), aside.read_bytes()} == {NEW, FOREIGN}
