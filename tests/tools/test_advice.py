@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -16,6 +15,7 @@ from rye.call.context import CallOptions
 from rye.fs import names
 from support.calling import call
 from support.harness import times
+from support.workspace_calls import insert, sha
 
 FS, SWE, PATCH = "rye/file-system", "rye/swe", "rye/workspace"
 LATIN = "café\nnaïve\n".encode("latin-1")
@@ -25,18 +25,11 @@ FILES = {
     "wide.txt": "a\nb\n".encode("utf-16-le"),
     "escape.txt": b"\xe9\n\\xe9\n\x81\n",
     "crlf.txt": b"a\r\nb\r\n",
-    "book.ipynb": json.dumps(
-        {"cells": [{"cell_type": "code", "source": ["x"], "metadata": {}}], "nbformat": 4}, indent=1
-    ).encode(),
+    "book.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": ["x"]}], "nbformat": 4}, indent=1).encode(),
     'q"uo te.txt': b"".join(b"line %d\n" % n for n in range(9)),
     "empty.txt": b"",
 }
-DIGEST = hashlib.sha256(LATIN).hexdigest()
-PATCHED = {
-    "docPath": "lat.txt",
-    "originalSha256": DIGEST,
-    "changes": [{"operation": "insert", "afterLine": 1, "newLines": ["Ж"]}],
-}
+PATCHED = {"docPath": "lat.txt", "originalSha256": sha(LATIN), "changes": [insert(1, "Ж")]}
 QUOTED = 'q"uo te.txt'
 CALLS = [
     # Stale: a parameter is named that the tool has.
@@ -123,9 +116,8 @@ def prepared(project, how, tool, parameters):
 @pytest.mark.parametrize(("tool", "parameters", "how"), CALLS)
 def test_what_a_tool_says_names_what_its_caller_was_offered(tool, parameters, how, form, project):
     tools = rye.toolset(project)
-    offered = {
-        offer.name: set((offer.parameters if form == "item" else offer.listed_schema)["properties"]) for offer in tools.offers
-    }
+    schemas = {offer.name: offer.parameters if form == "item" else offer.listed_schema for offer in tools.offers}
+    offered = {name: set(schema["properties"]) for name, schema in schemas.items()}
     prepared(project, how, tool, parameters)
     name = tool.rpartition("/")[2]
     if form == "item":
@@ -228,22 +220,20 @@ def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project
         file, where = (names.show(os.fsencode(one)) for one in (f"{folder}/{name}", folder))
         tool = dice.choice(sorted(_LISTS))
         parameters, item = _LISTS[tool]
-        given = parameters(file, where) | ({} if "chunk" in tool else {"limit": most})
+        keep = {} if "chunk" in tool else {"limit": most}
+        given = parameters(file, where) | keep
         found = []
         for _ in range(2 * lines):
             answer = call(tool, project, **given)
             assert answer["success"], (seed, tool, given, answer)
             found += re.findall(item, answer["output"])
             again = [
-                match
-                for match in CALL.finditer(answer["output"].split("[tool_result")[-1])
-                if match[1] == tool.rpartition("/")[2]
+                args for name, args in CALL.findall(answer["output"].split("[tool_result")[-1]) if tool.endswith(f"/{name}")
             ]
             if not again:
                 break
             followed += 1
-            keep = {} if "chunk" in tool else {"limit": most}
-            given = keep | {key: json.loads(value) for key, value in re.findall(rf"(\w+)=({VALUE})", again[-1][2])}
+            given = keep | {key: json.loads(value) for key, value in re.findall(rf"(\w+)=({VALUE})", again[-1])}
         assert len(found) == lines == len(set(found)), (seed, tool, given, found)
         shutil.rmtree(project / folder)
     assert followed > cases, "control: most answers were cut"

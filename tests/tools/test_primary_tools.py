@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye import api
 from rye.call import context
 from rye.trust import keys
 from support.signed_tools import put, put_tool, tool_text
@@ -95,25 +94,6 @@ def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     assert made == [1]
 
 
-def test_a_server_may_bound_what_is_reached(project):
-    def reach(item_type, item_id):
-        return item_type == "tool" and item_id.startswith(("rye/file-system/", "rye/primary-tools/"))
-
-    def bounded(name, **parameters):
-        return api.execute(f"{PRIMARY}{name}", parameters, project_path=project, reach=reach)
-
-    put_tool(project, "my/tool")
-    assert bounded("execute", item_id="my/tool")["code"] == "out_of_reach"
-    assert bounded("load", item_type="tool", item_id="my/tool")["code"] == "out_of_reach"
-    assert "Did you mean rye/file-system/ls?" in bounded("execute", item_id="ls")["error"]
-    through = bounded("execute", item_id=f"{PRIMARY}execute", parameters={"item_id": "my/tool"})
-    assert through["code"] == "out_of_reach"
-    assert bounded("execute", item_id="rye/file-system/ls")["status"] == "success"
-    ids = [row["id"] for row in bounded("search", query="*", limit=100)["data"]["results"]]
-    assert ids
-    assert all(reach("tool", one) for one in ids)
-
-
 # --- rye_search, rye_load ---
 
 
@@ -145,9 +125,7 @@ def test_load_shows_a_window_and_copies(project, user_space):
 
 
 def allow(user_space):
-    path = user_space / ".ai/config/rye.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("signing: {agents: allow}\n")
+    put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
 
 
 def test_an_agent_signs_only_with_the_users_permission(project, user_space):
@@ -156,10 +134,8 @@ def test_an_agent_signs_only_with_the_users_permission(project, user_space):
     before = path.read_bytes()
     for source in ("project", "user"):
         assert call("sign", project, item_type="tool", item_id="my/tool", source=source)["code"] == "needs_person"
-    assert (
-        call("execute", project, item_id=f"{PRIMARY}sign", parameters={"item_type": "tool", "item_id": "*"})["code"]
-        == "needs_person"
-    )
+    nested = {"item_type": "tool", "item_id": "*"}
+    assert call("execute", project, item_id=f"{PRIMARY}sign", parameters=nested)["code"] == "needs_person"
     # A project's own configuration decides nothing.
     put(project, "config/rye.yaml", b"signing: {agents: allow}\n")
     assert call("sign", project, item_type="tool", item_id="my/tool")["code"] == "needs_person"
@@ -195,12 +171,9 @@ def test_cancelling_the_call_ends_what_it_executes(project):
     cancellation = context.Cancellation()
     threading.Timer(1.0, cancellation.cancel).start()
     started = time.monotonic()
-    answer = api.execute(
-        f"{PRIMARY}execute",
-        {"item_id": "rye/bash/bash", "parameters": {"command": "echo begun; sleep 61"}},
-        project_path=project,
-        options=context.CallOptions(cancellation=cancellation),
-    )
+    asked = {"item_id": "rye/bash/bash", "parameters": {"command": "sleep 61"}}
+    options = context.CallOptions(cancellation=cancellation)
+    answer = rye.execute(f"{PRIMARY}execute", asked, project_path=project, options=options)
     assert time.monotonic() - started < 30
     assert answer["status"] == "error"
     assert "cancel" in answer["error"]

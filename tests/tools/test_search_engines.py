@@ -14,6 +14,7 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.filesearch import ripgrep, tree
 from support.calling import call, done, refused
+from support.harness import is_over
 from support.waiting import until
 
 BINARY = ripgrep.locate(os.stat("/"))
@@ -115,7 +116,10 @@ def test_names_are_found_alike(files, monkeypatch, pattern):
         assert ours == theirs
 
 
-def test_the_answer_says_that_it_is_the_fallback_and_where_patterns_differ(files, without_ripgrep):
+def test_the_answer_says_that_it_is_the_fallback_and_where_patterns_differ(files, request):
+    # Control: with ripgrep it says nothing of it.
+    assert BINARY is None or "Python" not in done("grep", files, pattern="foo")["output"]
+    request.getfixturevalue("without_ripgrep")
     for tool in ("grep", "rye/swe/search_dir"):
         output = done(tool, files, pattern="foo")["output"]
         assert ("[searched by Python's re" in output, "pip install ripgrep" in output, r"\p{…}" in output) == (True,) * 3
@@ -123,11 +127,6 @@ def test_the_answer_says_that_it_is_the_fallback_and_where_patterns_differ(files
     # An escaped backslash before an n is no newline.
     assert done("grep", files, pattern=r"a\\n")["total"] == 0
     assert "pip install ripgrep" in refused("ripgrep_missing", "grep", files, pattern="a.*b", multiline=True)
-
-
-@needs_ripgrep
-def test_control_with_ripgrep_the_answer_says_nothing_of_it(files):
-    assert "Python" not in done("grep", files, pattern="foo")["output"]
 
 
 @pytest.mark.parametrize("pattern", ["(a", "[a", "[[:alpha:]]", "[a&&b]", r"\p{L}", "(?<name>a)", "a\nb", r"a\nb", "*a"])
@@ -189,11 +188,9 @@ def test_rules_above_the_folder_count_up_to_the_root(project, engine):
     (project / ".gitignore").write_text("*.log\n/src/lib/gen.py\n/gen.py\nlib/deep\n")
     (project / "src/.gitignore").write_text("!keep.log\n")
     put(project / "src/lib", **dict.fromkeys(("a.log", "keep.log", "gen.py", "a.py", "deep"), "x\n"))
-    found = {
-        ignored: done("glob", project, pattern="*", path="src/lib", no_ignore=ignored)["files"] for ignored in (False, True)
-    }
-    assert found[False] == [f"src/lib/{name}" for name in ("a.py", "deep", "keep.log")]
-    assert found[True] == [f"src/lib/{name}" for name in ("a.log", "a.py", "deep", "gen.py", "keep.log")]
+    for ignored, names in ((False, "a.py deep keep.log"), (True, "a.log a.py deep gen.py keep.log")):
+        found = done("glob", project, pattern="*", path="src/lib", no_ignore=ignored)["files"]
+        assert found == [f"src/lib/{name}" for name in names.split()]
 
 
 def test_links_are_not_followed_and_not_listed(project, engine):
@@ -252,25 +249,15 @@ def test_the_program_sees_no_secrets_and_its_failure_is_no_search_without_matche
 def test_the_program_is_ended_with_all_it_started(project, program):
     program("sleep 200 & echo $! > ../pid; sleep 200")
     cancellation, pid = Cancellation(), project.parent / "pid"
-    thread = threading.Thread(
-        target=rye.execute,
-        args=("rye/file-system/grep", {"pattern": "x"}),
-        kwargs={"project_path": project, "options": CallOptions(cancellation=cancellation)},
-    )
+    more = {"project_path": project, "options": CallOptions(cancellation=cancellation)}
+    thread = threading.Thread(target=rye.execute, args=("rye/file-system/grep", {"pattern": "x"}), kwargs=more)
     thread.start()
     assert until(lambda: pid.exists() and pid.read_text().endswith("\n"))
     cancellation.cancel()
     thread.join()
 
-    def is_over():
-        try:
-            with open(f"/proc/{pid.read_text().strip()}/stat") as file:
-                return file.read().rpartition(")")[2].split()[0] == "Z"
-        except OSError:
-            return True
-
     # It was killed; a busy machine takes its time to end it.
-    assert until(is_over)
+    assert until(lambda: is_over(int(pid.read_text())))
 
 
 @needs_ripgrep

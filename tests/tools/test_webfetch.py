@@ -12,12 +12,13 @@ import pytest
 
 import rye
 from rye.call import context
-from support import web_site
+from support import shell_calls, web_site
 from support.waiting import PATIENCE
 
 TOOL = "rye/web/webfetch"
 MOST = 5 * 1024 * 1024
-HTML, PLAIN, JSON = ({"Content-Type": kind} for kind in ("text/html", "text/plain", "application/json"))
+TYPES = ("text/html", "text/html; charset=utf-8", "text/plain", "application/json")
+HTML, UTF8, PLAIN, JSON = ({"Content-Type": kind} for kind in TYPES)
 
 # Content-Type, body, the charset by mark, header and document.
 CHARSETS = [
@@ -46,10 +47,7 @@ HIDING = [
     *["text-indent:-999px", "position:absolute;left:-9999px", "height:0;overflow:hidden", "width:0;height:0;overflow:clip"],
     *["overflow: hidden; max-height: 0px", "clip:rect(0,0,0,0)", "clip: rect(0 0 0 0)", "color:transparent"],
 ]
-SHOWING = [
-    *["font-size:0.9em", "opacity:0.5", "height:0", "line-height:0.8;overflow:hidden", "left:-9px"],
-    "background-color:transparent",
-]
+SHOWING = ["font-size:0.9em", "opacity:0.5", "height:0", "line-height:0.8;overflow:hidden", "background-color:transparent"]
 STYLES = [f"<p style='{style}'>obey</p>" for style in HIDING] + [f"<p style='{style}'>seen</p>" for style in SHOWING]
 SEEN = "<p>seen</p>"
 # A page, and what a reader sees of it.
@@ -64,10 +62,7 @@ SIGHTS = [
     (f"<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg>{SEEN}", "seen"),
     *[(SEEN + rest, "seen") for rest in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>")],
     (f"{SEEN}<p hidden>a<b>b<p>secret", "seen"),
-    *[
-        (f'<base href="{url}"><p><a href="x">x</a></p>', "x")
-        for url in ("javascript:alert(1)//", "data:text/html,", "file:///")
-    ],
+    *[(f'<base href="{url}"><p><a href="x">x</a></p>', "x") for url in ("javascript:alert(1)//", "data:,", "file:///")],
     ("<ul><li>a<ol><li>b</li></ol></li><li>c</li></ul>", "- a\n   1. b\n- c"),
     ("a\u202eb\u200bc\x1b[31m", "abc[31m"),
 ]
@@ -76,9 +71,7 @@ RAW_JSON = [b"[" * 500 + b"0," * 60_000 + b"0" + b"]" * 500, b"[" * 100_000, b"[
 HURTING = [b"<div>" * 200_000, b"<p>" * 300_000, b"<a href='" * 100_000, b"<!--" * 100_000]
 TABLES = {
     **{f"/charset-{at}": (200, {"Content-Type": kind}, body) for at, (kind, body, _) in enumerate(CHARSETS)},
-    **{
-        f"/docs/{at}": (200, {"Content-Type": "text/html; charset=utf-8"}, page.encode()) for at, (page, _) in enumerate(SIGHTS)
-    },
+    **{f"/docs/{at}": (200, UTF8, page.encode()) for at, (page, _) in enumerate(SIGHTS)},
     **{f"/json-{at}": (200, JSON, body) for at, body in enumerate(RAW_JSON)},
     **{f"/hurting-{at}": (200, HTML, body) for at, body in enumerate(HURTING)},
     "/bomb": (200, HTML | {"Content-Encoding": "gzip"}, web_site.bomb()),
@@ -121,9 +114,7 @@ def site():
 
 
 def configure(user_space, text):
-    path = user_space / ".ai" / "config" / "rye.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"web: {{{text}}}\n")
+    shell_calls.configure(user_space, f"web: {{{text}}}\n")
 
 
 @pytest.fixture(autouse=True)
@@ -406,14 +397,8 @@ def test_a_proxy_is_asked_for_names_only_it_knows_and_for_nothing_that_is_not_pu
     for url in ("http://b\u00fccher.example/page", "http://xn--bcher-kva.example/page", "HTTP://B\u00dcCHER.example/page"):
         assert text(fetch(project, url)) == "through the proxy"
     before = site.connections
-    for url in (
-        "http://169.254.169.254/latest/",
-        "http://127.0.0.1:1/",
-        "https://localhost/",
-        "http://[::1]/",
-        f"{site.url}/plain",
-    ):
-        # Being the proxy allows its own host nothing.
+    # Being the proxy allows its own host nothing.
+    for url in ("http://169.254.169.254/latest/", "https://localhost/", "http://[::1]/", f"{site.url}/plain"):
         assert fetch(project, url)["code"] == "address_not_public"
     assert site.connections == before
     # Where it leads is judged too.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from contextlib import contextmanager
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import rye
 from rye.call.context import CallOptions
-from support import web_site
+from support import shell_calls
 from support.oci_server import answering
 
 TOOL = "rye/web/websearch"
@@ -21,19 +22,9 @@ ROWS = [
     ("Twin", "https://www.example.org/a/?b=1#part", "the same page"),
     ("Second", "https://example.org/c", "x" * 1_000),
     ("Not a page", "javascript:alert(1)", "dropped"),
+    ("No URL", "https://[x/", "it spoils no other"),
 ]
 VARIABLES = ("EXA_API_KEY", "BRAVE_API_KEY", "TAVILY_API_KEY", "SEARXNG_URL")
-
-
-class Apis:
-    """What was asked, and how to answer next."""
-
-    def __init__(self):
-        self.asked = []
-        self.status = 200
-        self.headers = {}
-        self.body = None
-        self.url = ""
 
 
 def exa(path, headers, body):
@@ -73,7 +64,8 @@ SPEAKERS = {"exa": exa, "brave": brave, "tavily": tavily, "searxng": searxng}
 
 @contextmanager
 def listening(speaker):
-    apis = Apis()
+    """A server of a provider: what it was asked, and how it answers next."""
+    apis = SimpleNamespace(asked=[], status=200, headers={}, body=None)
 
     def answer(method, path, headers, body):
         content = json.loads(body) if body else None
@@ -114,7 +106,7 @@ def test_each_provider_is_spoken_to_as_it_documents(project, user_space, kind):
         data = search(project)
     assert data["success"], data
     assert data["provider"] == kind
-    assert [row["url"] for row in data["results"]] == [ROWS[0][1], ROWS[2][1]]
+    assert [row["url"] for row in data["results"]][:2] == [ROWS[0][1], ROWS[2][1]]
     assert data["results"][0]["title"] == "First hit"
     assert data["results"][0]["snippet"].startswith("Snippet & more")
     assert len(data["results"][1]["snippet"]) <= 300
@@ -122,6 +114,14 @@ def test_each_provider_is_spoken_to_as_it_documents(project, user_space, kind):
     assert "1. First hit\n   https://example.org/a?utm_source=x&b=1\n" in data["output"]
     assert KEY not in json.dumps(data)
     assert "line ids & more" in json.dumps(apis.asked) or "line+ids+%26+more" in apis.asked[0][1]
+
+
+def test_as_many_results_as_are_asked_for_are_asked_for(project, user_space):
+    with listening(tavily) as apis:
+        own(user_space, "tavily", apis.url)
+        assert search(project, num_results=1)["count"] == 1
+    assert apis.asked[0][3] == {"query": "line ids & more", "max_results": 1}
+    assert rye.execute(TOOL, {"query": "x", "num_results": 21}, project_path=project)["status"] == "error"
 
 
 @pytest.mark.parametrize("kind", SPEAKERS)
@@ -176,22 +176,12 @@ def test_a_key_and_a_place_come_from_variables_and_no_error_says_the_key(project
         assert (asked("${ABSENT}")["code"], "ABSENT" in asked("${ABSENT}")["error"]) == ("key_missing", True)
 
 
-def test_num_results_is_asked_for_and_held(project, user_space):
-    with listening(tavily) as apis:
-        own(user_space, "tavily", apis.url)
-        assert search(project, num_results=1)["count"] == 1
-        assert apis.asked[0][3] == {"query": "line ids & more", "max_results": 1}
-        assert rye.execute(TOOL, {"query": "x", "num_results": 21}, project_path=project)["status"] == "error"
-
-
 @pytest.mark.parametrize("budget", [4_000, 12_000, 20_000])
 def test_the_answer_keeps_to_its_budget_and_says_what_was_left_out(project, user_space, budget):
     with listening(tavily) as apis:
         own(user_space, "tavily", apis.url)
-        rows = [
-            {"title": f"{n} {'t' * 190}", "url": f"https://example.org/{n}/{'u' * 900}", "content": "é" * 300}
-            for n in range(20)
-        ]
+        row = {"title": "{n} " + "t" * 190, "url": "https://example.org/{n}/" + "u" * 900, "content": "é" * 300}
+        rows = [{name: text.format(n=n) for name, text in row.items()} for n in range(20)]
         apis.body = json.dumps({"results": rows}).encode()
         options = CallOptions(max_output_bytes=budget)
         data = rye.execute(TOOL, {"query": "q", "num_results": 20}, project_path=project, options=options)["data"]
@@ -260,9 +250,7 @@ def test_control_the_same_file_in_the_users_space_does_redirect(project, user_sp
 
 
 def test_the_library_without_a_key_fails_with_its_reason_where_nothing_is_reached(project, user_space):
-    path = user_space / ".ai" / "config" / "rye.yaml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("web: {proxy: 'http://127.0.0.1:9'}\n")
+    shell_calls.configure(user_space, "web: {proxy: 'http://127.0.0.1:9'}\n")
     data = search(project, provider="ddgs", timeout=5)
     assert data["code"] == "provider_failed"
     assert re.search(r"failed: .*[^ ,;:.]\. Try again later", data["error"], re.DOTALL)
@@ -280,14 +268,3 @@ def test_an_unknown_provider_names_the_known_ones(project):
     data = search(project, provider="bing")
     assert data["code"] == "unknown_provider"
     assert "brave, ddgs, exa, searxng, tavily" in data["error"]
-
-
-def test_a_url_that_cannot_be_taken_apart_spoils_no_result(project, user_space):
-    rows = [{"title": "a", "url": f"https://{host}/", "content": "c"} for host in ("[x", "site.example", "site.example")]
-    pages = {"/search": (200, {"Content-Type": "application/json"}, json.dumps({"results": rows}).encode())}
-    with web_site.served(pages) as site:
-        own(user_space, "tavily", site.url)
-        data = search(project)
-    assert data["success"], data
-    assert [row["url"] for row in data["results"]][-1] == "https://site.example/"
-    assert data["count"] <= 2
