@@ -14,12 +14,12 @@ import sys
 import pytest
 
 import rye as package
-from support.harness import AT_A_PROMPT
+from support.harness import AT_A_PROMPT, environment
 from support.in_process import rye
 from support.shell_calls import sleepers
 from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
 from support.signed_tools import rye as process
-from support.terminal import RUNTIME, typed
+from support.terminal import typed
 from support.waiting import until
 
 READ = ("execute", "rye/file-system/read")
@@ -61,13 +61,6 @@ def test_what_trust_refuses_is_3(here):
     assert (done.returncode != 0, b"person" in done.stderr) == (True, True)
 
 
-def test_a_dry_run_says_so(here):
-    done = rye("execute", "rye/file-system/write", "file_path=new.txt", "content=x", "--dry-run", cwd=here)
-    assert done.returncode == 0
-    assert b"not run" in done.stdout
-    assert not (here / "new.txt").exists()
-
-
 # --- the answer alone on standard output ---
 
 NOISY = """import os, subprocess, sys, threading, time
@@ -96,12 +89,8 @@ def test_json_prints_json_and_nothing_else_whatever_the_tool_writes(here):
 
 @pytest.mark.slow
 def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
-    put_tool(
-        here,
-        "my/tool",
-        'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)',
-        more="__timeout__ = 3",
-    )
+    body = 'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)'
+    put_tool(here, "my/tool", body, more="__timeout__ = 3")
     done = process("execute", "my/tool", "--json", cwd=here)
     assert done.returncode == 1
     response = json.loads(done.stdout)
@@ -132,15 +121,9 @@ def test_a_typed_path_is_tried_from_the_current_folder_then_from_the_root(projec
     def read(path, *words):
         return rye(*READ, f"file_path={path}", "line_ids=none", *words, cwd=project / "src")
 
-    for path, text in (
-        ("app.py", b"here\n"),
-        ("src/app.py", b"here\n"),
-        ("top.py", b"top\n"),
-        ("../top.py", b"top\n"),
-        ("both.py", b"of the folder\n"),
-        (str(project / "both.py"), b"of the root\n"),
-    ):
-        assert read(path).stdout == text, path
+    texts = {"app.py": b"here\n", "src/app.py": b"here\n", "top.py": b"top\n", "../top.py": b"top\n"}
+    both = {"both.py": b"of the folder\n", str(project / "both.py"): b"of the root\n"}
+    assert {path: read(path).stdout for path in (*texts, *both)} == texts | both
     done = read("absent.py")
     assert f"(The project is {project}.)".encode() in done.stderr
     assert rye("execute", "rye/file-system/write", "file_path=new.py", "content=x", cwd=project / "src").returncode == 0
@@ -246,9 +229,8 @@ def test_a_file_cannot_steer_the_terminal_and_goes_unchanged_into_a_pipe(here):
 def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
     number = str(random.SystemRandom().randrange(10_000_000, 99_999_999))
     command = f"command=echo up; (setsid sleep {number} &); sleep {number}"
-    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
     words = [*AT_A_PROMPT, sys.executable, "-m", "rye", *BASH, command]
-    with subprocess.Popen(words, cwd=here, env=env, stderr=subprocess.DEVNULL) as child:
+    with subprocess.Popen(words, cwd=here, env=environment(), stderr=subprocess.DEVNULL) as child:
         assert until(lambda: len(sleepers(number)) == 2)
         child.send_signal(signal.SIGINT)
         assert child.wait(120) != 0

@@ -17,10 +17,10 @@ import rye
 from rye.cli.rt import main as rt_main
 from support import in_process, signed_tools, terminal
 from support.calling import call
+from support.harness import environment
 from support.in_process import run
-from support.mcp_peer import environment, peer
-
-RUNTIME = Path(rye.__file__).parents[1]
+from support.mcp_peer import environment as served
+from support.mcp_peer import peer
 
 
 def rt(*words, cwd, stdin=b"", **env):
@@ -33,6 +33,10 @@ def rt(*words, cwd, stdin=b"", **env):
 
 def process(*words, cwd, stdin=b""):
     return signed_tools.rye(*words, cwd=cwd, stdin=stdin, module="rye.cli.rt.main")
+
+
+def started(words, project, *, check=True, **more):
+    return subprocess.run(words, cwd=project, env=environment(), capture_output=True, check=check, **more)
 
 
 def typed(*words, cwd, **env):
@@ -169,19 +173,14 @@ def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
 
 
 def test_the_seeds_names_for_two_verbs(project):
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
     for name, words, shown in (("rt-find", ["app"], b"src/app.py\n"), ("rt-grep", ["total", "src"], b"src/app.py:1: def")):
-        done = subprocess.run(
-            [Path(sys.executable).with_name(name), *words], cwd=project, env=env, capture_output=True, check=True
-        )
-        assert done.stdout.startswith(shown)
+        assert started([Path(sys.executable).with_name(name), *words], project).stdout.startswith(shown)
 
 
 def test_edits_take_their_text_from_standard_input(project):
     done = rt("edit", "src/app.py", "2", "2", cwd=project, stdin=b"    return 0\n")
-    assert done.stdout.decode() == (
-        "✓ Edited src/app.py:2-2\n1 line removed, 1 added\n1: def total(prices):\n2:     return 0\n"
-    )
+    edited = "✓ Edited src/app.py:2-2\n1 line removed, 1 added\n1: def total(prices):\n2:     return 0\n"
+    assert done.stdout.decode() == edited
     rt("insert", "src/app.py", "3", cwd=project, stdin="# ende →\n".encode())
     assert (project / "src/app.py").read_text() == "def total(prices):\n    return 0\n# ende →\n"
     assert rt("undo", cwd=project).stdout.startswith("✓ Undone src/app.py\n".encode())
@@ -196,19 +195,15 @@ def test_names_of_another_command_are_searched_as_the_seed_chains_them(project):
     (project / "gas.txt").write_text("line 4\n")
     search = [sys.executable, "-m", "rye.cli.rt.main", "grep", "line 4$"]
     for names, shown, said in ((b"gas.txt\n", b"gas.txt:1: line 4\n", b""), (b"", b"long.txt:4: line 4\n", b"no names came")):
-        done = subprocess.run(
-            search, cwd=project, input=names, capture_output=True, env={**os.environ, "PYTHONPATH": str(RUNTIME)}, check=True
-        )
+        done = started(search, project, input=names)
         assert (shown in done.stdout, said in done.stderr) == (True, True), done
         assert (b"long.txt" in done.stdout) == (not names)
     # An end that stays open, as agents leave it, is not waited for; a slow command of the same pipeline is.
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    with subprocess.Popen(search, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as held:
+    with subprocess.Popen(search, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()) as held:
         assert select.select([held.stdout], [], [], 8)[0]
         assert b"long.txt:4: line 4" in held.stdout.read()
     line = f"(sleep 2; echo gas.txt) | {shlex.join(search)}"
-    done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, env=env, check=True)
-    assert done.stdout == b"gas.txt:1: line 4\n"
+    assert started(["/bin/sh", "-c", line], project).stdout == b"gas.txt:1: line 4\n"
 
 
 FUNCTIONS = r"""
@@ -220,16 +215,14 @@ edit_range("long.txt", 9_999, 9_999, "x\n")
 
 
 def test_the_functions_have_the_names_of_the_design_and_return_the_answers_text(project):
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    done = subprocess.run([sys.executable, "-c", FUNCTIONS], cwd=project, capture_output=True, text=True, env=env, check=False)
+    done = started([sys.executable, "-c", FUNCTIONS], project, text=True, check=False)
     for part in ("3: line 3\n4: line 4", "✓ Edited long.txt:3-3", "1: first", "long.txt:4: THREE", " long.txt\n"):
         assert part in done.stdout, done
     assert "RyeError" in done.stderr.splitlines()[-1]
     assert "out of range" in done.stderr
     assert (project / "long.txt").read_text().startswith("first\nline 1\nline 2\nTHREE\nline 4\n")
     command = [sys.executable, "-m", "rye.ragix_tools", "edit_range", "long.txt", "1", "1"]
-    done = subprocess.run(command, cwd=project, input=b"by the module\n", capture_output=True, env=env, check=True)
-    assert done.stdout.startswith("✓ Edited long.txt:1-1".encode())
+    assert started(command, project, input=b"by the module\n").stdout.startswith("✓ Edited long.txt:1-1".encode())
 
 
 def test_an_edit_without_text_deletes_only_by_its_word(project):
@@ -238,11 +231,10 @@ def test_an_edit_without_text_deletes_only_by_its_word(project):
     assert (done.returncode, b"use --delete" in done.stderr) == (2, True), done
     with Path(os.devnull).open("rb") as nothing:
         edit = [sys.executable, "-m", "rye.cli.rt.main", "edit", "src/app.py", "1", "1"]
-        env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-        done = subprocess.run(edit, cwd=project, stdin=nothing, capture_output=True, env=env, check=False)
+        done = started(edit, project, stdin=nothing, check=False)
         assert (done.returncode, b"use --delete" in done.stderr) == (2, True), done
         assert (project / "src/app.py").read_text() == before
-        subprocess.run([*edit, "--delete"], cwd=project, stdin=nothing, capture_output=True, env=env, check=True)
+        started([*edit, "--delete"], project, stdin=nothing)
     assert (project / "src/app.py").read_text() == "    return sum(prices)\n"
 
 
@@ -271,26 +263,25 @@ def test_what_our_own_tools_changed_is_no_change_of_others(project, tool, given)
 
 def test_malformed_words_change_nothing_and_say_what_is_right(project):
     before = (project / "src/app.py").read_bytes()
-    for words, code, said in (
-        (("edit", "src/app.py", "2", "1"), 1, "To insert before line 2, use insert_at (rt insert)."),
-        (("edit", "src/app.py", "7", "8"), 1, "start_line 7 out of range (1..2)"),
-        (("edit", "src/app.py", "x", "8"), 2, "START is a whole number, not 'x'"),
-        (("edit", "src/app.py"), 2, "usage: rt edit PATH START END"),
-        (("edit", "src/ap.py", "1", "1"), 1, "Did you mean src/app.py?"),
-        (("insert", "src/app.py", "9"), 1, "line 9 out of range (1..3)"),
-        (("insert", "../x", "1"), 2, "Path outside project workspace"),
-        (("open", "long.txt:900"), 1, "line 900 out of range (1..250)"),
-        (("grep", "("), 1, "regex"),
-        (("opne", "x"), 2, "Did you mean `rt open`?"),
-        (("edit", "src/app.py", "-1", "2"), 1, "start_line -1 out of range (1..2)"),
-        (("open", "src/app.py:5-"), 1, "start 5 out of range (1..2)"),
-        (("grep", "x", "--limit", "0"), 2, "limit: 0 is less than the minimum of 1"),
-        (("find",), 2, "usage: rt find PATTERN"),
-        ((), 2, ""),
+    for line, code, said in (
+        ("edit src/app.py 2 1", 1, "To insert before line 2, use insert_at (rt insert)."),
+        ("edit src/app.py 7 8", 1, "start_line 7 out of range (1..2)"),
+        ("edit src/app.py x 8", 2, "START is a whole number, not 'x'"),
+        ("edit src/app.py", 2, "usage: rt edit PATH START END"),
+        ("edit src/ap.py 1 1", 1, "Did you mean src/app.py?"),
+        ("insert src/app.py 9", 1, "line 9 out of range (1..3)"),
+        ("insert ../x 1", 1, "Path outside project workspace"),
+        ("open long.txt:900", 1, "line 900 out of range (1..250)"),
+        ("grep (", 1, "regex"),
+        ("opne x", 2, "Did you mean `rt open`?"),
+        ("edit src/app.py -1 2", 1, "start_line -1 out of range (1..2)"),
+        ("open src/app.py:5-", 1, "start 5 out of range (1..2)"),
+        ("grep x --limit 0", 2, "limit: 0 is less than the minimum of 1"),
+        ("find", 2, "usage: rt find PATTERN"),
+        ("", 2, ""),
     ):
-        done = rt(*words, cwd=project, stdin=b"text\n")
-        assert (done.returncode in (code, 1), said in done.stderr.decode()) == (True, True), (words, done)
-        assert done.returncode
+        done = rt(*line.split(), cwd=project, stdin=b"text\n")
+        assert (done.returncode, said in done.stderr.decode()) == (code, True), (line, done)
     assert b"Give new_text" not in rt("insert", "src/app.py", "1", cwd=project).stderr
     done = rt("insert", "src/app.py", "1", cwd=project, stdin=b"\xff\n")
     assert (done.returncode, b"not UTF-8" in done.stderr) == (2, True)
@@ -308,12 +299,8 @@ def test_a_colon_in_a_name_the_file_that_exists_wins(project):
 def test_names_are_those_of_the_folder_one_is_in_or_as_answers_show_them(project):
     (project / "src/\udcff\n.py").write_text("odd\n")
     (project / "src/a\\x41.py").write_text("literal\n")
-    for word, said in (
-        ("app.py", b"src/app.py"),
-        ("src/app.py", b"src/app.py"),
-        ("../long.txt", b"long.txt"),
-        ("a\\x41.py", b"src/a\\\\x41.py"),
-    ):
+    named = {"app.py": b"src/app.py", "src/app.py": b"src/app.py", "../long.txt": b"long.txt"}
+    for word, said in {**named, "a\\x41.py": b"src/a\\\\x41.py"}.items():
         assert rt("open", word, cwd=project / "src").stdout.startswith(b"--- " + said + b" (lines"), word
     shown = rt("find", "odd*", "src", cwd=project)
     assert shown.returncode == 1
@@ -338,24 +325,14 @@ def test_the_switches_hold_at_the_door(project):
         done = signed_tools.rye(name, *words, cwd=project, env={"RAGIX_PROFILE": "safe-read-only"})
         assert (done.returncode, b"-def total(prices):\n+x" in done.stdout) == (1, True), (name, done)
     assert (project / "src/app.py").read_text().startswith("def total")
-    assert (
-        rt("edit", "src/app.py", "1", "1", "--dry-run", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only").returncode
-        == 0
-    )
-    for words in (
-        ("open", "src/app.py"),
-        ("scroll", "src/app.py"),
-        ("find", "x"),
-        ("grep", "x"),
-        ("grep-file", "x", "long.txt"),
-        ("edit", "src/app.py", "1", "1"),
-        ("insert", "src/app.py", "1"),
-        ("undo",),
-    ):
-        done = rt(*words, cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
+    dry = ("edit", "src/app.py", "1", "1", "--dry-run")
+    assert rt(*dry, cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only").returncode == 0
+    files = ("open src/app.py", "scroll src/app.py", "edit src/app.py 1 1", "insert src/app.py 1")
+    for line in (*files, "find x", "grep x", "grep-file x long.txt", "undo"):
+        done = rt(*line.split(), cwd=project, stdin=b"x\n", RAGIX_ENABLE_SWE="0")
         assert (done.returncode, done.stdout, b"RAGIX_ENABLE_SWE=0" in done.stderr) == (1, b"", True)
     for switch, offered in (("1", True), ("0", False)):
-        with pytest.MonkeyPatch.context() as patch, peer(project, env=environment(RAGIX_ENABLE_SWE=switch)) as server:
+        with pytest.MonkeyPatch.context() as patch, peer(project, env=served(RAGIX_ENABLE_SWE=switch)) as server:
             patch.setenv("RAGIX_ENABLE_SWE", switch)
             assert ("edit_range" in rye.toolset(project).names) == offered
             assert (in_process.rye("prompt", "swe", cwd=project).returncode == 0) == offered
@@ -397,15 +374,15 @@ def test_what_is_longer_than_the_screen_goes_through_the_pager(project):
 
 
 def test_completion_knows_verbs_options_and_shells(project):
-    for words, found in (
-        (("o",), ["open"]),
-        (("gr",), ["grep", "grep-file"]),
-        (("open", "--i"), ["--ids"]),
-        (("scroll", "f", ""), ["+", "-"]),
-        (("completion", ""), ["bash", "fish", "zsh"]),
-        (("open", "src/"), [""]),
+    for line, found in (
+        ("o", "open"),
+        ("gr", "grep grep-file"),
+        ("open --i", "--ids"),
+        ("scroll f ", "+ -"),
+        ("completion ", "bash fish zsh"),
+        ("open src/", ""),
     ):
-        assert rt("completion", "--words", *words, cwd=project).stdout.decode().rstrip("\n").split("\n") == found
+        assert rt("completion", "--words", *line.split(" "), cwd=project).stdout.decode().split() == found.split()
     for shell in ("bash", "zsh", "fish"):
         script = rt("completion", shell, cwd=project)
         assert b"rt completion --words" in script.stdout
@@ -417,19 +394,16 @@ def test_help_and_version_load_nothing_that_runs_tools(project):
     assert rt("--version", cwd=project).stdout == f"rt {rye.__version__}\n".encode()
     assert b"exit codes" in rt("--help", cwd=project).stdout.lower()
     assert b"--show-diff" in rt("edit", "--help", cwd=project).stdout
-    code = "import sys; from rye.cli.rt.main import main; main(['--version']); print(sorted(m for m in sys.modules if m.startswith('rye')))"
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    loaded = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-    assert "rye.executor.executor" not in loaded
+    code = "import sys; from rye.cli.rt.main import main; main(['--version']); print(*sys.modules)"
+    assert b"rye.executor.executor" not in started([sys.executable, "-c", code], project).stdout
 
 
 def test_the_module_and_the_function_are_the_same_and_take_no_module_from_the_project(project):
     for name in ("json", "argparse"):
         (project / f"{name}.py").write_text("raise SystemExit('taken')\n")
     assert process("open", "src/app.py", cwd=project).stdout == rt("open", "src/app.py", cwd=project).stdout
-    assert process("insert", "src/app.py", "1", cwd=project, stdin=b"x\n").stdout.startswith(
-        "✓ Edited src/app.py:1-1\n".encode()
-    )
+    done = process("insert", "src/app.py", "1", cwd=project, stdin=b"x\n")
+    assert done.stdout.startswith("✓ Edited src/app.py:1-1\n".encode())
     assert process("open", "absent", cwd=project).returncode == 1
 
 
@@ -437,20 +411,11 @@ def test_no_verb_leaves_the_project(project, tmp_path):
     (tmp_path / "secret").write_text("needle\n")
     (project / "way").symlink_to(tmp_path / "secret")
     (project / "out").symlink_to(tmp_path)
-    for words in (
-        ("open", "../secret"),
-        ("open", str(tmp_path / "secret")),
-        ("open", "way"),
-        ("scroll", "out/secret"),
-        ("find", "secret", ".."),
-        ("grep", "needle", ".."),
-        ("grep", "needle", "out"),
-        ("grep-file", "needle", "way"),
-        ("edit", "way", "1", "1"),
-        ("insert", "../secret", "1"),
-    ):
-        done = rt(*words, cwd=project, stdin=b"x\n")
-        assert done.returncode, words
+    outside = ("open ../secret", f"open {tmp_path}/secret", "open way", "scroll out/secret", "find secret ..")
+    searches = ("grep needle ..", "grep needle out", "grep-file needle way")
+    for line in (*outside, *searches, "edit way 1 1", "insert ../secret 1"):
+        done = rt(*line.split(), cwd=project, stdin=b"x\n")
+        assert done.returncode, line
         assert b"needle" not in done.stdout
     assert b"secret" not in rt("find", "secret", cwd=project).stdout
     assert (tmp_path / "secret").read_text() == "needle\n"

@@ -46,12 +46,12 @@ def test_a_person_who_types_rye_reads_commands_of_rye():
 def test_the_terminal_reads_them(project):
     (project / "src").mkdir()
     (project / "src/app.py").write_text("one\n")
-    for words, told in (
-        (("open", "src/ap.py"), "Use `rt find '*' src` to see what is there"),
-        (("open", "src"), "Use `rt find '*' src` to list it"),
-        (("undo",), "`rt undo --list`"),
-    ):
-        done = rt(project, *words)
+    for line, told in {
+        "open src/ap.py": "Use `rt find '*' src` to see what is there",
+        "open src": "Use `rt find '*' src` to list it",
+        "undo": "`rt undo --list`",
+    }.items():
+        done = rt(project, *line.split())
         assert told in done, done
         assert not CALL.search(done)
     assert "--hidden" in rt(project, "grep", "nowhere")
