@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
 import subprocess
@@ -11,7 +10,7 @@ import sys
 
 import pytest
 
-import rye as package
+from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import MINE, put, signed, tool_text, trust_key
 from support.terminal import typed
@@ -19,12 +18,9 @@ from support.terminal import typed
 # Words (behind `|` where one has a blank), the exit code, and what is said.
 ROWS = [
     ("log --limit=1 --json", 0, "[]"),
-    ("log --json --limit 1 a.txt", 0, "[]"),
     ("--color never log --json", 0, "[]"),
-    ("log --json --color=never", 0, "[]"),
     ("log a.txt b.txt", 2, "'b.txt' is a word too many. usage: rye log [FILE] [--limit N]"),
     ("log --limit", 2, "--limit has no value. Write --limit N."),
-    ("log --limit --json", 2, "--limit has no value."),
     ("log --limit many", 2, "--limit is a whole number, not 'many'."),
     ("log --json=yes", 2, "--json takes no value."),
     ("log --limt 3", 2, "rye log has no option --limt. Did you mean --limit?"),
@@ -39,17 +35,14 @@ ROWS = [
     ("lock read", 0, "Locked rye/file-system/read "),
     ("", 2, "verbs:"),
     ("-V", 0, "rye 0."),
-    ("--version", 0, "rye 0."),
     ("-h", 0, "2 usage, 3 refused by trust; 130 Ctrl-C, 141 the reader of a pipe went away"),
     ("verify|", 2, "A target is empty."),
     ("prompt swe", 0, "Profile in force: dev. Edits are applied at once"),
-    ("prompt swe --json", 0, '"item_id": "rye/agent/swe"'),
     ("serve --help", 0, "Whoever reaches such a port runs commands"),
     ("search undo my last change", 0, "tool rye/file-system/undo  (system, "),
     ("search undo", 0, "1 unverified item not searched"),
     ("search xyzzyx", 1, ""),
     ("search * --type knowledge --category rye/bash", 0, "rye/bash/running-and-sandbox"),
-    ("search * --space user", 1, ""),
     ("load knowledge rye/file-system/file-operations", 0, "# Working with files"),
     # What one types without knowing.
     ("edit app.py", 2, "Write `rye edit_lines FILE 'ID|new text'`"),
@@ -62,29 +55,22 @@ ROWS = [
     ("new directive my/x", 2, "KIND is tool, not 'directive'."),
     ("lint none/such", 1, "none/such"),
     ("lint --all my/greet", 2, "not both"),
-    *(
-        (f"{verb} --project gone", 2, "There is no folder gone.")
-        for verb in ("tools", "verify", "lint", "trust list", "read a.txt")
-    ),
+    *((f"{verb} --project gone", 2, "There is no folder gone.") for verb in ("tools", "verify", "trust list", "read a.txt")),
     # Signatures and keys.
     ("verify my/gret", 1, "my/greet"),
     ("verify a --all", 2, "not both"),
     ("verify --space moon", 2, "project, user and system"),
     ("verify --trust no.toml", 2, "no.toml"),
-    ("sign", 2, "--all"),
     ("sign .", 1, "rye keys generate"),
     ("sign . --key .ai/tools/my/greet.py", 3, "not an Ed25519"),
     ("keys show", 1, "rye keys generate"),
-    ("keys show --owner x", 2, "--owner"),
     ("trust show", 2, "No key is named"),
     ("trust show ffffffffffffffff", 1, "No key ffffffffffffffff"),
     *((f"trust revoke{digest}", 2, "64 hex digits") for digest in ("", f" {'f' * 16}", f" {'F' * 64}")),
     ("trust add", 2, "No key document"),
-    ("trust add no.toml", 2, "no.toml"),
     ("trust add .ai/tools/my/greet.py", 2, "not a key document"),
     ("bundle verify --folder none", 2, "no folder none"),
     ("bundle create --folder src/.ai --id ../x --key key.pem", 1, "Not an item id"),
-    ("bundle create --folder src/.ai --key none.pem", 1, "none.pem"),
     # No bundle of one's own is looked for in the installed package.
     *((f"bundle {words} --key key.pem", 2, "Give --folder") for words in ("create --id extra", "create", "verify --id extra")),
     # Servers.
@@ -96,7 +82,6 @@ ROWS = [
     ("mcp install", 2, "--client"),
     ("mcp install --client emacs", 2, "no client 'emacs'"),
     ("mcp install --client claude", 2, "Did you mean claude-code or claude-desktop?"),
-    ("mcp uninstall --client claude", 2, "Did you mean claude-code or claude-desktop?"),
     ("mcp install --client claude-desktop --http 1", 2, "stdio"),
     ("mcp install --client goose --scope project", 2, "--scope user"),
     ("mcp install --client vscode --http 1 --write", 2, "--write"),
@@ -105,7 +90,6 @@ ROWS = [
     ("mcp --category rye/swe --category rye/swee", 2, "There is no category 'rye/swee'. Did you mean rye/swe"),
     ("mcp install --client codex --category rey/file-system", 2, "Did you mean rye/file-system"),
     ("mcp --client codex", 2, "install"),
-    ("mcp --write", 2, "install"),
     ("mcp --tools raed", 2, "Did you mean read"),
     # What is typed without thinking.
     ("read a.txt --limit 1", 0, "one\n"),
@@ -113,7 +97,6 @@ ROWS = [
     ("grep -i THREE", 0, "three"),
     ("ls -la", 0, "a.txt"),
     ("grep -C 1 two", 0, "three"),
-    ("grep -C1 two", 0, "three"),
     ("grep -l one", 0, "a.txt\nsub/b.txt\n"),
     ("grep -x one .", 2, "Without it: rye grep one ."),
     ("grep one sub", 0, "sub/b.txt:1:"),
@@ -124,11 +107,7 @@ ROWS = [
     ("read", 2, "usage: rye read FILE_PATH [--changes-since]"),
     ("grep", 2, "usage: rye grep PATTERN [PATH] [--context]"),
     ("read a.txt nofoo=1", 2, "rye: unknown parameter 'nofoo', did you mean 'notebook'? `rye help read` exp"),
-    (
-        "execute rye/primary-tools/rye_execute item_id=rye/file-system/read parameters:={}",
-        2,
-        'rye: "file_path" is a required property. `rye help read` explains them.',
-    ),
+    ("rye_execute rye/file-system/read parameters:={}", 2, '"file_path" is a required property. `rye help read` explains'),
     ("read a.txt --limit x", 2, 'rye: limit: "x" is not of type "integer". `rye help read` explains'),
     ("read -", 2, "Write ./- for it."),
     ("read|sub/c d.txt", 0, "one\n"),
@@ -145,12 +124,11 @@ ROWS = [
     ('execute|read|--params|{"file_path":"a.txt","limit":NaN}', 2, "not JSON"),
     ("read a.txt --lim 1", 2, "Write: rye read a.txt --limit 1"),
     ("read a.txt --limit", 2, "Write --limit VALUE."),
-    ("read a.txt --json --limit 1", 0, '"status": "success"'),
     ("read --json -- a.txt", 0, '"status": "success"'),
     ("read a.txt --offset -1", 0, "three"),
     ("read -- a.txt", 0, "one\n"),
-    ("glob *.txt", 0, "a.txt\nsub/b.txt"),
     (["edit_lines", "a.txt", "end+|four", "--dry-run"], 0, "+four"),
+    ("execute rye/file-system/write new.txt x --dry-run", 0, "not run"),
     ("bash|exit 7", 7, "exit code 7"),
     ('read {"file_path":"a.txt","limit":1}', 0, "one\n[tool_result: 1 of 3"),
     ('execute rye/file-system/read {"file_path":"a.txt"}', 0, "three"),
@@ -226,26 +204,12 @@ SHELL = {
 }
 
 
-def typed_in_a_shell(line, here, home):
-    command = f'rye() {{ {sys.executable} -m rye "$@"; }}; {line}'
-    env = {**os.environ, "PYTHONPATH": os.path.dirname(package.__path__[0]), "HOME": os.fspath(home)}
-    return subprocess.Popen(
-        ["bash", "-c", command],
-        cwd=here,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
 @pytest.mark.parametrize("name", SHELL)
 def test_what_a_shell_makes_of_a_line_works_or_shows_the_line_to_type(here, name, tmp_path):
     line, code, said = SHELL[name]
-    process = typed_in_a_shell(line, here, tmp_path)
-    shown = process.communicate(timeout=120)[0]
-    assert (process.returncode, said in shown) == (code, True), shown
+    words, env = ["bash", "-c", f'rye() {{ {sys.executable} -m rye "$@"; }}; {line}'], environment(HOME=str(tmp_path))
+    done = subprocess.run(words, cwd=here, env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done
 
 
 def test_undo_passes_over_what_no_tool_may_write_and_says_so(project):

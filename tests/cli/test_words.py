@@ -10,10 +10,10 @@ import sys
 
 import pytest
 
+from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import put_tool
 from support.signed_tools import rye as process
-from support.terminal import RUNTIME
 
 APP = b"def total(prices):\n    return sum(prices)\n"
 ECHO = 'return {"success": True, "output": "", "got": params}'
@@ -60,13 +60,8 @@ def got(*typed, cwd, **options):
 def test_a_tool_goes_by_its_last_part(here):
     long = rye("execute", "rye/file-system/read", "file_path=app.py", cwd=here)
     assert long.returncode == 0
-    for typed in (
-        ["read", "app.py"],
-        ["execute", "read", "app.py"],
-        ["rye/file-system/read", "app.py"],
-        ["read", "file_path=app.py"],
-    ):
-        assert rye(*typed, cwd=here).stdout == long.stdout, typed
+    for typed in ("read app.py", "execute read app.py", "rye/file-system/read app.py", "read file_path=app.py"):
+        assert rye(*typed.split(), cwd=here).stdout == long.stdout, typed
     assert rye("read", "../app.py", cwd=here / "sub").stdout == long.stdout
 
 
@@ -156,10 +151,7 @@ def test_a_path_is_from_the_current_folder(here):
 REFUSED = {
     "a value that may be a name": (["FOO=1 make", "[]"], "text='FOO=1 make'"),
     "a slip in a name": (["txt=a", "[]"], "did you mean 'text'?"),
-    **{
-        f"twice: {one}": ([*one.split()], "text is given twice")
-        for one in ("text=a text=b", 'text=a text:="b"', 'text:="a" text:="b"')
-    },
+    **{f"twice: {one}": (one.split(), "text is given twice") for one in ("text=a text=b", 'text=a text:="b"')},
     "a file that is not there": (["text=@nothing", "[]"], """text:='"@nothing"'"""),
     "a file of bytes": (["text=@binary", "[]"], "is no UTF-8 text"),
     "a folder": (["text=@.", "[]"], "text=@.: "),
@@ -204,10 +196,8 @@ def test_a_pipe_gets_output_as_it_comes_whole_and_the_streams_apart(here):
     """The second line is written only after the first was read, so that nothing may wait for the end."""
     os.mkfifo(here / "go")
     command = "echo one; echo err >&2; read x < go; echo two; exit 3"
-    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "rye", "bash", command], cwd=here, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    words, pipe = [sys.executable, "-m", "rye", "bash", command], subprocess.PIPE
+    with subprocess.Popen(words, cwd=here, env=environment(), stdout=pipe, stderr=pipe) as running:
         assert running.stdout.readline() == b"one\n"
         (here / "go").write_text("x\n")
         out, err = running.communicate(timeout=60)
@@ -228,9 +218,8 @@ def test_a_long_output_is_whole_in_a_pipe(here):
 
 
 def test_a_reader_that_goes_away_ends_the_command(here):
-    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
     line = f"{sys.executable} -m rye bash 'echo $$ > pid; yes' | head -2; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], cwd=here, env=env, capture_output=True, check=False, timeout=100)
+    done = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, check=False, timeout=100)
     assert done.stdout == b"y\ny\n"
     assert (done.returncode, done.stderr) == (141, b"")
 
