@@ -48,9 +48,8 @@ def test_lint_prints_one_line_for_each_finding(project):
 
 def test_lint_runs_nothing_and_shows_no_hidden_text(project, tmp_path):
     canary = tmp_path / "canary"
-    put(
-        project, "tools/my/bad.py", f'open({str(canary)!r}, "w")\nimport a\u202eb\n__tool_description__ = "\\x1b[2J"\n'.encode()
-    )
+    text = f'open({str(canary)!r}, "w")\nimport a\u202eb\n__tool_description__ = "\\x1b[2J"\n'
+    put(project, "tools/my/bad.py", text.encode())
     done = rye("lint", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
     assert done.returncode == 1
     assert not canary.exists()

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import rye
 from rye.fs import names
 from support.calling import call
+from support.harness import RUNTIME
 from support.in_process import rye as shell
 from support.shell_calls import bash, set_sandbox
 from support.terminal import typed
@@ -71,16 +70,15 @@ def test_lines_that_look_like_headings_of_a_diff_are_counted(project, monkeypatc
 @pytest.mark.parametrize("verb", ["log", "log --json", "diff", "blame a.py"])
 def test_from_inside_a_command_the_record_is_not_said_to_be_empty(project, user_space, verb):
     set_sandbox(user_space, "auto")
-    rye.execute("rye/file-system/write", {"file_path": "a.py", "content": "x = 1\n"}, project_path=project)
-    command = f"{sys.executable} -m rye {verb}"
-    env = {"PYTHONPATH": str(Path(rye.__file__).parents[1])}
-    inside = rye.execute("rye/bash/bash", {"command": command, "env": env}, project_path=project)["data"]
+    call("write", project, file_path="a.py", content="x = 1\n")
+    command, env = f"{sys.executable} -m rye {verb}", {"PYTHONPATH": str(RUNTIME)}
+    inside = bash(project, command, env=env)
     if "home_hidden" in inside["sandbox"]["holds"]:
         assert inside["exit_code"] == 1, inside
         assert "cannot be seen from inside a command" in inside["stderr"]
     # Control: without a sandbox it is seen.
     set_sandbox(user_space, "off")
-    inside = rye.execute("rye/bash/bash", {"command": command, "env": env}, project_path=project)["data"]
+    inside = bash(project, command, env=env)
     assert (inside["exit_code"], "a.py" in inside["output"] or "x = 1" in inside["output"]) == (0, True), inside
 
 
@@ -197,7 +195,7 @@ def test_a_file_that_was_a_link_in_between_has_a_history(changed):
 
 
 def test_two_dashes_end_the_options(changed):
-    rye.execute("rye/file-system/write", {"file_path": "-dash", "content": "x\n"}, project_path=".")
+    call("write", changed, file_path="-dash", content="x\n")
     (row,) = json.loads(run("log", "--json", "--", "-dash"))
     assert json.loads(run("log", "--limit", "1", "--json", "--", "-dash")) == [row]
     assert row["files"] == ["-dash"]

@@ -1,16 +1,15 @@
 """Completion offers what exists, and the scripts work in a real shell."""
 
 import os
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from rye.cli import main as rye_main
 from rye.cli.rt import main as rt_main
 from rye.cli.table import VERBS
+from support.harness import environment
 from support.in_process import run
 from support.in_process import rye as run_rye
 
@@ -65,11 +64,8 @@ def test_bash_completes_an_item_id(tmp_path):
         _rye
         printf '%s\\n' "${COMPREPLY[@]}"
     """
-    bash = shutil.which("bash")
-    assert bash, "bash is part of every machine that runs these tests"
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    environment.setdefault("PYTHONPATH", str(Path(__file__).parents[2] / "runtime"))
-    done = subprocess.run([bash, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    env = environment(PATH=f"{tmp_path}:{os.environ['PATH']}")
+    done = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["rye/file-system/edit_lines"], done.stderr
 
 

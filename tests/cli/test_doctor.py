@@ -49,9 +49,8 @@ def findings(project):
 def test_what_works_is_said(project):
     (project / "a.py").write_text("")
     found = findings(project)
-    assert {"settings", "sandbox", "limits", "ripgrep", "extra mcp", "language server", "signing key", "trust", "state"} <= set(
-        found
-    )
+    named = {"settings", "sandbox", "limits", "ripgrep", "extra mcp", "language server", "signing key", "trust", "state"}
+    assert named <= set(found)
     if not sandbox.layers()["bubblewrap"]:
         assert found["sandbox"][0]["status"] == "ok"
     assert found["signing key"][0]["fix"] == "rye keys generate"
@@ -116,8 +115,12 @@ def test_a_missing_ripgrep_limits_and_bad_settings(project, user_space, monkeypa
     assert findings(project)["limits"][0]["status"] == "note"
 
 
+def entry(command, *args):
+    return json.dumps({"mcpServers": {"rye": {"command": command, "args": args}}})
+
+
 def test_clients_are_found_and_a_program_that_is_gone_is_named(project, own_home):
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"rye": {"command": "/no/such/rye", "args": ["mcp"]}}}))
+    (project / ".mcp.json").write_text(entry("/no/such/rye", "mcp"))
     (own_home / ".codex").mkdir()
     (own_home / ".codex/config.toml").write_text('[mcp_servers.rye]\ncommand = "/bin/sh"\nargs = []\n')
     (own_home / ".config/opencode").mkdir(parents=True)
@@ -133,13 +136,9 @@ def test_clients_are_found_and_a_program_that_is_gone_is_named(project, own_home
 @pytest.mark.parametrize(
     ("content", "status", "said"),
     [
-        (
-            '{"mcpServers": {"rye": {"command": "/bin/sh", "args": ["mcp", "--project", "/no/such/project"]}}}',
-            "problem",
-            "/no/such/project",
-        ),
-        ('{"mcpServers": {"rye": {"command": "/bin/sh", "args": ["mcp", "--project"]}}}', "ok", "rye"),
-        ('{"mcpServers": {"rye": {"command": "", "args": []}}}', "ok", "rye"),
+        (entry("/bin/sh", "mcp", "--project", "/no/such/project"), "problem", "/no/such/project"),
+        (entry("/bin/sh", "mcp", "--project"), "ok", "rye"),
+        (entry(""), "ok", "rye"),
         ('{"mcpServers": ', "note", "cannot be read"),
         ("\xff", "note", "cannot be read"),
         ("[" * 100_000, "note", "cannot be read"),
@@ -192,8 +191,7 @@ def test_damaged_keys_and_decisions_and_what_others_can_read(project, user_space
     assert (found["status"], "USER_SPACE" in found["fix"]) == ("problem", True)
 
 
-@pytest.mark.parametrize("noted", [True, False])
-@pytest.mark.parametrize(("extra", "lacking"), [("search", "ddgs"), ("fleet", "distributed"), ("review", "pygments")])
+@pytest.mark.parametrize(("extra", "lacking", "noted"), [("search", "ddgs", True), ("fleet", "distributed", False)])
 def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra, lacking, noted):
     assert findings(project)[f"extra {extra}"][0]["status"] == "ok"
     real = metadata.version
@@ -215,11 +213,8 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra
     # From a folder, and never by a name of an index, which anyone could register.
     assert re.search(rf"pip install (-e )?'?/.*\[{extra}\]", found["fix"])
     assert (f"/path/to/clone[{extra}]" in found["fix"]) == (not noted)
-    assert ("-e " in found["fix"]) == (
-        json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
-        .get("dir_info", {})
-        .get("editable", False)
-    )
+    how = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
+    assert ("-e " in found["fix"]) == how.get("dir_info", {}).get("editable", False)
 
 
 def test_rye_on_the_path(project, monkeypatch, tmp_path):
@@ -236,8 +231,7 @@ def test_rye_on_the_path(project, monkeypatch, tmp_path):
 def test_a_project_that_is_not_there_and_a_language_without_server(project):
     assert rye("doctor", "--project", "nowhere", cwd=project).returncode == 2
     (project / "a.go").write_text("package a\n")
-    found = findings(project)["language server"][0]
-    assert found["status"] in ("note", "ok")
+    assert findings(project)["language server"][0]["status"] in ("note", "ok")
 
 
 @pytest.mark.parametrize(
@@ -283,9 +277,8 @@ def test_gemini_starts_no_server_in_a_folder_that_it_does_not_trust(project, own
     settings = {"mcpServers": {"rye": {"command": sys.executable}}, "security": {"folderTrust": {"enabled": enabled}}}
     (own_home / ".gemini").mkdir()
     (own_home / ".gemini/settings.json").write_text(json.dumps(settings))
-    (own_home / ".gemini/trustedFolders.json").write_text(
-        "// by hand\n" + json.dumps({folder.replace("PROJECT", str(project)): rule for folder, rule in rules.items()})
-    )
+    text = "// by hand\n" + json.dumps(rules).replace("PROJECT", str(project))
+    (own_home / ".gemini/trustedFolders.json").write_text(text)
     found = [one for one in findings(project)["client gemini"] if "starts no server" in one["detail"]]
     assert [one["status"] for one in found] == ([status] if status else [])
     monkeypatch.setenv("GEMINI_CLI_TRUST_WORKSPACE", "true")

@@ -22,8 +22,10 @@ from rye.journal.history import History
 from rye.registry import push as registry_push
 from rye.registry.oci import store
 from rye.workspace.workspace import Workspace
+from support.calling import undo
 from support.in_process import rye as shell
 from support.oci_server import put_items
+from support.shell_calls import bash
 from support.signed_tools import MINE, put, put_tool, tool_text, trust_key
 from unit.executor.test_mcp_call import ADD, SERVER
 
@@ -36,12 +38,7 @@ WRITES = {
     "load": [("load", "tool", "rye/file-system/read", "--to", "project")],
     "mcp": [IMPORT, ("mcp", "install", "--client", "claude-code", "--scope", "project", "--write")],
     "new": [("new", "tool", "my/deep/new")],
-    "sign": [
-        ("sign", ".ai/tools/my/unsigned.py", "notes/plan.md", *KEY),
-        ("sign", "my/unsigned", *KEY),
-        ("sign", "--all", *KEY),
-        ("sign", "notes", *KEY),
-    ],
+    "sign": [("sign", *what, *KEY) for what in ([".ai/tools/my/unsigned.py", "notes/plan.md"], ["--all"], ["notes"])],
     "skill": [("skill", "add", "{beside}/pdf")],
     "bundle": [("bundle", "create", *BUNDLE, "--version", "1.0.0", "--description", "A", *KEY)],
     "lock": [("lock", "my/tool")],
@@ -77,11 +74,7 @@ TOOLS = {
     "file-system/edit_lines": {"file_path": "a.txt", "changes": [{"rename_to": "r/s/a.txt"}]},
     "file-system/undo": {"file_path": "edited.txt"},
     "file-system/write": {"file_path": "n/e/w.txt", "content": "x"},
-    "primary-tools/rye_execute": {
-        "item_type": "tool",
-        "item_id": "rye/file-system/write",
-        "parameters": {"file_path": "by/other.txt", "content": "x"},
-    },
+    "primary-tools/rye_execute": {"item_id": "rye/file-system/write", "parameters": {"file_path": "by/o.txt", "content": "x"}},
     "primary-tools/rye_load": {"item_type": "tool", "item_id": "rye/file-system/read", "destination": "project"},
     "primary-tools/rye_sign": {"item_type": "tool", "item_id": "my/*"},
     "registry/registry": {"action": "pull", "reference": "my/many/t002"},
@@ -172,10 +165,6 @@ def entries(project, known=()):
         return [journal.find(ws, row.id) for row in History(ws) if row.id not in known][::-1]
 
 
-def undo(project, **parameters):
-    return rye.execute("rye/file-system/undo", parameters, project_path=project)["data"]
-
-
 def taken_back(project, made):
     """Take back entries, the newest first, each batch as one; return what takes the undoing back."""
     redo = []
@@ -212,13 +201,12 @@ def held(project, act, about, *, by_hand=False, writes=None):
     assert tree(project) == after, (about, "not redone")
 
 
-def words_of(project, words):
-    return [one.format(beside=project.parent / "beside") for one in words]
+def typed(project, words):
+    return shell(*(one.format(beside=project.parent / "beside") for one in words), cwd=project)
 
 
 def test_each_verb_is_named_once():
-    tables = [*WRITES, *NEVER, *ELSEWHERE]
-    assert sorted(tables) == sorted(VERBS)
+    assert sorted([*WRITES, *NEVER, *ELSEWHERE]) == sorted(VERBS)
 
 
 def test_each_tool_is_named_once():
@@ -238,37 +226,32 @@ WRITING = [
 @pytest.mark.parametrize("looked", [False, True], ids=["new", "looked at before"])
 def test_what_a_verb_writes_is_recorded_taken_back_and_redone(filled, words, looked):
     if looked:
-        assert rye.execute("rye/bash/bash", {"command": "true"}, project_path=filled)["data"]["success"]
+        bash(filled, "true")
 
     def act():
-        done = shell(*words_of(filled, words), cwd=filled)
+        done = typed(filled, words)
         assert done.returncode == 0, (words, done)
 
     held(filled, act, words, by_hand={words[0], " ".join(words[:2])} & ONLY_A_PERSON != set(), writes=True)
     if looked:
         # The look that a command begins with finds nothing that nobody has recorded.
         known = {entry.id for entry in entries(filled)}
-        assert rye.execute("rye/bash/bash", {"command": "true"}, project_path=filled)["data"]["success"]
+        bash(filled, "true")
         assert [(entry.tool, entry.paths) for entry in entries(filled, known)] == []
 
 
 @pytest.mark.parametrize("words", [words for all_words in NEVER.values() for words in all_words], ids=" ".join)
 def test_a_verb_that_looks_changes_nothing(filled, words):
-    held(filled, lambda: shell(*words_of(filled, words), cwd=filled), words, writes=False)
+    held(filled, lambda: typed(filled, words), words, writes=False)
 
 
-def call(project, name, parameters):
-    batch = (project.parent / "beside/batch").read_text()
-    parameters = {key: batch if value == "{batch}" else value for key, value in parameters.items()}
-    answer = rye.execute(f"rye/{name}", parameters, project_path=project)
-    assert answer["status"] == "success", answer
+@pytest.mark.parametrize("name", [*TOOLS, *LOOKING_TOOLS])
+def test_what_a_tool_writes_is_recorded_taken_back_and_redone_and_one_that_looks_changes_nothing(filled, name):
+    batch = (filled.parent / "beside/batch").read_text()
+    given = {key: batch if value == "{batch}" else value for key, value in {**TOOLS, **LOOKING_TOOLS}[name].items()}
 
+    def act():
+        answer = rye.execute(f"rye/{name}", given, project_path=filled)
+        assert answer["status"] == "success", answer
 
-@pytest.mark.parametrize("name", TOOLS)
-def test_what_a_tool_writes_is_recorded_taken_back_and_redone(filled, name):
-    held(filled, lambda: call(filled, name, TOOLS[name]), name, writes=True)
-
-
-@pytest.mark.parametrize("name", LOOKING_TOOLS)
-def test_a_tool_that_looks_changes_nothing(filled, name):
-    held(filled, lambda: call(filled, name, LOOKING_TOOLS[name]), name, writes=False)
+    held(filled, act, name, writes=name in TOOLS)

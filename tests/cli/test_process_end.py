@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
 import pytest
 
-import rye
-
-ENV = {**os.environ, "PYTHONPATH": os.path.dirname(rye.__path__[0])}
+from support.harness import environment
 
 
-def ended(body: str, **given) -> subprocess.CompletedProcess:
+def ended(body: str) -> subprocess.CompletedProcess:
     """Run a command whose `main` has this body."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     code = f"import atexit, os, sys, threading, time\nfrom rye.cli.process import run\ndef main():\n{lines}\nrun(main)"
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=ENV, timeout=120, check=False, **given
-    )
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=False)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +43,8 @@ def test_the_modules_are_not_taken_apart():
 
 def test_a_reader_that_went_away_is_no_traceback():
     code = "from rye.cli.rt.main import command; command()"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV
-    ) as process:
+    words, pipe = [sys.executable, "-c", code, "--help"], subprocess.PIPE
+    with subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment()) as process:
         process.stdout.close()
         assert "Traceback" not in process.stderr.read()
     assert process.returncode in (0, 141)

@@ -11,9 +11,10 @@ import sys
 import pytest
 
 from rye.trust import signature
+from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import put, tool_text
-from support.terminal import RUNTIME, typed
+from support.terminal import typed
 
 GREET = tool_text("my/greet")
 
@@ -128,10 +129,8 @@ def test_the_project_is_found_from_below_and_paths_are_from_here(shell):
     code, out, _ = shell.rye("sign", "my/greet", "a.py", "--json", cwd=below)
     assert code == 0
     rows = json.loads(out)
-    assert [(row["target"], row["item_id"], row["status"]) for row in rows] == [
-        (str(shell.root / ".ai/tools/my/greet.py"), "my/greet", "signed"),
-        ("a.py", None, "signed"),
-    ]
+    told = [(row["target"], row["item_id"], row["status"]) for row in rows]
+    assert told == [(str(shell.root / ".ai/tools/my/greet.py"), "my/greet", "signed"), ("a.py", None, "signed")]
     assert list(rows[0]) == ["target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"]
 
 
@@ -153,15 +152,10 @@ def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_ke
     lone.put(".ai/config/rye.yaml", b"signing: {agents: allow}\n")
     signature.generate_key_pair(lone.root.parent / "elsewhere")
     pem = str(lone.root.parent / "elsewhere/private_key.pem")
-    for words, env in (
-        (("sign", "my/greet"), {}),
-        (("sign", "my/greet"), {"RYE_SIGNING_KEY": pem}),
-        (("sign", "--all", "--json"), {"RYE_SIGNING_KEY": pem}),
-        (("keys", "generate"), {}),
-    ):
-        code, out, err = lone.rye(*words, **env)
-        assert code == 1, words
-        assert "--json" in words or out == "", words
+    named = {"RYE_SIGNING_KEY": pem}
+    for line, env in (("sign my/greet", {}), ("sign my/greet", named), ("sign --all --json", named), ("keys generate", {})):
+        code, out, err = lone.rye(*line.split(), **env)
+        assert (code, "--json" in line or out == "") == (1, True), line
         assert "Ask your user" in err
         assert "signing: {agents: allow}" in err
     assert (lone.root / ".ai/tools/my/greet.py").read_bytes() == GREET
@@ -196,9 +190,8 @@ def test_a_long_run_counts_on_a_terminal_only(shell):
         shell.put(f"many/{number}.py", b"x = 1\n")
     assert shell.rye("verify", "many")[2] == ""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rye", "verify", "many", "--json"]
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    done = subprocess.run(command, cwd=shell.root, env=env, stdout=subprocess.PIPE, stderr=theirs, check=False, timeout=60)
+    command, pipe = [sys.executable, "-m", "rye", "verify", "many", "--json"], subprocess.PIPE
+    done = subprocess.run(command, cwd=shell.root, env=environment(), stdout=pipe, stderr=theirs, check=False)
     os.close(theirs)
     assert len(json.loads(done.stdout)) == 250
     assert "files verified" in os.read(ours, 10_000).decode()

@@ -10,9 +10,10 @@ import unicodedata
 
 import pytest
 
+from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import put_tool
-from support.terminal import RUNTIME, typed
+from support.terminal import typed
 
 ESCAPE = re.compile(r"\x1b\[\d*m")
 CHANGE = 'changes=[{"after_line_id": "start", "new_content": "-- x"}]'
@@ -83,10 +84,8 @@ def test_a_table_is_cut_to_the_terminal_and_whole_in_a_pipe(here):
 def test_mcp_at_a_terminal_says_what_to_do(here):
     """It waits for a client's messages; without a word a person would wait, too."""
     ours, theirs = os.openpty()
-    env = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "rye", "mcp"], cwd=here, env=env, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE
-    ) as server:
+    words, streams = [sys.executable, "-m", "rye", "mcp"], {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=here, env=environment(), **streams) as server:
         said = server.stderr.readline() + server.stderr.readline()
         server.kill()
     os.close(ours)
