@@ -255,15 +255,6 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
     assert verdicts(path, moved, elsewhere) == ["valid", "valid", "misplaced"]
 
 
-def test_a_moved_tool_does_not_run(project):
-    trust_key()
-    path = put(project, "tools/my/tool.py", BARE)
-    assert [row["status"] for row in sign(project, path)] == ["signed"]
-    path.with_name("other.py").write_bytes(path.read_bytes())
-    assert run(project, "my/tool")["status"] == "success"
-    assert run(project, "my/other")["code"] == "misplaced"
-
-
 IMPOSSIBLE = """2026-02-29T00:00:00Z 2026-13-01T00:00:00Z 2026-00-10T00:00:00Z 2026-01-32T00:00:00Z 2026-01-01T24:00:00Z
 2026-01-01T00:60:00Z 2026-01-01T00:00:60Z 0000-01-01T00:00:00Z 2100-02-29T00:00:00Z 9999-99-99T99:99:99Z"""
 POSSIBLE = "2024-02-29T23:59:59Z 2000-02-29T00:00:00Z 0001-01-01T00:00:00Z 9999-12-31T23:59:59Z"

@@ -23,8 +23,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.config import user_dirs
-from rye.items import spaces
 from rye.trust import decisions, signature, verify
 from support.signed_tools import put_tool, signed, tool_text
 from support.terminal import typed
@@ -196,20 +194,9 @@ def _caches(clone: Clone) -> None:
     (clone.root / ".ai/threads").symlink_to("/etc")
 
 
-POISONED_LOCKS = {
-    "fifo": os.mkfifo,
-    "link outside": lambda path: path.symlink_to("/etc"),
-    "dangling link": lambda path: path.symlink_to("../../../../made-by-the-clone"),
-    "file": lambda path: path.write_text(MARK),
-    "loop": lambda path: path.symlink_to(path.name),
-}
-
-
 @pytest.fixture
 def clone(tmp_path, user_space):
-    made = hostile(tmp_path)
-    yield made
-    assert not (tmp_path / "made-by-the-clone").exists()
+    return hostile(tmp_path)
 
 
 def command(clone, *words, stdin=b"", start="command", **more):
@@ -290,6 +277,7 @@ def test_listing_and_verifying_runs_and_shows_nothing(clone):
         done = command(clone, *words)
         assert done.returncode == code, (words, done.stderr)
         harmless(clone, done.stdout, done.stderr)
+    harmless(clone, json.dumps(rye.verify(everything=True, project_path=clone.root)))
     rows = {row["item_id"]: row for row in json.loads(command(clone, "tools", "--json").stdout)}
     assert rows["evil/signed"]["verdict"] == rows["evil/misplaced"]["verdict"] == "untrusted_key"
     assert rows["evil/unsigned"]["verdict"] == "unsigned"
@@ -298,20 +286,6 @@ def test_listing_and_verifying_runs_and_shows_nothing(clone):
     assert {row["verdict"] for row in system} == {"valid"}
     assert {"rye/file-system/read", RUNTIME} <= {row["item_id"] for row in system}
     assert not [row for row in rows.values() if row["item_id"].startswith("rye/") and row["space"] != "system"]
-
-
-def test_every_verdict_on_the_clones_files_names_key_and_command(clone):
-    rows = json.loads(command(clone, "verify", "--all", "--space", "project", "--json").stdout)
-    assert len(rows) > 40
-    assert {row["verdict"] for row in rows} <= {"unsigned", "malformed", "tampered", "untrusted_key"}
-    untrusted = [row for row in rows if row["verdict"] == "untrusted_key"]
-    assert len(untrusted) >= len(SHADOWED) + 3
-    for row in untrusted:
-        assert row["owner"] is None
-        assert PRINT in row["hint"]
-        assert DIGEST in row["hint"]
-        assert "rye trust approve" in row["hint"]
-    harmless(clone, json.dumps(rye.verify(everything=True, project_path=clone.root)))
 
 
 def test_every_system_tool_runs_as_if_the_clone_held_nothing(clone):
@@ -369,23 +343,6 @@ def test_a_poisoned_bytecode_cache_is_never_looked_at(clone, mode):
     assert clone.canary.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("poison", POISONED_LOCKS)
-@pytest.mark.parametrize("folder", ["locks", "tools/read/line_index"])
-def test_a_poisoned_cache_reaches_nothing(clone, poison, folder):
-    place = clone.root / ".ai/cache" / folder
-    shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    before = {path: path.stat().st_mtime_ns for path in (Path("/etc"), Path("/etc/passwd"))}
-    POISONED_LOCKS[poison](place)
-    for item_id, parameters in CALLS:
-        # A refusal, if it is one, is rye's own; nothing hangs.
-        response = rye.execute(item_id, parameters, project_path=clone.root)
-        assert response["status"] == "success" or response["data"].get("code", response["code"]) != "tool_crashed", response
-        harmless(clone, json.dumps(response))
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
 def test_the_clones_own_items_are_refused_by_name_of_key_and_command(clone):
     for item_id, code in (
         ("evil/signed", "untrusted_key"),
@@ -395,47 +352,19 @@ def test_the_clones_own_items_are_refused_by_name_of_key_and_command(clone):
         ("evil/cookie", "malformed"),
         ("evil/json", "unsigned"),
         ("evil/runtime", "untrusted_key"),
-        ("rye/bash/bash", "reserved_id"),
     ):
-        if item_id == "rye/bash/bash" and _ships(item_id):
-            continue
         done = command(clone, "execute", item_id, "--json")
         response = json.loads(done.stdout)
         assert (response["code"], response["metadata"]["ran"]) == (code, False), response
-        assert done.returncode == (2 if code == "reserved_id" else 3)
+        assert done.returncode == 3
         if code == "untrusted_key":
             assert PRINT in response["error"]
             assert DIGEST in response["error"]
             assert "rye trust approve" in response["error"]
-        elif code != "reserved_id":
+        else:
             assert "rye sign" in response["error"]
         harmless(clone, done.stdout, done.stderr)
         harmless(clone, json.dumps(rye.execute(item_id, project_path=clone.root)))
-
-
-def _ships(item_id: str) -> bool:
-    return (Path(spaces.system_folder()) / f"tools/{item_id}.py").exists()
-
-
-def test_what_an_agent_may_try_next_gives_the_clone_nothing(clone):
-    document = clone.root / f".ai/trusted_keys/{PRINT}.toml"
-    for words in (
-        ("trust", "approve"),
-        ("trust", "approve", PRINT),
-        ("trust", "approve", "--shadow", "rye/bash/bash"),
-        ("trust", "add", document),
-        ("sign", "--all"),
-        ("keys", "generate"),
-        ("execute", "evil/unsigned", "--allow-unsigned"),
-        ("lock", "evil/signed"),
-        ("bundle", "create", "--folder", ".ai", "--id", "x"),
-    ):
-        done = command(clone, *map(str, words), stdin=b"yes\nyes\n")
-        assert done.returncode != 0, words
-        harmless(clone, done.stdout, done.stderr)
-    assert decisions.load() == decisions.Decisions()
-    assert not (Path(user_dirs.user_ai()) / "trusted_keys").exists()
-    assert rye.execute("evil/signed", project_path=clone.root)["code"] == "untrusted_key"
 
 
 def test_an_approval_admits_what_it_showed_and_no_system_id(clone):

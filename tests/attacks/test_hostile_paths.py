@@ -5,38 +5,27 @@ The tools and their path parameters are found by their CONFIG_SCHEMAs, so a new 
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
 import socket
 import stat
-import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import rye
 from rye.fs import beneath
-from rye.items import spaces
 from support.harness import fingerprint
+from support.waiting import in_time
 
-TOOLS = sorted((Path(spaces.system_folder()) / "tools/rye/file-system").glob("*.py"))
 SECRET = "S3CRET-93b1"
 WORDS = [
     "use", "give", "call", "correct", "name", "copy", "ask", "try", "remove", "check", "read", "set", "leave", "make", "delete",
     "wait", "search", "convert", "open", "install",
 ]  # fmt: skip
 STEP = re.compile(rf"\b({'|'.join(WORDS)}|did you mean|work elsewhere)\b", re.IGNORECASE)
-# A deadlock, not a slow answer.
-PATIENCE = 60
-
-
-def schema_of(path: Path) -> dict:
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "CONFIG_SCHEMA":
-            return ast.literal_eval(node.value)
-    return {}
 
 
 def places_of(schema: dict, at=()):
@@ -86,16 +75,10 @@ def put_at(value, place, path):
 
 
 def calls():
-    for tool in TOOLS:
-        schema = schema_of(tool)
-        for place in places_of(schema):
+    for row in rye.tools("rye/file-system", project_path="/"):
+        for place in places_of(row["parameters"]):
             for everything in (False, True):
-                yield tool.stem, place, sample(schema, everything=everything)
-
-
-def test_the_tools_are_found():
-    found = {(tool, place) for tool, place, _ in calls()}
-    assert {("read", ("file_path",)), ("write", ("file_path",)), ("edit_lines", ("file_path",))} <= found
+                yield row["name"], place, sample(row["parameters"], everything=everything)
 
 
 @pytest.fixture
@@ -156,15 +139,6 @@ def hostile(project: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def answered(item: str, parameters: dict, project: Path) -> dict:
-    out: list = []
-    worker = threading.Thread(target=lambda: out.append(rye.execute(item, parameters, project_path=project)), daemon=True)
-    worker.start()
-    worker.join(PATIENCE)
-    assert out, f"{item} never answered: {ascii(parameters)[:200]}"
-    return out[0]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("available", [True, False], ids=["openat2", "walk"])
 def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, available, user_space):
@@ -181,12 +155,14 @@ def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, a
     before = [fingerprint(folder) for folder in around]
     paths = hostile(arena)
     assert len(set(paths)) >= 60
+    assert {"read", "write", "edit_lines"} <= {tool for tool, *_ in calls()}
     beside = sorted(os.listdir(arena.parent))
     asked = refused = 0
     codes = set()
     for tool, place, parameters in calls():
         for path in paths:
-            response = answered(f"rye/file-system/{tool}", put_at(parameters, place, path), arena)
+            ask = partial(rye.execute, f"rye/file-system/{tool}", put_at(parameters, place, path), project_path=arena)
+            response = in_time(ask, (tool, ascii(path)[:80]))
             about = (tool, place, ascii(path)[:80], response.get("code"), response.get("error"))
             text = json.dumps(response)
             asked += 1

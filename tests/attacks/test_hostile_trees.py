@@ -24,8 +24,8 @@ from rye.filesearch import ripgrep, tree
 from support.calling import call, done
 from support.harness import environment, times
 from support.shell_calls import bash
-from support.signed_tools import FUNCTION_RUNTIME, put, signed, tool_text, trust_key
-from support.waiting import PATIENCE
+from support.signed_tools import put_tool
+from support.waiting import PATIENCE, in_time
 
 BINARY = ripgrep.locate(os.stat("/"))
 
@@ -73,44 +73,23 @@ def random_names(count: int, number: int) -> list[bytes]:
     return sorted(found)[:count]
 
 
-def plant(project, names) -> None:
+def test_names_of_any_bytes_go_round_and_are_the_same_for_all_tools(project, engine):
+    """List, search, read and edit every file by the name that was shown."""
+    names = random_names(40, 11)
     for at, name in enumerate(names):
-        with open(os.path.join(os.fsencode(project), name), "wb") as file:
-            file.write(b"first\nneedle %d\n" % at)
-
-
-def round_trip(project, names) -> int:
-    """List, read and edit every file by the name that was shown; return how many came out right."""
-    shown = [entry["name"] for entry in execute("ls", project, limit=10_000)["entries"] if entry["type"] == "file"]
-    right = 0
+        Path(os.fsdecode(os.path.join(os.fsencode(project), name))).write_bytes(b"first\nneedle %d\n" % at)
+    shown = {entry["name"] for entry in execute("ls", project)["entries"]} - {".ai"}
+    assert len(shown) == len(names)
+    found = execute("grep", project, pattern="needle", hidden=True, limit=1_000)
+    assert {match["file"] for match in found["matches"]} == shown
+    assert set(execute("glob", project, pattern="*", hidden=True, limit=1_000)["files"]) == shown
     for name in shown:
         row = execute("read", project, file_path=name)["output"].split("\n")[0]
         change = {"line_id": row[5 : row.index("]")], "new_content": f"edited {name.encode().hex()}"}
-        right += bool(execute("edit_lines", project, file_path=name, changes=[change])["success"])
-    kept = {name: Path(os.fsdecode(os.path.join(os.fsencode(project), name))).read_bytes() for name in names}
-    assert len({data.split(b"\n")[0] for data in kept.values()}) == len(names)
-    return right if all(data.startswith(b"edited") for data in kept.values()) else -1
-
-
-def test_names_of_any_bytes_go_round(project):
-    names = random_names(40, 11)
-    plant(project, names)
-    assert round_trip(project, names) == len(names)
-    found = execute("grep", project, pattern="needle", hidden=True, limit=1_000)
-    assert found["count"] == len(names)
-    assert sorted(execute("glob", project, pattern="*", hidden=True, limit=1_000)["files"]) == sorted(
-        m["file"] for m in found["matches"]
-    )
-
-
-def test_names_of_any_bytes_are_the_same_for_all_tools(project, engine):
-    names = random_names(40, 12)
-    plant(project, names)
-    listed = {entry["name"] for entry in execute("ls", project)["entries"]} - {".ai"}
-    assert len(listed) == len(names)
-    found = execute("grep", project, pattern="needle", hidden=True, limit=1_000)
-    assert {match["file"] for match in found["matches"]} == listed
-    assert set(execute("glob", project, pattern="*", hidden=True, limit=1_000)["files"]) == listed
+        assert execute("edit_lines", project, file_path=name, changes=[change])["success"]
+    kept = {Path(os.fsdecode(os.path.join(os.fsencode(project), name))).read_bytes() for name in names}
+    assert len(kept) == len(names)
+    assert all(data.startswith(b"edited") for data in kept)
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +108,8 @@ def test_a_chain_of_three_thousand_folders_ends_in_a_named_limit(project, engine
     assert "File name too long" in data["output"]
     assert data["unreadable_count"] >= 1
     assert execute("glob", project, pattern="*")["files"] == ["a"]
+    assert execute("ls", project, path="d", depth=100)["total"] == 100
+    assert execute("ls", project, path="/".join(["d"] * 1_500))["entries"] == [{"name": "d", "type": "directory"}]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="pathlib walks without recursion since Python 3.12")
@@ -136,14 +117,6 @@ def test_control_pathlib_does_not_survive_the_chain(project):
     dig(project, 3_000)
     with pytest.raises((RecursionError, OSError)):
         list(project.rglob("*"))
-
-
-def test_a_tree_listing_of_the_chain(project):
-    dig(project, 3_000)
-    data = execute("ls", project, depth=100)
-    assert data["total"] == 100
-    deep = "/".join(["d"] * 1_500)
-    assert execute("ls", project, path=deep)["entries"] == [{"name": "d", "type": "directory"}]
 
 
 def test_loops_pipes_and_holes_do_not_hold_a_search(project, engine):
@@ -198,16 +171,6 @@ def test_what_cannot_be_read_is_named_and_not_fatal(project, engine):
     assert "locked/ [not readable: Permission denied]" in ls["output"]
 
 
-def in_time(call, about):
-    """Return what a call answers; it may not hang."""
-    answers = []
-    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
-    thread.start()
-    thread.join(PATIENCE)
-    assert answers, f"the call hangs: {about}"
-    return answers[0]
-
-
 PLACES = [
     ".git/HEAD", ".git/packed-refs", ".git/config.worktree", ".git/refs/stash", ".git/commondir", ".git", "n/.git",
     "n/.git/config", "n/.git/hooks/pre-commit", ".gitignore", ".python-version",
@@ -241,11 +204,7 @@ def test_a_version_is_not_waited_for(project, tmp_path, monkeypatch):
     chosen.write_text("#!/bin/sh\necho chosen\n")
     chosen.chmod(0o755)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    trust_key()
-    script = tool_text("my/tool", more='print("own")').replace(
-        FUNCTION_RUNTIME.encode(), b"rye/core/runtimes/python_script_runtime"
-    )
-    put(project, "tools/my/tool.py", signed(script))
+    put_tool(project, "my/tool", more='print("own")', runtime="rye/core/runtimes/python_script_runtime")
     file, said = project / ".python-version", []
     for made in (lambda: os.mkfifo(file), lambda: file.write_text("3.11.2\n"), file.mkdir):
         file.unlink(missing_ok=True)

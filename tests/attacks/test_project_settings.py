@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from pathlib import Path
-
 import pytest
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.call import context
 from rye.errors import UsageError
-from rye.sandbox import sandbox
-from rye.workspace import cache
-from rye.workspace.workspace import Workspace
-from support.shell_calls import job, started
 
 
 def write(project, path, content):
@@ -50,26 +41,3 @@ def test_a_projects_settings_are_small_and_parsed_once(project, monkeypatch):
     path.write_text("a: 1\n" * 4_000)
     with pytest.raises(UsageError, match="larger than 16,384 bytes"):
         context.settings().tightened("sandbox.network", str(project))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock does not protect names")
-def test_a_job_of_a_fresh_project_holds_no_locks(project):
-    (project / "file").write_text("text\n")
-    (project / "hold.py").write_text(
-        "import fcntl, os, time\n"
-        "for _ in range(100):\n"
-        "    time.sleep(0.05)\n"
-        "    for folder, _, names in os.walk('.ai/cache/locks'):\n"
-        "        for name in names:\n"
-        "            fcntl.flock(os.open(f'{folder}/{name}', os.O_RDONLY), fcntl.LOCK_EX); print('WAS-HERE', name)\n"
-    )
-    job_id = started(project, f"{sys.executable} hold.py")
-    time.sleep(0.3)
-    # The first use of the project's locks.
-    with Workspace(str(project)) as ws, cache.locked(ws, b"file"):
-        time.sleep(0.3)
-    locks = list((project / ".ai/cache/locks").iterdir())
-    assert locks, "control: there is a lock file now"
-    job(project, "end", job_id)
-    assert "WAS-HERE" not in job(project, "read", job_id)["output"]

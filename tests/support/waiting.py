@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,3 +22,13 @@ def until(true: Callable[[], T], seconds: float = PATIENCE) -> T:
         assert time.monotonic() < end, f"this did not happen within {seconds:g} s"
         time.sleep(0.01)
     return found
+
+
+def in_time(call, about=""):
+    """Return what a call answers, which may not hang."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert answers, f"the call hangs: {about}"
+    return answers[0]
