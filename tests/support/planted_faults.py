@@ -1,7 +1,8 @@
 """Faults as behaviour: for each, the code that keeps a promise and what would break it; `test_planted_faults` plants them.
 
 A fault is killed when the named test fails with it. What stands behind `-` stands exactly once in the module named above it:
-who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss.
+who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss. What nothing replaces
+is a condition, which then never holds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Fault:
 
 
 def read(table: str) -> list[Fault]:
-    """Return the faults of a table: a module, below it `* NAME: TEST`, and below that `- OLD` and `+ NEW` lines."""
+    """Return the faults of a table: a module, below it `* NAME: TEST`, below that `- OLD` and `+ NEW` lines; `if False:` where none is."""
     found: list[Fault] = []
     module = ""
     for line in table.splitlines():
@@ -33,6 +34,8 @@ def read(table: str) -> list[Fault]:
             (found[-1].old if mark == "- " else found[-1].new).append(text)
         else:
             module = line
+    for fault in found:
+        fault.new = fault.new or ["if False:"]
     return found
 
 
@@ -40,25 +43,20 @@ FAULTS = read(r"""
 trust/signature.py
 * the digest is not compared: unit/trust/test_signature.py::test_a_foreign_signature_verifies
 - if digest != signature.digest:
-+ if False:
 * a second signature line is taken: unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header
 - if b"rye:signed:" in searched and re.search
 + if False and re.search
 * a signature has other spellings: attacks/test_signature_mutations.py::test_mutant_is_refused_and_the_lax_verifier_takes_it
 - if base64.urlsafe_b64encode(signature) != encoded:
-+ if False:
 * a timestamp names no moment: attacks/test_growing_trust.py::test_impossible_timestamps_are_malformed
 - if not _is_moment(match[1]):
-+ if False:
 * a Python tool has carriage returns: unit/trust/test_signature.py::test_what_would_not_verify_is_not_signed
 - if found in raw:
-+ if False:
 * a Python tool declares its encoding: attacks/test_signature_mutations.py::test_mutant_is_refused_and_the_lax_verifier_takes_it[signed_cookie]
 - if cookie and cookie[1].lower() not in
 + if False and cookie[1].lower() not in
 * any first line goes before the signature: unit/trust/test_signature.py::test_a_script_has_the_comment_of_its_header
 - if start and not re.fullmatch(form.first, raw[: start - 1]):
-+ if False:
 
 trust/verify.py
 * the signature is not checked: unit/executor/test_executor.py::test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs
@@ -72,10 +70,8 @@ trust/verify.py
 + _COUNTING: Final = ("system", "user", "explicit", "approved", "project")
 * any bundle brings the system's key: unit/trust/test_verify.py::test_of_installed_bundles_only_the_system_key_counts
 - if key.role == "system" and key.public.digest != SYSTEM_KEY_DIGEST:
-+ if False:
 * a document names another fingerprint: unit/trust/test_verify.py::test_malformed_documents_are_ignored_and_what_is_wrong_is_said_once
 - if _text(table, "fingerprint") != public.fingerprint:
-+ if False:
 
 trust/decisions.py
 * an approval counts in every project: unit/trust/test_decisions.py::test_decisions_lie_where_only_the_user_reads_and_hold_for_one_root
@@ -96,7 +92,6 @@ fs/records.py
 executor/admission.py
 * the manifest is not compared: unit/items/test_bundles.py::test_an_installed_bundles_items_are_held_to_its_manifest
 - if manifest.items.get(candidate.item_type, {}).get(candidate.item_id) != candidate.digest:
-+ if False:
 * --allow-unsigned runs what was changed: unit/executor/test_executor.py::test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces
 - if not allow_unsigned or err.code != "unsigned" or candidate.space not in
 + if not allow_unsigned or candidate.space not in
@@ -115,15 +110,12 @@ executor/chain.py
 items/spaces.py
 * a project takes a reserved id: unit/items/test_sign_verify.py::test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files
 - if item_id.startswith(RESERVED) and role not in ("system", "explicit"):
-+ if False:
 
 items/parse.py
 * a file moved to another id runs: unit/items/test_sign_verify.py::test_what_a_reader_would_refuse_is_not_signed
 - if bound_id is not None and bound_id != item_id:
-+ if False:
 * a file moved to another folder runs: unit/items/test_sign_verify.py::test_what_a_reader_would_refuse_is_not_signed
 - if category != item_id.rpartition("/")[0]:
-+ if False:
 
 fs/beneath.py
 * `..` leads above the root: unit/fs/test_beneath.py::test_every_shape_has_its_verdict_both_ways
@@ -148,10 +140,8 @@ workspace/protected_paths.py
 + "config"})
 * a private key is read: attacks/test_users_own_places.py::test_a_private_key_is_not_read_by_any_name
 - if is_key(info):
-+ if False:
 * the user's own settings are written: attacks/test_users_own_places.py::test_nothing_is_made_there
 - if current in closed:
-+ if False:
 * a protected name that is a link is written: attacks/test_acted_on_names.py::test_a_link_is_followed_to_what_it_stands_for
 - at = next((name for led, name in found if parts[: len(led)] == led), None)
 + at = None
@@ -159,7 +149,6 @@ workspace/protected_paths.py
 web/addresses.py
 * an IPv4 address hides in an IPv6 one: unit/web/test_addresses.py::test_which_addresses_are_public
 - if any(address in net for net in _CARRIERS):
-+ if False:
 * any IPv4 address is public: attacks/test_ssrf.py::test_no_spelling_reaches_loopback_or_a_private_network
 - return next((what for net, what in _TABLE_4 if address in net), None)
 + return None
@@ -167,21 +156,17 @@ web/addresses.py
 web/transport.py
 * the peer is not confirmed: unit/web/test_client.py::test_a_connection_that_the_system_takes_elsewhere_is_closed
 - if peer != address:
-+ if False:
 
 edits/line_id_changes.py
 * a stale file is edited: tools/test_edit_lines.py::test_story[a stale file is refused with what became of the lines]
 - if document.before is not None and options.on_stale != "rebase":
-+ if False:
 * lines that nobody was shown are replaced: tools/test_edit_lines.py::test_story[a line that came between refuses the range until it was read]
 - if not (is_seen and neighbours_seen and before):
-+ if False:
 * lines that were apart when they were seen are replaced as neighbours: tools/test_edit_lines.py::test_story[a line that is gone refuses the range that it stood in until that was read]
 - if not (is_seen and neighbours_seen and before):
 + if not is_seen:
 * an unknown version counts as known: tools/test_short_addresses.py::test_a_version_holds_the_edit_to_that_view
 - if since is None or self.options.on_stale != "rebase":
-+ if False:
 * find replaces the first of several: tools/test_edit_lines.py::test_what_is_refused
 - if found.places != expected or overlap:
 + if not found.places:
@@ -234,7 +219,6 @@ workspace/atomic_replace.py
 -  & ~(stat.S_ISUID | stat.S_ISGID)
 * a crash's rest is deleted unseen: unit/journal/test_journal.py::test_the_next_call_settles_what_a_crash_left
 - if applied and aside not in (None, before, after):
-+ if False:
 
 sandbox/bubblewrap.py
 * a command reaches the network: attacks/test_sandbox_escapes.py::test_what_a_policy_takes_away_is_gone
@@ -256,7 +240,6 @@ workspace/atomic_replace.py
 journal/journal.py
 * a crash's record removes any file: unit/journal/test_journal.py::test_a_pending_record_names_no_file_but_a_temporary_one
 - if not is_temporary(temporary):
-+ if False:
 
 journal/commit.py
 * a batch's record removes any file: unit/journal/test_commit.py::test_a_record_cut_short_is_dropped_when_it_is_old_and_names_no_file_but_temporary_ones
@@ -279,10 +262,8 @@ journal/tree_undo.py
 registry/pull.py
 * a pinned namespace changes its key: unit/registry/test_registry.py::test_a_namespace_is_pinned_only_when_asked_and_then_holds
 - if pinned is not None and pinned != key.digest:
-+ if False:
 * a published version changes: attacks/test_hostile_registry.py::test_a_hostile_server_installs_nothing
 - if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
-+ if False:
 * an older version is pulled: unit/registry/test_registry.py::test_versions_go_up_unless_the_user_says_otherwise
 -     versions.refuse_lower(file, version, known, space, search_path, "rye registry pull … --allow-downgrade")
 +     pass
@@ -293,10 +274,8 @@ registry/pull.py
 items/lockfiles.py
 * a lockfile's tool is not compared: unit/items/test_lockfiles.py::test_a_changed_tool_is_refused_until_the_lock_is_renewed
 - if root != (item_id, version, chain[0]["integrity"]):
-+ if False:
 * a lockfile's chain is not compared: unit/items/test_lockfiles.py::test_every_field_that_pins_is_held_and_no_other
 - if pinned != [(link["item_id"], link["integrity"]) for link in chain]:
-+ if False:
 
 config/settings.py
 * the loosest setting applies: unit/sandbox/test_sandbox.py::test_the_tightest_setting_applies
@@ -311,10 +290,8 @@ items/schema.py
 executor/primitives/http_request.py
 * a secret goes to any host: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
 - if host not in found["hosts"]:
-+ if False:
 * a secret is taken that others can read: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
 - if os.stat(path).st_mode & 0o077:
-+ if False:
 * a secret goes without TLS: unit/executor/test_http_request.py::test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody
 - if scheme != "https" and host not in
 + if False and host not in
@@ -325,13 +302,10 @@ executor/primitives/http_request.py
 review/guard.py
 * another host's name opens the review pages: unit/review/test_guard.py::test_another_name_of_the_host_is_refused
 - if hosts != [self._host]:
-+ if False:
 * the review pages need no cookie: unit/review/test_guard.py::test_without_the_cookie_nothing_is_shown_and_nothing_done
 - if not self._is_known(given):
-+ if False:
 * another page asks for the review pages: unit/review/test_guard.py::test_what_another_page_asks_for_is_refused
 - if any(site not in (b"same-origin", b"none") for site in sites):
-+ if False:
 * a form of another page is taken: unit/review/test_guard.py::test_a_form_of_another_page_is_refused
 - if not hmac.compare_digest(form.pop("token", "").encode("utf-8", "replace"), self.form_token.encode()):
 + if form.pop("token", "") is None:
@@ -342,10 +316,8 @@ review/guard.py
 local_http.py
 * another server's name is taken: attacks/test_mcp_guard.py::test_another_servers_name_is_refused_with_the_token_too
 - if len(named) != 1 or not self._expected(named[0]):
-+ if False:
 * a page of another origin is taken: attacks/test_mcp_guard.py::test_a_page_of_another_origin_is_refused_with_the_token_too
 - if origins and not (len(origins) == 1 and self._own_origin(origins[0])):
-+ if False:
 * any token is taken: attacks/test_mcp_guard.py::test_a_wrong_token_is_refused
 - return scheme.lower() == b"bearer" and hmac.compare_digest(token.strip(b" "), self._token or b"")
 + return scheme.lower() == b"bearer"
