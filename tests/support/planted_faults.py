@@ -2,7 +2,7 @@
 
 A fault is killed when the named test fails with it. What stands behind `-` stands exactly once in the module named above it:
 who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss. What nothing replaces
-is a condition, which then never holds.
+is a condition, which then never holds, or is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Fault:
 
 
 def read(table: str) -> list[Fault]:
-    """Return the faults of a table: a module, below it `* NAME: TEST`, below that `- OLD` and `+ NEW` lines; `if False:` where none is."""
+    """Return the faults of a table: a module, below it `* NAME: TEST`, below that `- OLD` and `+ NEW` lines; of an `if`, `if False:` is."""
     found: list[Fault] = []
     module = ""
     for line in table.splitlines():
@@ -35,7 +35,8 @@ def read(table: str) -> list[Fault]:
         else:
             module = line
     for fault in found:
-        fault.new = fault.new or ["if False:"]
+        if not fault.new and fault.old[0].startswith("if "):
+            fault.new.append("if False:")
     return found
 
 
