@@ -29,10 +29,6 @@ def entry(project, path="f.txt"):
     return folder(project) / f"{sha256(path.encode()).hexdigest()[:16]}.json"
 
 
-def binary(project):
-    return next(folder(project).glob("*.lines"))
-
-
 def settle(path, seconds=10):
     """Make a file old enough that its times are believed."""
     past = time.time() - seconds

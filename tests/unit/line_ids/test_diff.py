@@ -35,16 +35,6 @@ def kept(blocks):
     return sum(length for _, _, length in blocks)
 
 
-def lcs(old, new):
-    """The length of a longest common subsequence, by the book."""
-    row = [0] * (len(new) + 1)
-    for token in old:
-        diagonal = 0
-        for j, other in enumerate(new, 1):
-            diagonal, row[j] = row[j], diagonal + 1 if token == other else max(row[j], row[j - 1])
-    return row[-1]
-
-
 def steps_taken(old, new):
     """Align under the ordinary budget; return the blocks, what it allowed and what was spent."""
     allowed = module._STEPS + module._STEPS_PER_LINE * (len(old) + len(new))
@@ -60,69 +50,12 @@ def test_blocks_are_valid(old, new):
 
 
 @given(TWINS, TWINS, st.integers(0, 400))
-def test_blocks_are_valid_however_small_the_budget(old, new, steps):
+def test_blocks_are_valid_however_small_the_budget_and_on_the_path_for_large_files(old, new, steps):
     assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module.Budget(steps)))
-
-
-@given(TWINS, TWINS)
-def test_the_path_for_large_files_gives_valid_blocks_too(old, new):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WHOLE_LINES", 0)
         patch.setattr(module, "_MAX_COST", 2)
         assert valid(old, new, align(old, new))
-
-
-@given(LINES)
-def test_identical_versions_are_one_block(lines):
-    assert align(lines, list(lines)) == ([(0, 0, len(lines))] if lines else [])
-
-
-@given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 30))
-def test_a_run_inserted_among_unique_lines_is_found_exactly(above, below, run):
-    short = [*range(above), *range(100, 100 + below)]
-    long = [*range(above), *range(200, 200 + run), *range(100, 100 + below)]
-    expected = [b for b in [(0, 0, above), (above, above + run, below)] if b[2]]
-    assert align(short, long) == expected
-    assert align(long, short) == [(j, i, n) for i, j, n in expected]
-
-
-def test_edits_that_keep_the_order_cost_less_than_one_line_in_a_thousand():
-    """Against the optimum, where edits bring only lines not seen before; over the same 3,000 random cases each time.
-
-    No bound holds for each case: a frequent line among strangers is let go, which costs a short file a line now and then.
-    """
-    found = best = 0
-    for seed in range(3_000):
-        rng = random.Random(seed)
-        variety = rng.choice([2, 3, 5, 8, 20])
-        old = [rng.randint(0, variety) for _ in range(rng.randint(0, rng.choice([5, 10, 20, 40])))]
-        new = list(old)
-        for fresh in range(rng.randint(0, 6)):
-            at = rng.randint(0, len(new))
-            new[at : at + rng.randint(0, 3)] = [1000 + fresh] * rng.randint(0, 2)
-        found, best = found + kept(align(old, new)), best + lcs(old, new)
-    assert 0.999 * best <= found <= best
-
-
-def texts_aligned(old, new):
-    return align(old, new, lambda j: indentation(new[j].encode()), lambda i: indentation(old[i].encode()))
-
-
-def test_a_hunk_without_indentation_stands_at_the_lowest_place():
-    assert align("axab", "axaxab") == [(0, 0, 3), (3, 5, 1)]
-
-
-def test_a_hunk_comes_to_stand_beside_one_of_the_other_version():
-    old, new = ["x", "}", "old", "}", "y"], ["x", "}", "new", "}", "}", "y"]
-    assert align(old, new)[:1] == [(0, 0, 2)]
-
-
-@pytest.mark.parametrize(
-    ("line", "width"),
-    [(b"", None), (b" \t\r\n", None), (b"x", 0), (b"  x", 2), (b" \tx", 8), (b"\t x", 9), (b" " * 900 + b"x", 200)],
-)
-def test_indentation(line, width):
-    assert indentation(line) == width
 
 
 def git_blocks(folder, old, new):
@@ -161,7 +94,9 @@ def edited(rng, lines):
 
 def twins(rng, _):
     """Lines of which nearly all have twins, at every depth."""
-    return rng.choices(["", "", "}", "}", "    }", "        ]", "        ]", "return x", "    pass", "else:", "x = 1"], k=30)
+    return rng.choices(
+        ["", "", "}", "}", "    }", "        ]", "        ]", "return x", "    pass", "\tpass", "else:", "x = 1"], k=30
+    )
 
 
 def test_lines_are_paired_as_git_pairs_them(tmp_path):
@@ -172,7 +107,10 @@ def test_lines_are_paired_as_git_pairs_them(tmp_path):
         old = made(rng, 60)
         new = edited(rng, old)
         expected = set(git_blocks(tmp_path, old, new))
-        found, unslid = texts_aligned(old, new), module._blocks(*module._changed(old, new, module.Budget(10**6)))
+        found = align(
+            old, new, lambda j, new=new: indentation(new[j].encode()), lambda i, old=old: indentation(old[i].encode())
+        )
+        unslid = module._blocks(*module._changed(old, new, module.Budget(10**6)))
         found, unslid = ({(i + n, j + n) for i, j, length in blocks for n in range(length)} for blocks in (found, unslid))
         assert found == expected, (old, new)
         total += len(expected)
@@ -186,15 +124,10 @@ SIZE = len(TOKENS)
 SEED = random.Random(7)
 ADVERSARIES = {
     "all equal, fewer": ([b"x"] * SIZE, [b"x"] * (SIZE - 777)),
-    "all equal but one": ([b"x"] * SIZE, [*[b"x"] * 5000, b"y", *[b"x"] * 9000]),
     "total rewrite": (TOKENS, [b"new " + token for token in TOKENS]),
     "reversal": (TOKENS, TOKENS[::-1]),
-    "shuffle": (TOKENS, SEED.sample(TOKENS, SIZE)),
     "every line twice, shuffled": (TOKENS * 2, SEED.sample(TOKENS * 2, 2 * SIZE)),
     "a b a b": ([b"a", b"b"] * SIZE, [b"b", b"a"] * (SIZE - 9)),
-    "a b a b, a a b b": ([b"a", b"b"] * SIZE, [b"a", b"a", b"b", b"b"] * (SIZE // 2)),
-    "periods of 7 and 11": ((TOKENS[:7] * SIZE)[:SIZE], (TOKENS[:11] * SIZE)[:SIZE]),
-    "noise of 2": (SEED.choices(TOKENS[:2], k=SIZE), SEED.choices(TOKENS[:2], k=SIZE)),
     "noise of 50": (SEED.choices(TOKENS[:50], k=SIZE), SEED.choices(TOKENS[:50], k=SIZE)),
     "hunk at every second line": ([t for n in TOKENS for t in (b"x", n)], [b"x"] * SIZE),
     "hunks that slide over everything": ([b"x"] * SIZE, ([b"x"] * 19 + [b"y"]) * (SIZE // 20)),
