@@ -6,38 +6,17 @@ from rye.sandbox import environment
 
 # Made up, in the shapes that services give out.
 SECRET = {
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "GITHUB_TOKEN": "x",
-    "DB_PASSWORD": "x",
-    "MYSQL_PWD": "x",
-    "GOOGLE_CREDENTIALS": "x",
-    "SENTRY_DSN": "x",
-    "GH_PAT": "x",
-    "stripe_key": "x",
-    "HTTPS_PROXY": "http://me:word@proxy:1",
-    "A": "postgres://u:p@h/d",
-    "B": "ghp_" + "a1" * 18,
-    "C": "AKIA" + "ABCDEFGH12345678",
-    "D": "sk-ant-" + "api03-abcdefgh",
-    "E": "-----BEGIN RSA PRIVATE KEY",
-    "F": "eyJhbGciOiJI.eyJzdWIiOiIx.abc",
-    "G": "0123456789abcdef" * 3,
-}
+    **dict.fromkeys(("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "DB_PASSWORD", "MYSQL_PWD", "GOOGLE_CREDENTIALS"), "x"),
+    **dict.fromkeys(("SENTRY_DSN", "GH_PAT", "stripe_key"), "x"),
+    "HTTPS_PROXY": "http://me:word@proxy:1", "A": "postgres://u:p@h/d", "B": "ghp_" + "a1" * 18,
+    "C": "AKIA" + "ABCDEFGH12345678", "D": "sk-ant-" + "api03-abcdefgh", "E": "-----BEGIN RSA PRIVATE KEY",
+    "F": "eyJhbGciOiJI.eyJzdWIiOiIx.abc", "G": "0123456789abcdef" * 3,
+}  # fmt: skip
 PLAIN = {
-    "PATH": "/usr/bin:/bin",
-    "PWD": "/home/me",
-    "OLDPWD": "/",
-    "HOME": "/home/me",
-    "LANG": "C.UTF-8",
-    "EDITOR": "vi",
-    "HTTPS_PROXY": "http://proxy:3128",
-    "LS_COLORS": "rs=0:di=01;34:ln=01;36",
-    "JAVA_HOME": "/usr/lib/jvm/java-17",
-    "XDG_SESSION_TYPE": "x11",
-    "TERM": "xterm-256color",
-}
-
-
+    "PATH": "/usr/bin:/bin", "PWD": "/home/me", "OLDPWD": "/", "HOME": "/home/me", "LANG": "C.UTF-8", "EDITOR": "vi",
+    "HTTPS_PROXY": "http://proxy:3128", "LS_COLORS": "rs=0:di=01;34:ln=01;36", "TERM": "xterm-256color",
+    "JAVA_HOME": "/usr/lib/jvm/java-17", "XDG_SESSION_TYPE": "x11",
+}  # fmt: skip
 # Of the allowed names, whose values are places where packages are found.
 PACKAGES = {
     "HTTPS_PROXY": ["me:word@proxy:3128", "http://proxy:1/?token=abc"],
