@@ -28,8 +28,6 @@ class Browser:
 
     programs: tuple[str, ...] = ()
     package = ""
-    # What it says of an address that a page asks for.
-    request = ""
 
     def __init__(self, profile, words, path=""):
         """Start it with a folder for its profile, and connect at a path below the address that it names."""
@@ -70,10 +68,6 @@ class Browser:
 
     def told(self, method):
         return [one["params"] for one in self.events if one["method"] == method]
-
-    def asked(self):
-        """Return the addresses that all pages asked for."""
-        return [one["request"]["url"] for one in self.told(self.request)]
 
     def close(self):
         """End it."""
@@ -139,7 +133,7 @@ class Page:
 
 class Chromium(Browser):
     programs, package = ("chromium", "chromium-browser", "google-chrome"), "chromium"
-    request, end = "Network.requestWillBeSent", "Browser"
+    end = "Browser"
 
     def __init__(self, profile, hosts=()):
         """`hosts` are names that lead to this machine."""
@@ -229,7 +223,7 @@ _PREFERENCES = {
 
 class Firefox(Browser):
     programs, package = ("firefox-esr", "firefox"), "firefox-esr"
-    request, end = "network.beforeRequestSent", "browser"
+    end = "browser"
 
     def __init__(self, profile, hosts=(), **preferences):
         self._profile, self._hosts, self._others = profile, hosts, {}
@@ -240,12 +234,7 @@ class Firefox(Browser):
             profile, ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"], "/session"
         )
         self.send("session.new", capabilities={})
-        self.send("session.subscribe", events=["log.entryAdded", self.request])
-
-    def asked(self):
-        # What was asked before it is told before its answer.
-        self.send("session.status")
-        return super().asked()
+        self.send("session.subscribe", events=["log.entryAdded"])
 
     def page(self, *, width=1200, height=800, dark=False, scripts=True):
         """Open an empty page. A dark one, and one without scripts, is in a browser of its own: these are settings of all."""

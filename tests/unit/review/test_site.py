@@ -13,7 +13,6 @@ from support.calling import call
 from support.review_pages import calls_in, serving
 from support.shell_calls import bash
 from support.waiting import until
-from support.workspace_calls import patch, replace
 
 
 def newest(client):
@@ -72,23 +71,6 @@ def test_one_hunk_is_taken_back_and_restored(served, client, changed):
     place.write_text(place.read_text().replace("eighth", "other"))
     assert "Nothing was done." in served.post(client, "act", id=name, do="undo 0 1").text
     assert "other" in place.read_text()
-
-
-def test_a_call_of_several_files_is_one_call(served, client, changed):
-    given = {
-        "files": [patch(changed, "a.txt", replace(1, ["two"], "three"))],
-        "createFiles": [{"path": "c.txt", "content": "c\n"}],
-    }
-    assert call("rye/workspace/workspace_write_patch", changed, **given)["success"]
-    name = newest(client)
-    text = client.get(f"change/{name}").text
-    assert "a.txt" in text
-    assert "c.txt" in text
-    assert "Taken back." in served.post(client, "act", id=name, do="undo").text
-    assert (changed / "a.txt").read_text() == "two\n"
-    assert not (changed / "c.txt").exists()
-    assert "Restored." in served.post(client, "act", id=name, do="redo").text
-    assert (changed / "a.txt").read_text() == "three\n"
 
 
 def test_what_no_button_sends_does_nothing(served, client, changed):
@@ -229,36 +211,22 @@ def test_a_project_that_was_exchanged_is_not_served(client, changed):
     assert "a.txt" not in answer.text
 
 
-def test_a_file_of_an_odd_name_is_shown_taken_back_and_restored_by_file_and_hunk(served, client, changed):
-    places = [changed / name for name in ("b\udcff.txt", "new\nline.txt")]
-    for place in places:
-        place.write_text("one\n")
-    bash(changed, "true")
-    bash(changed, 'for f in b* new*; do echo two >> "$f"; done')
-    name = calls_in(client.get("").text)[0]
-    page = client.get(f"change/{name}")
-    assert page.status_code == 200
-    for at, place in enumerate(places):
-        for order in (f"{at}", f"{at} 0"):
-            served.post(client, "act", id=name, do=f"undo {order}")
-            assert place.read_text() == "one\n", order
-            assert "Restored." in served.post(client, "act", id=name, do=f"redo {order}").text
-            assert place.read_text() == "one\ntwo\n", order
-    assert client.get("since").status_code == 200
-
-
 @pytest.mark.parametrize("name", ["b\udcff ad", "new\nline", "<b>\u202e&"])
-def test_a_project_of_an_odd_name_is_shown(tmp_path, name):
+def test_a_project_and_a_file_of_any_name_are_shown_taken_back_and_restored(tmp_path, name):
     project = tmp_path / name
     project.mkdir()
-    (project / "a.txt").write_text("one\n")
+    place = project / f"{name}.txt"
+    place.write_text("one\n")
     bash(project, "true")
-    bash(project, "echo two >> a.txt")
+    bash(project, 'for f in *; do echo two >> "$f"; done')
     job = bash(project, "printf 'hello \\377\\n'; sleep 600", background=True)["job_id"]
     with serving(project) as pages, pages.client() as one:
         (call_id,) = calls_in(one.get("").text)
         for path in ("", "since", "jobs", f"jobs/{job}", "tools", "keys", f"change/{call_id}"):
             assert one.get(path).status_code == 200, path
-        assert "Taken back." in pages.post(one, "act", id=call_id, do="undo").text
-        assert (project / "a.txt").read_text() == "one\n"
+        for order in ("", " 0", " 0 0"):
+            assert "Taken back." in pages.post(one, "act", id=call_id, do=f"undo{order}").text
+            assert place.read_text() == "one\n", order
+            assert "Restored." in pages.post(one, "act", id=call_id, do=f"redo{order}").text
+            assert place.read_text() == "one\ntwo\n", order
     call("rye/bash/job", project, action="end", job_id=job)
