@@ -137,12 +137,8 @@ def guards():
     return [*forking, *sorted(pid for pid, parent in parents.items() if parent in forking)]
 
 
-def held(pid):
-    return sorted(os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir())
-
-
 @needs_bubblewrap
-def test_the_guard_of_a_sandboxed_command_serves_the_next_one_with_nothing_of_it(project, user_space):
+def test_one_guard_serves_one_sandboxed_command_after_the_other_and_another_one_where_it_was_killed(project, user_space):
     # In a process of its own, which has no guards yet.
     pid = os.fork()
     if not pid:
@@ -157,14 +153,11 @@ def test_the_guard_of_a_sandboxed_command_serves_the_next_one_with_nothing_of_it
 
 def use_guards(project, user_space):
     set_sandbox(user_space, "auto")
-    (project / "sub").mkdir()
     bash(project, "true")
     assert until(lambda: len(guards()) == 2)
     first = guards()
-    before = {pid: held(pid) for pid in first}
-    assert bash(project, "pwd", working_dir="sub")["output"] == f"{project}/sub\n"
-    # It takes its streams back a moment later.
-    assert until(lambda: guards() == first and {pid: held(pid) for pid in first} == before)
+    assert bash(project, "echo works")["output"] == "works\n"
+    assert until(lambda: guards() == first)
     # What could have taken its guard over was guarded for the last time.
     set_sandbox(user_space, "off")
     assert len({bash(project, "echo $PPID")["output"] for _ in range(3)}) == 3

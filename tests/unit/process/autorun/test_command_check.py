@@ -51,13 +51,6 @@ def looked(root, *commands, cwd=None):
         return command_check.end(look, report(), ws.fd)
 
 
-def test_a_new_repository_and_a_clone_stay_as_they_are(root):
-    assert looked(root, "git init -q new", "git clone -q . copy", "git init -q --bare store.git") == []
-    assert looked(root, "git -C new config user.name x", "git -C new remote add o https://example.org/x.git") == []
-    assert sorted(os.listdir(root)) == [".git", "copy", "new", "store.git"]
-    assert "https://example.org/x.git" in git("remote", "-v", cwd=f"{root}/new")
-
-
 def test_only_the_program_keys_are_set_aside_and_the_file_as_it_was_is_stored(root):
     done = looked(root, "git init -q new", "cd new && git config core.fsmonitor ./evil && git config user.name x")
     assert done == [{"path": "new/.git/config", "what": "core.fsmonitor", "stored": "new/.git/config.rye-set-aside"}]
@@ -207,39 +200,6 @@ def test_what_a_job_made_is_set_aside_at_its_end_or_at_that_of_a_command_beside_
         assert "core.pager" in job(project, "read", job_id)["output"]
     assert [one["what"] for one in data["set_aside"]] == ["core.pager"]
     assert "core.pager of new/.git/config" in data["output"]
-
-
-@needs_bubblewrap
-def test_a_job_goes_on_while_the_persons_git_replaces_the_settings(project):
-    git("init", "-q", ".", cwd=project)
-    writes = "echo '[core] pager = ./evil' >> .git/config && echo wrote || echo refused"
-    job_id = started(project, f"while sleep 0.02; do {{ {writes}; }} 2>&1 | tail -1; test -e stop && exit; done")
-    until(lambda: "refused" in job(project, "read", job_id)["output"])
-    for number in range(5):
-        git("config", "user.name", f"z{number}", cwd=project)
-        time.sleep(0.1)
-    assert job(project, "read", job_id)["status"] == "running"
-    git("config", "alias.st", "!git status", cwd=project)
-    end = time.monotonic() + 20
-    # The job wrote at most in the moment before it was stopped; that is set aside, and so is a program that a person names.
-    while True:
-        listed = subprocess.run(
-            ["git", "config", "--list", "--local", "--name-only"], check=False, cwd=project, capture_output=True, text=True
-        )
-        # It fails in the moment in which the file is exchanged.
-        if listed.returncode == 0 and not {"core.pager", "alias.st"} & set(listed.stdout.split()):
-            break
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    before = job(project, "read", job_id)["total_bytes"]
-    until(lambda: job(project, "read", job_id)["total_bytes"] >= before + 200)
-    (project / "stop").touch()
-    data = job(project, "wait", job_id, timeout=120)
-    assert (data["status"], data.get("why")) == ("ended", "exited")
-    assert data["output"].partition("[sandbox")[0].split()[-3:] == ["refused"] * 3, "it is covered again"
-    assert "alias.st" in str(data["set_aside"])
-    assert "rye trust settings" in data["output"]
-    assert git("config", "--file", ".git/config", "user.name", cwd=project) == "z4\n"
 
 
 @needs_bubblewrap
