@@ -450,20 +450,15 @@ def right(project):
 def test_all_files_change_by_their_edits_alone_and_one_undo_restores_all(project, world, shape):
     edits = right(project)
     listed = [{"textDocument": {"uri": name, "version": None}, "edits": some} for name, some in edits.items()]
-    data = rename(project, world, {"changes": edits} if shape == "changes" else {"documentChanges": listed})
+    edit = {"changes": edits} if shape == "changes" else {"documentChanges": listed}
+    data = rename(project, world, edit, dry_run=True)
+    assert ("batchId" in data, "+one other" in data["output"], stand(project)) == (False, True, FILES)
+    data = rename(project, world, edit)
     assert data["success"], data
     assert data["files"] == sorted(FILES)
     assert stand(project) == {name: before.replace(b"name", b"other") for name, before in FILES.items()}
     undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=str(project))["data"]
     assert undone["success"], undone
-    assert stand(project) == FILES
-
-
-def test_a_dry_run_shows_the_diff_and_writes_nothing(project, world):
-    data = rename(project, world, {"changes": right(project)}, dry_run=True)
-    assert data["success"]
-    assert "batchId" not in data
-    assert "+one other" in data["output"]
     assert stand(project) == FILES
 
 
@@ -522,12 +517,14 @@ def test_files_are_neither_made_nor_moved_nor_removed_at_a_servers_wish(project,
 
 
 SHAPES = [{"changes": [1]}, {"documentChanges": [5]}, {"documentChanges": [{"edits": []}]}, {"changes": {"x": 5}}]
+NO_FILES = [{"changes": {uri: NAME}} for uri in ("http://x/a", "untitled:a", "file://host/a", "", "a.zz")]
 
 
-@pytest.mark.parametrize("edit", [None, {}, {"changes": {}}, "text", [1], *SHAPES])
-def test_no_edits_change_nothing_and_an_answer_of_another_shape_says_so(project, world, edit):
+@pytest.mark.parametrize("edit", [None, {}, {"changes": {}}, "text", [1], *SHAPES, *NO_FILES])
+def test_no_edits_change_nothing_and_those_of_another_shape_or_of_no_local_file_are_refused(project, world, edit):
     data = rename(project, world, edit)
-    assert data.get("code", data.get("changed")) == ("bad_edits" if edit in SHAPES else 0)
+    told = {"bad_edits"} if edit in SHAPES else {"bad_edits", "outside_project"} if edit in NO_FILES else {0}
+    assert data.get("code", data.get("changed")) in told
     assert stand(project) == FILES
 
 
@@ -562,12 +559,6 @@ def test_a_file_of_any_name_is_named_by_its_uri(project, world, name):
     assert (project / name).read_text() == "a name"
     (opened,) = messages("textDocument/didOpen")
     assert unquote(urlsplit(opened["textDocument"]["uri"]).path) == f"{project}/{name}"
-
-
-@pytest.mark.parametrize("uri", ["http://x/a", "untitled:a", "file://host/a", "", "a.zz"])
-def test_what_is_no_local_file_is_not_changed(project, world, uri):
-    assert rename(project, world, {"changes": {uri: NAME}})["code"] in ("bad_edits", "outside_project")
-    assert stand(project) == FILES
 
 
 @pytest.mark.parametrize("answer", [5, "text", [5], [{}], [{"uri": 1}], {"range": {}}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import re
 import shutil
 import subprocess
 from contextlib import redirect_stdout
@@ -19,14 +20,8 @@ from support.shell_calls import bash
 
 NAMES = ("a.txt", "a b.txt", "new\nline.txt", "tab\there", "\udcff.bin", "ü.txt", 'quo"te', "back\\slash", "-dash", "d/e/f.py")
 TEXTS = (
-    b"",
-    b"one\n",
-    b"one\ntwo\nthree\n",
-    b"no\nend",
-    b"a\r\nb\r\n",
-    b"caf\xe9\n\xff\n",
-    b"\n\n\n",
-    b"- x\n+ y\n@@ -1 +1 @@\n",
+    *(b"", b"one\n", b"one\ntwo\nthree\n", b"no\nend", b"a\r\nb\r\n"),
+    *(b"caf\xe9\n\xff\n", b"\n\n\n", b"- x\n+ y\n@@ -1 +1 @@\n"),
 )
 
 
@@ -55,10 +50,7 @@ def photo(folder: Path) -> dict[str, tuple[object, ...]]:
 
 def apply(text: bytes, folder: Path, *options: str) -> None:
     done = subprocess.run(["git", "apply", *options], input=text, cwd=folder, capture_output=True, check=False)
-    assert done.returncode == 0, (
-        done.stderr,
-        [x for x in text.split(b"\n") if x[:4] in (b"diff", b"new ", b"dele", b"rena", b"old ")],
-    )
+    assert done.returncode == 0, (done.stderr, text)
 
 
 def content(rng: random.Random) -> bytes:
@@ -120,19 +112,13 @@ def test_the_patch_gives_the_new_tree_and_backwards_the_old_one(tmp_path, projec
     assert photo(old) == before, seed
 
 
-def test_modes_links_and_renames_are_in_it_and_what_git_has_not_is_left_out(project):
-    (project / "run.sh").write_text("#!/bin/sh\n")
+def test_what_git_has_not_is_left_out_and_a_file_that_moved_is_a_rename(project):
     (project / "old.txt").write_text("one\ntwo\nthree\n")
-    (project / "link").symlink_to("old.txt")
     bash(project, "true")
-    bash(project, "chmod +x run.sh; mv old.txt new.txt; ln -sfn new.txt link; mkdir empty; mkfifo pipe; : > nothing")
+    bash(project, "mv old.txt new.txt; mkdir empty; mkfifo pipe")
     text = made(project).decode()
-    assert "old mode 100644\nnew mode 100755\n" in text
     assert "similarity index 100%\nrename from old.txt\nrename to new.txt\n" in text
-    assert "120000\n--- a/link\n+++ b/link\n" in text
-    assert "b/nothing\nnew file mode 100644\n" in text
-    assert "pipe" not in text
-    assert "b/empty" not in text
+    assert not re.search("pipe|b/empty", text)
 
 
 def test_one_path_and_a_state_that_is_not_stored(project, user_space):

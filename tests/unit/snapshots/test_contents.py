@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sqlite3
 import threading
-import zlib
 
 import pytest
 
@@ -79,20 +78,3 @@ def test_of_a_damaged_batch_all_counts_as_missing_and_nothing_else(tmp_path, dam
         assert all(got in (None, one) for got, one in zip(found, contents, strict=True))
         store.keep_only(set(digests[::2]))
         assert sum(store.read(one) is not None for one in digests[::2]) == sum(one is not None for one in found[::2])
-
-
-def test_what_the_packing_thread_fails_at_is_told(tmp_path, monkeypatch):
-    def fail(*_):
-        raise MemoryError
-
-    with Contents(tmp_path / "store") as store:
-        monkeypatch.setattr(zlib, "compress", fail)
-        for one in small_ones(5)[4:]:
-            if len(one) > 10_000:
-                continue
-            try:
-                store.put(one)
-            except MemoryError:
-                return
-        with pytest.raises(MemoryError):
-            store.save()
