@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 
 import rye
 from rye.cli.main import main
-from support.harness import AT_A_PROMPT, RUNTIME
+from support.harness import AT_A_PROMPT, RUNTIME, descendants, environment
 from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.slow
@@ -25,17 +26,22 @@ def edit(at):
     return {"item_id": EDIT, "parameters": {"file_path": "a.txt", "changes": [{"find": "one\n", "replace": f"one\n{at}\n"}]}}
 
 
-def run(words):
+def run(*words, path=""):
     command = [sys.executable, "-m", "rye", "fleet", *words]
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
+    env = environment(PYTHONPATH=f"{RUNTIME}{os.pathsep}{path}")
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False, timeout=600)
 
 
+@contextlib.contextmanager
 def at_a_prompt(*words):
     """Start a run as a shell does, for a person who may end it."""
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
     command = [*AT_A_PROMPT, sys.executable, "-m", "rye", "fleet", "run", *words]
-    return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    driver = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        yield driver
+    finally:
+        driver.kill()
+        driver.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -76,7 +82,7 @@ def test_jobs_of_one_workspace_run_in_the_order_of_the_file_whatever_it_is_calle
         for at in range(24)
     ]
     out = tmp_path / "out.jsonl"
-    done = run(["run", jobs_file(tmp_path, jobs), "--workers", "3", "--out", str(out), "--json"])
+    done = run("run", jobs_file(tmp_path, jobs), "--workers", "3", "--out", str(out), "--json")
     assert done.returncode == 0, done.stderr
     assert (workspaces[0] / "log").read_text().split() == [str(at) for at in range(24)]
     said = json.loads(done.stdout)
@@ -89,14 +95,10 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     jobs = [{"workspace": "w0", "calls": [edit("x"), waits, edit("y")]}]
     jobs += [{"workspace": f"w{at}", "calls": [edit("x")]} for at in range(1, 6)]
     file, out = jobs_file(tmp_path, jobs), tmp_path / "out.jsonl"
-    driver = at_a_prompt(file, "--workers", "2", "--out", str(out))
-    try:
+    with at_a_prompt(file, "--workers", "2", "--out", str(out)) as driver:
         assert until(lambda: (workspaces[0] / "ran").exists() and out.exists() and len(records(out)) == 5, 4 * PATIENCE)
         driver.send_signal(signal.SIGINT)
         said = driver.communicate(timeout=4 * PATIENCE)[1]
-    finally:
-        driver.kill()
-        driver.wait(PATIENCE)
     assert driver.returncode == 130, said
     assert "cancelled with 1 of 6 jobs left" in said
     # The command was ended with its worker: nothing waits for the file any more.
@@ -104,7 +106,7 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     (workspaces[0] / "go").unlink()
     # A torn last line is not there.
     out.write_bytes(out.read_bytes() + b'{"job": 2, "dig')
-    done = run(["run", file, "--workers", "2", "--out", str(out), "--resume"])
+    done = run("run", file, "--workers", "2", "--out", str(out), "--resume")
     assert done.returncode == 1, done.stderr
     assert "5 done, 0 failed, 1 unknown" in done.stderr
     last = records(out)[-1]
@@ -113,7 +115,7 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     assert (workspaces[0] / "ran").read_text() == "x\n"
     assert (workspaces[0] / "a.txt").read_text() == "one\nx\n"
     # Where all is there, nothing is started.
-    assert run(["run", file, "--out", str(out), "--resume"]).returncode == 1
+    assert run("run", file, "--out", str(out), "--resume").returncode == 1
     assert len(records(out)) == 6
 
 
@@ -129,22 +131,14 @@ def _runs_below(folder):
 
 def test_ctrl_c_at_a_terminal_while_workers_start_ends_the_run_without_a_word_of_theirs(workspaces, tmp_path):
     file = jobs_file(tmp_path, [{"workspace": "w0", "calls": [edit("x")]}])
-    driver = at_a_prompt(file, "--workers", "2", "--out", str(tmp_path / "out.jsonl"))
-    try:
-        assert until(lambda: len(_children_of(driver.pid)) >= 2, PATIENCE)
+    with at_a_prompt(file, "--workers", "2", "--out", str(tmp_path / "out.jsonl")) as driver:
+        assert until(lambda: len(descendants(driver.pid)) >= 2)
         # A terminal sends the signal to the whole group.
         os.killpg(driver.pid, signal.SIGINT)
         said = driver.communicate(timeout=4 * PATIENCE)[1]
-    finally:
-        driver.kill()
-        driver.wait(PATIENCE)
     assert driver.returncode == 130, said
     assert said == f"rye fleet: cancelled with 1 of 1 jobs left. Results are in {tmp_path}/out.jsonl; --resume does the rest.\n"
     assert (workspaces[0] / "a.txt").read_text() == "one\n"
-
-
-def _children_of(pid):
-    return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 DASHBOARD = """
@@ -187,10 +181,8 @@ if __name__ == "__main__":
 
 def test_what_runs_is_served_to_nobody_also_where_a_dashboard_is_installed(tmp_path):
     (tmp_path / "ask.py").write_text(DASHBOARD)
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    done = subprocess.run(
-        [sys.executable, tmp_path / "ask.py"], capture_output=True, text=True, env=env, check=False, timeout=300
-    )
+    words = [sys.executable, tmp_path / "ask.py"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), check=False, timeout=300)
     ours, control = json.loads(done.stdout)
     assert ours == [404], done.stderr
     assert 200 in control
@@ -203,39 +195,26 @@ def test_commands_of_workers_get_the_signals_that_are_sent_to_them(workspaces):
 
 
 def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspaces, tmp_path):
-    deadly = tmp_path / "deadly.py"
-    deadly.write_text(
-        "import os, sys\nfrom rye.fleet import adapter\n_whole = adapter.run_workspace\n"
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os\nfrom rye.fleet import adapter\n_whole = adapter.run_workspace\n"
         "def run_workspace(workspace, *more, **named):\n"
-        "    if workspace.endswith('w3'):\n        os._exit(1)\n    return _whole(workspace, *more, **named)\n"
+        "    return os._exit(1) if workspace.endswith('w3') else _whole(workspace, *more, **named)\n"
         "adapter.run_workspace = run_workspace\n"
-        "def run_job(*placed, **named):\n    return run_workspace(*placed, **named)\n"
-    )
-    start = tmp_path / "start.py"
-    start.write_text(
-        "import sys, deadly\nfrom rye.fleet import adapter\nfrom rye.cli.main import main\n"
-        "if __name__ == '__main__':\n    adapter.run_job = deadly.run_job\n    sys.exit(main(sys.argv[1:]))\n"
     )
     jobs = [{"workspace": one.name, "calls": [edit("x")]} for one in workspaces]
     out = tmp_path / "out.jsonl"
-    words = ["fleet", "run", jobs_file(tmp_path, jobs), "--workers", "2", "--out", str(out)]
-    env = {**os.environ, "PYTHONPATH": f"{RUNTIME}{os.pathsep}{tmp_path}"}
-    done = subprocess.run(
-        [sys.executable, str(start), *words], env=env, capture_output=True, text=True, check=False, timeout=600
-    )
+    done = run("run", jobs_file(tmp_path, jobs), "--workers", "2", "--out", str(out), path=tmp_path)
     assert done.returncode == 1, done.stderr
     found = {record["workspace"][-2:]: record for record in records(out)}
-    assert {name: record["status"] for name, record in found.items()} == {
-        **{f"w{at}": "done" for at in (0, 1, 2, 4, 5)},
-        "w3": "unknown",
+    assert {name: one["status"] for name, one in found.items()} == {
+        f"w{at}": "unknown" if at == 3 else "done" for at in range(6)
     }
     assert found["w3"]["code"] == "worker_died"
 
 
 def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
     place = tmp_path / "scheduler.json"
-    here = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    other = {**here, "USER_SPACE": str(tmp_path / "elsewhere")}
+    here, other = environment(), environment(USER_SPACE=str(tmp_path / "elsewhere"))
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
     dask = [sys.executable, "-m", "dask"]
     worker = [*dask, "worker", "--scheduler-file", str(place), "--nthreads", "1", "--no-dashboard"]
@@ -285,12 +264,12 @@ def test_results_go_to_standard_output_and_the_first_reasons_are_told_at_the_end
     file = jobs_file(
         tmp_path, [{"workspace": one.name, "calls": [edit("x") if at else bad]} for at, one in enumerate(workspaces)]
     )
-    done = run(["run", file, "--workers", "1"])
+    done = run("run", file, "--workers", "1")
     assert (done.returncode, done.stderr.count("rye fleet: job ")) == (1, 1), done.stderr
     assert f"rye fleet: job 1 in {workspaces[0]}: failed: The command ended with exit code 5" in done.stderr
     assert sorted(json.loads(line)["job"] for line in done.stdout.splitlines()) == [1, 2, 3, 4, 5, 6]
     assert "5 done" in done.stderr
     # A run that was cut off in its first line begins anew.
     (tmp_path / "out").write_bytes(b'{"fle')
-    assert run(["run", file, "--workers", "1", "--out", str(tmp_path / "out"), "--resume"]).returncode == 1
+    assert run("run", file, "--workers", "1", "--out", str(tmp_path / "out"), "--resume").returncode == 1
     assert len(records(tmp_path / "out")) == 6
