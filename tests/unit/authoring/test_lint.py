@@ -152,70 +152,55 @@ def test_what_is_declared_may_be_imported_and_modes_are_checked(found):
         assert found("root:x:0:0\n", suffix=suffix) == [(1, "not_a_tool")]
 
 
-def test_yaml_tools(found):
-    good = "version: 1.0.0\ntool_type: http\ncategory: my/text\ndescription: d\n"
-    assert found(good, suffix=".yaml") == []
-    assert found(good.replace("1.0.0", '"1"'), suffix=".yaml") == [(1, "bad_version")]
-    assert found(good.replace("description: d", ""), suffix=".yaml") == [(1, "missing_metadata")]
-    assert found(good.replace("my/text", "my"), suffix=".yml") == [(1, "wrong_category")]
-    assert found(good + "executor_id: rye/core/runtimez/x\n", suffix=".yaml") == [(1, "unknown_runtime")]
-    assert found(good + "executor_id: rye/core/primitives/http_client\n", suffix=".yaml") == []
-    assert found("a: [", suffix=".yaml") == [(1, "bad_yaml")]
-    pathed = "config_schema: {type: object, properties: {p: {type: string, format: workspace-path, description: d}}}\n"
-    assert found(good + pathed, suffix=".yaml") == [(1, "missing_permission")]
-    assert found(good + pathed + "permissions: [read]\n", suffix=".yaml") == []
-    assert found(good + "permissions: read\n", suffix=".yaml") == [(1, "bad_permissions")]
+FACTS = "version: 1.0.0\ntool_type: x\ncategory: my/text\ndescription: d\n"
+PATHED = "config_schema: {type: object, properties: {p: {type: string, format: workspace-path, description: d}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (FACTS, None),
+        (FACTS.replace("1.0.0", '"1"'), "bad_version"),
+        (FACTS.replace("description: d", ""), "missing_metadata"),
+        (FACTS.replace("my/text", "my"), "wrong_category"),
+        (f"{FACTS}executor_id: rye/core/runtimez/x\n", "unknown_runtime"),
+        (f"{FACTS}executor_id: rye/core/primitives/http_client\n", None),
+        ("a: [", "bad_yaml"),
+        (f"{FACTS}{PATHED}permissions: [read]\n", None),
+        (f"{FACTS}permissions: read\n", "bad_permissions"),
+    ],
+)
+def test_yaml_tools(found, text, code):
+    for suffix in (".yaml", ".yml"):
+        assert found(text, suffix=suffix) == ([(1, code)] if code else [])
+
+
+def script(facts, marker="#"):
+    return "".join(f"{marker} {line}\n" for line in f"---\n{facts}---".splitlines())
 
 
 @pytest.mark.parametrize(("suffix", "marker", "runtime"), [(".sh", "#", "bash_script"), (".js", "//", "node")])
 def test_scripts_are_checked_by_their_header(found, suffix, marker, runtime):
-    facts = (
-        "version: 1.0.0",
-        "tool_type: x",
-        f"executor_id: rye/core/runtimes/{runtime}_runtime",
-        "category: my/text",
-        "description: d",
-    )
-    header = "".join(f"{marker} {line}\n" for line in ("---", *facts))
-    assert found(f"{header}{marker} ---\necho x\n", suffix=suffix) == []
+    header = script(f"{FACTS}executor_id: rye/core/runtimes/{runtime}_runtime\n", marker)
+    assert found(f"{header}echo x\n", suffix=suffix) == []
     shebang = "#!/bin/bash\n" if suffix == ".sh" else ""
-    assert found(f"{shebang}{header}{marker} ---\n", suffix=suffix) == []
-    assert found(f"{header}echo x\n", suffix=suffix)[0] == (1, "bad_yaml")
+    assert found(f"{shebang}{header}", suffix=suffix) == []
+    assert found(f"{header.removesuffix(f'{marker} ---{chr(10)}')}echo x\n", suffix=suffix)[0] == (1, "bad_yaml")
     assert found("echo x\n", suffix=suffix)[0] == (1, "missing_metadata")
 
 
-SCRIPT = """\
-# ---
-# version: '1.0.0'
-# tool_type: bash
-# executor_id: rye/core/runtimes/bash_script_runtime
-# category: my
-# description: d
-# permissions: {permissions}
-# config_schema: {{type: object, properties: {{file_path: {{type: string, format: workspace-path, description: d}}}}}}
-# ---
-curl https://example.org
-"""
-HTTP = """\
-version: '1.0.0'
-tool_type: http
-executor_id: rye/core/runtimes/http_runtime
-category: my
-description: d
-permissions: {permissions}
-config: {{url: 'https://example.org/x'}}
-"""
+REQUEST = f"{FACTS}executor_id: rye/core/runtimes/http_runtime\nconfig: {{url: 'https://example.org/x'}}\n"
 
 
 @pytest.mark.parametrize(
-    ("suffix", "text", "permissions", "said"),
+    ("suffix", "text", "needed", "said"),
     [
-        (".sh", SCRIPT, "[]", ["It takes a path: give permissions: [read], or [write]."]),
-        (".sh", SCRIPT, "[write]", []),
-        (".yaml", HTTP, "[]", ["It sends a request: give permissions: [network]."]),
-        (".yaml", HTTP, "[network]", []),
+        (".sh", FACTS + PATHED, "write", "It takes a path: give permissions: [read], or [write]."),
+        (".yaml", REQUEST, "network", "It sends a request: give permissions: [network]."),
     ],
 )
-def test_the_permissions_of_scripts_and_of_requests_are_checked(project, suffix, text, permissions, said):
-    found = rows(project, text.format(permissions=permissions), "my/tool", suffix=suffix)
-    assert [one["message"] for one in found if one["code"] == "missing_permission"] == said
+def test_the_permissions_of_scripts_and_of_requests_are_checked(project, suffix, text, needed, said):
+    for permissions, wanted in (("", [said]), (needed, [])):
+        whole = f"{text}permissions: [{permissions}]\n"
+        found = rows(project, script(whole) if suffix == ".sh" else whole, "my/text/count", suffix=suffix)
+        assert [one["message"] for one in found if one["code"] == "missing_permission"] == wanted

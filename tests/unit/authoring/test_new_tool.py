@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -12,9 +11,9 @@ import sys
 import pytest
 
 import rye
+from support.harness import environment
 from support.in_process import rye as shell
 from support.signed_tools import MINE, put, signed, trust_key
-from support.terminal import RUNTIME
 
 
 def new(project, item_id, kind="python"):
@@ -28,23 +27,17 @@ def lints(project, path):
 
 def passes_lint_and_its_own_test(project, made, suffix):
     assert lints(project, made["tool"]) == []
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            f"--basetemp={project.parent / 'inner'}",
-            made["test"],
-        ],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": os.fspath(RUNTIME)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={project.parent / 'inner'}",
+        made["test"],
+    ]
+    done = subprocess.run(words, cwd=project, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert rye.execute(made["item_id"], project_path=project)["code"] == "unsigned"
     trust_key(MINE)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -22,10 +21,10 @@ from rye.errors import UsageError
 from rye.registry import push as registry_push
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci import reference, store
+from support.harness import environment
 from support.oci_server import put_items
 from support.signed_tools import put
 
-RUNTIME = Path(rye.__file__).parents[1]
 PUSH = """
 import sys
 from rye.registry import push as registry_push
@@ -37,10 +36,8 @@ for start in range(int(sys.argv[3]), int(sys.argv[4])):
 
 
 def pushing(project, where, first, last):
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME)}
-    return subprocess.Popen(
-        [sys.executable, "-c", PUSH, str(project), where, str(first), str(last)], env=env, stdout=subprocess.PIPE
-    )
+    words = [sys.executable, "-c", PUSH, str(project), where, str(first), str(last)]
+    return subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE)
 
 
 def made(tag, text=b"x"):
@@ -157,28 +154,17 @@ def test_a_tag_is_allowed_everywhere_and_reads_back_so_different_ids_have_differ
     assert reference.read_tag(mark).yanked
 
 
-def test_a_foreign_tag_is_none_of_ours():
-    for tag in (
-        "latest",
-        "tool--a.b--1.0",
-        "tool--a.b",
-        "song--a.b--1.0.0",
-        "tool--aZ2fb--1.0.0",
-        "tool--Zsha256-00--1.0.0",
-        "",
-    ):
-        assert reference.read_tag(tag) is None, tag
+@pytest.mark.parametrize(
+    "tag", ["latest", "tool--a.b--1.0", "tool--a.b", "song--a.b--1.0.0", "tool--aZ2fb--1.0.0", "tool--Zsha256-00--1.0.0", ""]
+)
+def test_a_foreign_tag_is_none_of_ours(tag):
+    assert reference.read_tag(tag) is None
 
 
 def test_references_read_as_they_are_written():
-    digest = "sha256:" + "a" * 64
-    found = reference.parse(f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}", "knowledge")
-    assert (found.registry, found.item_id, found.version, found.digest) == (
-        "oci://host:5000/pre/fix",
-        "my/a/b",
-        "1.2.3",
-        digest,
-    )
-    assert str(found) == f"oci://host:5000/pre/fix//my/a/b:1.2.3@{digest}"
+    text = f"oci://host:5000/pre/fix//my/a/b:1.2.3@sha256:{'a' * 64}"
+    found = reference.parse(text, "knowledge")
+    assert (found.registry, found.item_id, found.version) == ("oci://host:5000/pre/fix", "my/a/b", "1.2.3")
+    assert (found.digest, str(found)) == ("sha256:" + "a" * 64, text)
     assert reference.parse("oci://host/my/a/b").registry == "oci://host"
     assert reference.parse("mine", "bundle").namespace == "mine"
