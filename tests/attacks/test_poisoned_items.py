@@ -49,10 +49,6 @@ def _trusting(user_space):
     trust_key()
 
 
-def test_there_are_sixty():
-    assert len(POISON) == 60
-
-
 # A description, and how it is listed: what was hidden is named, honest text stays, a long one is cut.
 LISTED = {
     "a\u202eb": "a[U+202E]b",
@@ -97,12 +93,39 @@ def test_how_texts_are_listed_and_shown(project):
 # --- found, loaded and run ---
 
 
+def tool_of(text):
+    """A tool that carries the text wherever a tool has text; `repr` writes it in escapes, as an attacker may."""
+    schema = {
+        "type": "object", "title": text, "description": text, "$comment": text,
+        "properties": {
+            f"a{text}": {"type": "string", "description": text, "title": text},
+            "enum": {"type": "string", "enum": [text, f"{text}2"], "default": text, "examples": [text]},
+            "const": {"const": text}, "pattern": {"type": "string", "pattern": text}, "format": {"type": "string", "format": text},
+            "list": {"type": "array", "items": {"anyOf": [{"enum": [text, 1]}, {"$ref": "#/$defs/d"}], "default": [text]}},
+            "free": {"type": "object", "description": text, "default": {text: text}, "examples": [{text: [text]}]},
+        },
+        "$defs": {"d": {"type": "object", "properties": {text: {"description": text}}, "required": [text]}},
+        "required": ["enum"], "additionalProperties": False, text: text,
+    }  # fmt: skip
+    return f"""{f"Poisoned marmalade. {text}"!r}
+__version__ = "1.0.0"
+__tool_type__ = {"python" + text!r}
+__executor_id__ = "{FUNCTION_RUNTIME}"
+__category__ = "my"
+__tool_description__ = {f"marmalade {text}"!r}
+__title__ = {text!r}
+CONFIG_SCHEMA = {schema!r}
+OUTPUT_SCHEMA = {{"type": "object", "title": {text!r}, "properties": {{{text!r}: {{"description": {text!r}, "enum": [{text!r}]}}}}}}
+
+def execute(params, project_path):
+    raise ValueError({text!r})
+""".encode("ascii", "backslashreplace")
+
+
 def items(root, name, text):
     """Put a tool, an entry and a directive that carry a text."""
-    schema = {"type": "object", "properties": {"a": {"type": "string", "description": text, "enum": [text]}}}
-    raw = tool_text(f"my/{name}", schema=schema, body=f"raise ValueError({text!r})")
-    raw = raw.replace(b'"""A tool made for a test."""', repr(f"Poisoned marmalade. {text}\n{text}").encode())
-    put(root, f"tools/my/{name}.py", signed(raw.replace(b'"Made for a test"', repr(f"marmalade {text}").encode())))
+    put(root, f"tools/my/{name}.py", signed(tool_of(text)))
+    text = utf8(text)
     told = json.dumps(text)
     header = f"id: {name}\ntitle: {told}\nentry_type: reference\nversion: '1.0.0'\ndescription: {told}\ntags: [{told}]\nx: {{{told}: {told}}}"
     entry = f"```yaml\n{header}\n```\n\nmarmalade {text}\n{text}\n"
@@ -120,7 +143,7 @@ def poisoned(tmp_path_factory):
     """A project in which every text of every type of item is poisoned."""
     root = tmp_path_factory.mktemp("poisoned")
     for name, string in POISON.items():
-        items(root, name, utf8(string))
+        items(root, name, string)
     return root
 
 
@@ -139,6 +162,9 @@ def test_no_string_reaches_a_search(poisoned):
         listed = rye.execute(f"{PRIMARY}search", asked, project_path=poisoned)
         assert listed["status"] == "success"
         assert harms([answer, listed]) == []
+    # A poisoned question is not printed back raw either.
+    asked = [rye.execute(f"{PRIMARY}search", {"query": f"({text}"}, project_path=poisoned) for text in POISON.values()]
+    assert harms([answer.get("error", "") for answer in asked]) == []
     # Not every one can be an item: some characters no YAML and no XML may hold.
     assert seen >= 120, "most of the poisoned items are there to be listed"
 
@@ -151,26 +177,11 @@ def test_no_string_reaches_a_loaded_or_executed_item(poisoned, item_type, folder
         answers = [rye.execute(f"{PRIMARY}load", loaded, project_path=poisoned)]
         # Each tool runs in a process of its own, and all fail alike: a few will do.
         if item_type != "tool" or number % 12 == 0:
-            answers.append(rye.execute(f"{folder}/{name}", item_type=item_type, project_path=poisoned))
+            given = {"enum": POISON[name]} if item_type == "tool" else {}
+            answers.append(rye.execute(f"{folder}/{name}", given, item_type=item_type, project_path=poisoned))
         shown += sum(answer["status"] == "success" for answer in answers)
         assert harms(answers) == [], name
     assert shown >= 40
-
-
-def test_no_string_reaches_the_terminal(poisoned):
-    runs = [("search", "marmalade", "--limit", "100")]
-    for name in list(POISON)[::7]:
-        runs += [("load", "knowledge", f"k/{name}"), ("execute", f"k/{name}", "--type", "knowledge")]
-    for words in runs:
-        done = shell(*words, cwd=poisoned)
-        assert harm_in((done.stdout + done.stderr).decode()) == [], words
-        assert done.returncode == 0 or words[0] != "search"
-
-
-def test_a_poisoned_question_is_not_printed_back_raw(poisoned):
-    for text in POISON.values():
-        answer = rye.execute(f"{PRIMARY}search", {"query": f"({text}"}, project_path=poisoned)
-        assert harm_in(answer.get("error", "")) == []
 
 
 def test_no_string_reaches_an_error_about_the_item(poisoned):
@@ -199,60 +210,22 @@ def test_no_string_reaches_an_error_about_the_item(poisoned):
 
 # --- listed as tools, and called by a model ---
 
-FIELDS = ("title", "description", "docstring", "category", "version", "tool_type", "owner")
 
-
-def tool_of(text):
-    """A tool that carries the text wherever a tool has text; `repr` writes it in escapes, as an attacker may."""
-    schema = {
-        "type": "object", "title": text, "description": text, "$comment": text,
-        "properties": {
-            f"a{text}": {"type": "string", "description": text, "title": text},
-            "enum": {"type": "string", "enum": [text, f"{text}2"], "default": text, "examples": [text]},
-            "const": {"const": text}, "pattern": {"type": "string", "pattern": text}, "format": {"type": "string", "format": text},
-            "list": {"type": "array", "items": {"anyOf": [{"enum": [text, 1]}, {"$ref": "#/$defs/d"}], "default": [text]}},
-            "free": {"type": "object", "description": text, "default": {text: text}, "examples": [{text: [text]}]},
-        },
-        "$defs": {"d": {"type": "object", "properties": {text: {"description": text}}, "required": [text]}},
-        "required": ["enum"], "additionalProperties": False, text: text,
-    }  # fmt: skip
-    return f"""{text!r}
-__version__ = "1.0.0"
-__tool_type__ = {"python" + text!r}
-__executor_id__ = "{FUNCTION_RUNTIME}"
-__category__ = "bad"
-__tool_description__ = {text!r}
-__title__ = {text!r}
-CONFIG_SCHEMA = {schema!r}
-OUTPUT_SCHEMA = {{"type": "object", "title": {text!r}, "properties": {{{text!r}: {{"description": {text!r}, "enum": [{text!r}]}}}}}}
-
-def execute(params, project_path):
-    return {{"success": True, "output": "done"}}
-""".encode("ascii", "backslashreplace")
-
-
-@pytest.fixture
-def listed(project):
-    for name, text in POISON.items():
-        put(project, f"tools/bad/{name}.py", signed(tool_of(text)))
-    return project
-
-
-def test_none_reaches_the_rows_of_valid_tools(listed):
-    rows = rye.tools("bad", project_path=listed)
-    assert [row["item_id"] for row in rows] == [f"bad/{name}" for name in sorted(POISON)]
+def test_none_reaches_the_rows_of_valid_tools(poisoned):
+    rows = rye.tools("my", project_path=poisoned)
+    assert [row["item_id"] for row in rows] == [f"my/{name}" for name in sorted(POISON)]
     for row in rows:
         assert row["verdict"] == "valid"
         assert harms(row) == [], row["item_id"]
-        assert set(row) >= set(FIELDS)
+        assert set(row) >= {"title", "description", "docstring", "category", "version", "tool_type", "owner"}
         json.dumps(row, allow_nan=False).encode()
 
 
-def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed):
+def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(poisoned):
     for name, text in POISON.items():
         told: dict = {}
         try:
-            exec((listed / f".ai/tools/bad/{name}.py").read_bytes(), told)
+            exec((poisoned / f".ai/tools/my/{name}.py").read_bytes(), told)
         except UnicodeEncodeError:
             # Python 3.13 compiles no docstring that UTF-8 cannot carry.
             assert sys.version_info >= (3, 13), name
@@ -262,8 +235,8 @@ def test_control_the_texts_themselves_are_harmful_and_stand_in_the_tools(listed)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_none_reaches_an_agent_interface(listed, form):
-    tools = rye.toolset(listed, ["bad"])
+def test_none_reaches_an_agent_interface(poisoned, form):
+    tools = rye.toolset(poisoned, ["my"])
     assert len(tools.offers) == 60
     declared = tools.schemas(form)
     assert harms([*declared, *(left._asdict() for left in tools.left_out)]) == []
@@ -273,36 +246,49 @@ def test_none_reaches_an_agent_interface(listed, form):
 
 
 @pytest.mark.slow
-def test_none_reaches_a_terminal_or_a_pipe(listed):
-    forms = [("tools", "--category", "bad", "--format", form) for form in FORMATS]
-    for words in (("tools",), ("tools", "--category", "bad", "--json"), *forms, ("lint",), ("lint", "--json")):
-        done = shell(*words, cwd=listed, env={"PYTHONIOENCODING": "utf-8"})
+def test_none_reaches_a_terminal_or_a_pipe(poisoned):
+    forms = [("tools", "--category", "my", "--format", form) for form in FORMATS]
+    loads = [
+        words
+        for name in [*POISON][::7]
+        for words in (("load", "knowledge", f"k/{name}"), ("execute", f"k/{name}", "--type", "knowledge"))
+    ]
+    lists = [
+        ("tools",),
+        ("tools", "--category", "my", "--json"),
+        *forms,
+        ("lint",),
+        ("lint", "--json"),
+        ("search", "marmalade", "--limit", "100"),
+    ]
+    for words in [*lists, *loads]:
+        done = shell(*words, cwd=poisoned, env={"PYTHONIOENCODING": "utf-8"})
         out, err = done.stdout.decode(), done.stderr.decode()
-        assert len(out) > 1_000 or "anthropic" in words or "gemini" in words, words
+        assert len(out) > 1_000 or words in loads or "anthropic" in words or "gemini" in words, words
         # Line ends are the listing's own; a table and JSON have no other control character.
         assert harms([line for text in (out, err) for line in text.split("\n")]) == [], words
         assert "Traceback" not in err
 
 
 @pytest.mark.slow
-def test_none_reaches_a_model_that_calls_them(listed):
+def test_none_reaches_a_model_that_calls_them(poisoned):
     """What rye itself says of a foreign tool in an error: its parameters' names, what is allowed."""
-    tools = rye.toolset(listed, ["bad"])
+    tools = rye.toolset(poisoned, ["my"])
     for name in tools.names:
         for arguments in ({}, {"enum": 1}, {"nope": 1, "const": 2, "list": [{}], "pattern": "x"}):
             assert harms(tools.call(name, arguments)) == [], (name, arguments)
 
 
-def test_names_are_the_ids_and_ids_hold_no_poison(listed):
+def test_names_are_the_ids_and_ids_hold_no_poison(project):
     for text in POISON.values():
         for place in (f"tools/bad/x{text}.py", f"tools/bad{text}/x.py"):
-            path = os.fsencode(listed) + b"/.ai/" + place.encode("utf-8", "surrogatepass").replace(b"\0", b"")
+            path = os.fsencode(project) + b"/.ai/" + place.encode("utf-8", "surrogatepass").replace(b"\0", b"")
             try:
                 os.makedirs(os.path.dirname(path), exist_ok=True)
                 with open(path, "wb") as file:
                     file.write(signed(tool_of(text)))
             except (OSError, ValueError):
                 continue
-    rows = [row for row in rye.tools(project_path=listed) if row["space"] == "project"]
-    assert len(rows) >= 60
+    rows = [row for row in rye.tools(project_path=project) if row["space"] == "project"]
+    assert rows
     assert harms(rows) == []

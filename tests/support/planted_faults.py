@@ -1,8 +1,8 @@
 """Faults as behaviour: for each, the code that keeps a promise and what would break it; `test_planted_faults` plants them.
 
 A fault is killed when the named test fails with it. What stands behind `-` stands exactly once in the module named above it:
-who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss. What nothing replaces
-is a condition, which then never holds, or is left out.
+who rewrites the code moves the fault along, so that the promise keeps a test that would notice its loss. Where no `+`
+follows, a condition never holds, and other code is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Fault:
 
 
 def read(table: str) -> list[Fault]:
-    """Return the faults of a table: a module, below it `* NAME: TEST`, below that `- OLD` and `+ NEW` lines; of an `if`, `if False:` is."""
+    """Return the faults of a table: a module, below it `* NAME: TEST`, below that `- OLD` and `+ NEW` lines; an `if` alone gets `if False:`."""
     found: list[Fault] = []
     module = ""
     for line in table.splitlines():

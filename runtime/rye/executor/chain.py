@@ -103,7 +103,7 @@ def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: 
     return {
         "item_id": candidate.item_id,
         "space": candidate.space,
-        "tool_type": tool_type,
+        "tool_type": plain(tool_type),
         "executor_id": executor_id,
         "integrity": digest,
     }
