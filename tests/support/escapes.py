@@ -169,16 +169,12 @@ class Arena:
     def __init__(self, base: Path):
         self.base = base
         self.got: list[str] = []
-        self.made_with = None
         self.victim = subprocess.Popen([sys.executable, "-c", _VICTIM], stdout=subprocess.PIPE)
         self.victim.stdout.readline()
         self.listen()
 
     def build(self, git: bool):
-        """Make the arena anew, unless nothing in it has changed."""
-        if git is self.made_with and self.listing() == self.fresh:
-            return
-        self.made_with = git
+        """Make the arena anew."""
         for name in ("project", "project.moved", "home", "space"):
             shutil.rmtree(self.base / name, ignore_errors=True)
         outside = self.base / "outside"
@@ -203,16 +199,6 @@ class Arena:
             (self.base / "project/.git/config").write_text("[core]\n\trepositoryformatversion = 0\n")
         (self.base / "project/link-to-home").symlink_to("../home")
         self.inner = _unix(str(self.base / "project/stream"), socket.SOCK_STREAM)
-        self.fresh = self.listing()
-
-    def listing(self):
-        found = []
-        for name in ("project", "outside", "home", "space/.ai/keys", "project.moved"):
-            for folder, folders, files in os.walk(self.base / name):
-                for one in (*folders, *files):
-                    info = os.lstat(f"{folder}/{one}")
-                    found.append((folder, one, info.st_mode, info.st_ino, info.st_nlink, info.st_mtime_ns * (one in files)))
-        return sorted(found)
 
     def listen(self):
         self.tcp = socket.create_server(("127.0.0.1", 0), backlog=64)
