@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.items import spaces
 from rye.trust import decisions, verify
 from rye.workspace.workspace import Workspace
 from support.signed_tools import MINE, STRANGER, approve, bring_key, put, signed, tool_text, trust_key
@@ -163,34 +162,6 @@ def test_a_folder_above_a_tool_that_leaves_the_space_takes_it_along(project, far
     far.rename(project / "outside")
     far.symlink_to(project / "outside")
     assert run_far(project) == "item_not_found"
-
-
-def test_a_folder_that_is_exchanged_for_a_moment_leaves_nothing_behind(project, far, monkeypatch):
-    # The first verdict makes this file, which is a change, too.
-    verdicts = Path(decisions.path()).with_name("verdicts.txt")
-    verdicts.parent.mkdir()
-    verdicts.touch(0o600)
-    other = far.with_name("other")
-    text = signed(tool_text("far/my/tool", 'return {"success": True, "output": "for a moment"}'))
-    (other / "my").mkdir(parents=True)
-    (other / "my" / "tool.py").write_bytes(text)
-    time.sleep(SETTLED)
-    opened = spaces.beneath.open_beneath
-
-    def exchanged(root, parts, flags):
-        if parts[-2:] != [b"far", b"my"]:
-            return opened(root, parts, flags)
-        far.rename(far.with_name("aside"))
-        other.rename(far)
-        found = opened(root, parts, flags)
-        far.rename(other)
-        far.with_name("aside").rename(far)
-        return found
-
-    monkeypatch.setattr(spaces.beneath, "open_beneath", exchanged)
-    assert run_far(project) == "for a moment"
-    monkeypatch.undo()
-    assert run_far(project) == "far"
 
 
 def test_a_path_too_long_to_ask_for_hides_no_change(project, monkeypatch):
