@@ -3,7 +3,7 @@
 They lie in one SQLite database in the project's state folder, so that thousands of small files cost no thousands of names, and
 a process that is killed leaves the old state or the new one. What is damaged is found by its digest and counts as missing.
 A large file is stored, and read again, in parts: it is never in memory whole. Small ones that are added together are packed
-together (a batch, a row of its own), beside the reading of more.
+together (a batch, a row of its own). A thread packs and writes them, beside the reading of more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import functools
 import os
 import threading
 import zlib
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3
+    from concurrent.futures import Future, ThreadPoolExecutor
     from pathlib import Path
 
 _BLOCK: Final = 1 << 20
@@ -36,14 +38,17 @@ CREATE TABLE IF NOT EXISTS part
 # So many bytes are added before they are made last, which keeps the log of the database small.
 _AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
-_WAITING_BYTES: Final = 1 << 20
 # Contents up to the first size are packed together, until they have the second (bytes).
 _SMALL: Final = 16 << 10
 _BATCH: Final = 64 << 10
 # What `packed` of a content says: as it is; by itself; in a batch, which `data` names, with its place there.
 _PLAIN, _PACKED, _IN_BATCH = 0, 1, 2
 _DIGEST_BYTES: Final = 32
-_MOST_JOBS: Final = 16
+# The thread is given so much at a time, because each change from one thread to the other costs as much as several files, and
+# so much may wait for it; a larger content waits alone (bytes). Of tiny files there are fewer than a statement may have values.
+_JOB: Final = 1 << 20
+_WAITING_BYTES: Final = 4 << 20
+_MOST_ROWS: Final = 4_000
 
 
 # What the database says, as the system says it, so that the caller hears what to do about it.
@@ -56,7 +61,10 @@ _ERRNOS: Final = {
     "SQLITE_PERM": errno.EACCES,
 }
 in_sqlite: Final = threading.RLock()
-"""Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever."""
+"""Held for whatever is done in SQLite. A fork waits for it: the library's own locks would stay closed in the child for ever.
+
+Who holds it does not wait for the thread of a `Contents`, which takes it.
+"""
 os.register_at_fork(before=in_sqlite.acquire, after_in_parent=in_sqlite.release, after_in_child=in_sqlite.release)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -87,12 +95,13 @@ class Contents:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
         self._batch: list[tuple[bytes, bytes]] = []
-        self._batch_bytes = 0
+        self._batch_bytes = self._unsaved = 0
         self._last_batch = b"", b""
-        self._packer: _Packer | None = None
-        # What is added waits here until there is much of it: a statement for each small file would take most of a first look.
-        self._waiting: dict[str, list[_Row]] = {_MORE: [], _CONTENT: []}
-        self._waiting_bytes = self._unsaved = 0
+        self._thread: ThreadPoolExecutor | None = None
+        # What the thread has to do, the oldest first, with its size.
+        self._jobs: deque[tuple[Future[None], int]] = deque()
+        self._waiting_bytes = 0
+        self._is_broken = False
         self._added: set[bytes] = set()
         self._connection: sqlite3.Connection | None = None
         self._is_filled = True
@@ -115,6 +124,7 @@ class Contents:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             try:
+                db.execute("PRAGMA wal_autocheckpoint=0")
                 db.execute("PRAGMA synchronous=NORMAL")
                 db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
                 # Asked first: what is below would wait for a writer, though it changes nothing.
@@ -156,15 +166,27 @@ class Contents:
     def __enter__(self) -> Self:
         return self
 
-    @_alone
     def __exit__(self, *_: object) -> None:
-        if self._packer is not None:
-            self._packer.end()
+        for waiting in self._jobs:
+            waiting[0].cancel()
+        # What is in the log is kept. To bring it into its place takes longer than to write it, and nobody waits for that.
+        if self._thread is None or self._begun(self._close) is None:
+            self._close()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
+
+    @_alone
+    def _close(self) -> None:
+        import sqlite3
+
         if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.rollback()
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._connection.close()
 
-    def add(self, fd: int, most: int, room: int | None = None) -> tuple[bytes, int, int] | None:
-        """Store the content of an open file, read in blocks. One that is stored already takes no room.
+    def add(self, fd: int, length: int, most: int, room: int | None = None) -> tuple[bytes, int, int] | None:
+        """Store the content of an open file of a known length, read in blocks. One that is stored already takes no room.
 
         Returns:
             Its SHA-256, its size and how many bytes it newly takes: more than `room` where it was not stored for want of it.
@@ -173,7 +195,7 @@ class Contents:
         Raises:
             OSError: it cannot be read or stored.
         """
-        length, most_read = os.fstat(fd).st_size, min(_PART, most + 1)
+        most_read = min(_PART, most + 1)
         # Most files are read in one piece, which ends before the byte that is asked for beyond their length.
         first = os.read(fd, min(length + 1, _BLOCK, most_read))
         if len(first) != length or length >= _BLOCK:
@@ -220,57 +242,74 @@ class Contents:
     def _store(self, statement: str, key: tuple[bytes, int], data: bytes) -> None:
         self._added.add(key[0])
         if statement is _MORE or len(data) > _SMALL:
-            self._take(statement, [(*key, *_packed(data))])
+            self._give(lambda: self._insert(statement, [(*key, *_packed(data))]), len(data))
             return
         self._batch.append((key[0], data))
         self._batch_bytes += len(data)
-        if self._batch_bytes > _BATCH:
+        if self._batch_bytes > _JOB or len(self._batch) == _MOST_ROWS:
             self._end_batch()
 
-    def _end_batch(self, *, wait: bool = False) -> None:
-        """Give what was batched to be packed, and take what was packed meanwhile; with `wait` all of it."""
-        batch, self._batch, self._batch_bytes = self._batch, [], 0
-        if len(batch) == 1:
-            self._take(_CONTENT, [(batch[0][0], len(batch[0][1]), *_packed(batch[0][1]))])
-        elif batch:
-            try:
-                self._packer = self._packer or _Packer()
-            except RuntimeError:
-                # No thread can be started.
-                self._take(_CONTENT, _rows_of(batch))
-            else:
-                self._packer.give(batch)
-        if self._packer is not None:
-            self._take(_CONTENT, self._packer.taken(wait=wait))
+    def _end_batch(self) -> None:
+        batch, size, self._batch, self._batch_bytes = self._batch, self._batch_bytes, [], 0
+        if batch:
+            self._give(lambda: self._insert(_CONTENT, _rows_of(batch)), size)
 
-    def _take(self, statement: str, rows: Sequence[_Row]) -> None:
-        self._waiting[statement] += rows
-        self._waiting_bytes += sum(len(row[3]) for row in rows)
-        if self._waiting_bytes > _WAITING_BYTES:
-            self._insert()
-            if self._unsaved > _AT_ONCE:
-                self.save()
+    def _give(self, work: Callable[[], None], size: int) -> None:
+        """Let the thread do what packs and writes so many bytes; where none can be started it is done at once."""
+        while self._jobs and self._waiting_bytes + size > _WAITING_BYTES:
+            self._wait_for_one()
+        job = self._begun(functools.partial(self._do, work))
+        if job is None:
+            self._do(work)
+        else:
+            self._jobs.append((job, size))
+            self._waiting_bytes += size
+
+    def _begun(self, work: Callable[[], None]) -> Future[None] | None:
+        # Imported here: most looks store nothing.
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._thread = self._thread or ThreadPoolExecutor(1, "rye-contents")
+        try:
+            return self._thread.submit(work)
+        except RuntimeError:
+            # No thread can be started, or the interpreter ends.
+            self._thread = None
+            return None
+
+    def _do(self, work: Callable[[], None]) -> None:
+        # Nothing is written behind what could not be: a content without its parts would count as stored.
+        if not self._is_broken:
+            self._is_broken = True
+            work()
+            self._is_broken = False
+
+    def _wait_for_one(self) -> None:
+        job, size = self._jobs.popleft()
+        self._waiting_bytes -= size
+        job.result()
 
     def _write(self) -> None:
-        """Write what was added into the database."""
-        self._end_batch(wait=True)
-        self._insert()
+        """Wait until what was added is in the database."""
+        self._end_batch()
+        while self._jobs:
+            self._wait_for_one()
 
     @_alone
-    def _insert(self) -> None:
-        """Write what waits into the database; the parts of a content come before it."""
+    def _insert(self, statement: str, rows: Sequence[_Row]) -> None:
+        """Write rows into the database; the parts of a content come before it."""
         import sqlite3
 
-        if not any(self._waiting.values()):
-            return
         try:
             if not self._db.in_transaction:
                 self._db.execute("BEGIN IMMEDIATE")
-            for statement, rows in self._waiting.items():
-                self._db.executemany(statement, rows)
-                rows.clear()
-            self._unsaved += self._waiting_bytes
-            self._waiting_bytes = 0
+            # In one step: the interpreter's lock would be given away and taken again for each row.
+            values = ", ".join(["(?, ?, ?, ?)"] * len(rows))
+            self._db.execute(f"{statement} VALUES {values}", [value for row in rows for value in row])
+            self._unsaved += sum(len(row[3]) for row in rows)
+            if self._unsaved > _AT_ONCE:
+                self._commit()
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as err:
             raise self._failure(err) from None
 
@@ -341,18 +380,25 @@ class Contents:
         except sqlite3.Error as err:
             raise self._failure(err) from None
 
-    @_alone
     def save(self) -> None:
-        """Make what was added durable. Raises OSError."""
+        """Make what was added last. Raises OSError."""
+        self._write()
+        if self._connection is not None:
+            self._save()
+
+    @_alone
+    def _save(self) -> None:
         import sqlite3
 
-        self._write()
         try:
-            self._unsaved = 0
-            if self._db.in_transaction:
-                self._db.execute("COMMIT")
+            self._commit()
         except sqlite3.Error as err:
             raise self._failure(err) from None
+
+    def _commit(self) -> None:
+        self._unsaved = 0
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("COMMIT")
 
     def disk_size(self) -> int:
         """Return how much room the store takes (bytes), but for what was freed in it. Raises OSError."""
@@ -380,20 +426,19 @@ class Contents:
             out.setdefault(bytes(place[:_DIGEST_BYTES]), []).append((bytes(digest), int(size), at))
         return out
 
-    @_alone
     def keep_only(self, needed: Collection[bytes]) -> None:
         """Drop every content but these, and give its room back to the file system. Raises OSError."""
+        self.save()
+        self._added.clear()
+        self._is_filled = True
+        stored = {table: {bytes(row[0]) for row in self._rows(f"SELECT digest FROM {table}")} for table in ("content", "part")}  # noqa: S608
+        self._drop(stored, {*needed} | self._kept_batches({*needed}))
+
+    @_alone
+    def _drop(self, stored: dict[str, set[bytes]], kept: set[bytes]) -> None:
         import sqlite3
 
         try:
-            self.save()
-            self._added.clear()
-            self._is_filled = True
-            stored = {
-                table: {bytes(row[0]) for row in self._db.execute(f"SELECT digest FROM {table}")}  # noqa: S608 - our own names
-                for table in ("content", "part")
-            }
-            kept = {*needed} | self._kept_batches({*needed})
             self._db.execute("BEGIN IMMEDIATE")
             for table, digests in stored.items():
                 self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in digests - kept))  # noqa: S608
@@ -424,59 +469,23 @@ class Contents:
 _Row = tuple[bytes, int, int, bytes]
 
 
-class _Packer:
-    """Packs batches in a thread of its own, while more is read."""
-
-    def __init__(self) -> None:
-        # Imported here: most looks store nothing.
-        import queue
-
-        # Bounded, as reading is faster.
-        self._jobs: queue.Queue[list[tuple[bytes, bytes]] | None] = queue.Queue(_MOST_JOBS)
-        self._done: list[list[_Row] | BaseException] = []
-        threading.Thread(target=self._work, name="rye-packer", daemon=True).start()
-
-    def _work(self) -> None:
-        while (batch := self._jobs.get()) is not None:
-            try:
-                self._done.append(_rows_of(batch))
-            except BaseException as err:  # noqa: BLE001 - whoever gave it is to know
-                self._done.append(err)
-            self._jobs.task_done()
-
-    def give(self, batch: list[tuple[bytes, bytes]]) -> None:
-        self._jobs.put(batch)
-
-    def taken(self, *, wait: bool) -> list[_Row]:
-        """Return the rows of what was packed since the last time, with `wait` of all that was given."""
-        if wait:
-            self._jobs.join()
-        out: list[_Row] = []
-        while self._done:
-            found = self._done.pop(0)
-            if isinstance(found, BaseException):
-                raise found
-            out += found
-        return out
-
-    def end(self) -> None:
-        self._jobs.put(None)
-
-
-def _rows_of(batch: list[tuple[bytes, bytes]]) -> list[_Row]:
-    """Return a batch as it is stored: packed, then what lies in it."""
-    data = b"".join(one for _, one in batch)
+def _rows_of(contents: list[tuple[bytes, bytes]]) -> list[_Row]:
+    """Return small contents as they are stored: batches, each packed, then what lies in it."""
+    rows, batch, at = list[_Row](), list[bytes](), 0
     # Its name is no digest, so that no content which a command makes can take its place.
-    name, at, rows = os.urandom(_DIGEST_BYTES), 0, list[_Row]()
-    rows.append((name, len(data), *_packed(data)))
-    for digest, one in batch:
+    name = os.urandom(_DIGEST_BYTES)
+    for number, (digest, one) in enumerate(contents, 1):
         rows.append((digest, len(one), _IN_BATCH, name + at.to_bytes(8)))
+        batch.append(one)
         at += len(one)
+        if at > _BATCH or number == len(contents):
+            rows.append((name, at, *_packed(b"".join(batch))))
+            name, batch, at = os.urandom(_DIGEST_BYTES), [], 0
     return rows
 
 
-_CONTENT: Final = "INSERT OR REPLACE INTO content (digest, size, packed, data) VALUES (?, ?, ?, ?)"
-_MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data) VALUES (?, ?, ?, ?)"
+_CONTENT: Final = "INSERT OR REPLACE INTO content (digest, size, packed, data)"
+_MORE: Final = "INSERT OR REPLACE INTO part (digest, number, packed, data)"
 
 
 def _packed(data: bytes) -> tuple[int, bytes]:

@@ -339,11 +339,16 @@ class Walk:
         if self._count > MAX_ENTRIES:
             raise TreeTooLargeError
         get, skipped, below = known.get, self._skipped | _MEMORY.get(path, frozenset()), list[str]()
-        new: dict[str, os.stat_result] = {}
+        # None: a file whose state is read when it is opened.
+        new: dict[str, os.stat_result | None] = {}
         count = 0
         # This loop takes most of the time of a command in a large project: no calls, no copies for what has not changed.
         for entry in entries:
             name = entry.name
+            if not known and entry.is_file(follow_symlinks=False) and name != _GIT:
+                new[name] = None
+                count += 1
+                continue
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError:
@@ -410,7 +415,7 @@ class Walk:
         return bool(names) and (_TAG in names or repositories.is_git_directory({name.lower() for name in names}))
 
     def _changed(
-        self, fd: int, path: str, known: dict[str, Mark], new: dict[str, os.stat_result], names: set[str]
+        self, fd: int, path: str, known: dict[str, Mark], new: dict[str, os.stat_result | None], names: set[str]
     ) -> dict[str, Mark]:
         """Read what is new in a folder, and note what is gone from it."""
         marks = {name: mark for name, mark in known.items() if name in names}
@@ -418,8 +423,13 @@ class Walk:
         for name in known.keys() - names:
             self._note(prefix + name, known[name], None)
         self.read += len(new)
+        # Before any is read: what is written while it is read must bear a later time.
+        now = stamps.clock()
         for name, info in new.items():
-            mark = self._mark(fd, name, info, prefix + name)
+            if info is None or info.st_mode & _FORMAT == stat.S_IFREG:
+                mark = self._file_mark(fd, name, prefix + name, now)
+            else:
+                mark = self._other_mark(fd, name, info, now)
             if mark is None:
                 marks.pop(name, None)
             else:
@@ -447,55 +457,57 @@ class Walk:
             if not _same(sides, marks):
                 self.changes.append(Change(path, *sides))
 
-    def _mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
-        """Return an entry's mark, its content stored; None where it is gone by now."""
+    def _other_mark(self, fd: int, name: str, info: os.stat_result, now: int) -> Mark | None:
+        """Return the mark of what is no file; None where it is gone by now."""
         kind = info.st_mode & _FORMAT
         if kind == stat.S_IFLNK:
             with suppress(OSError):
-                now, target = stamps.clock(), os.readlink(name, dir_fd=fd)
+                target = os.readlink(name, dir_fd=fd)
                 return Mark(_settled(info, now), info.st_ino, info.st_mode, 0, target, False)
             return None
-        if kind == stat.S_IFREG:
-            return self._file_mark(fd, name, info, path)
         return Mark(0 if kind == stat.S_IFDIR else info.st_ctime_ns, info.st_ino, info.st_mode, 0, "", False)
 
-    def _file_mark(self, fd: int, name: str, info: os.stat_result, path: str) -> Mark | None:
-        stored: tuple[bytes, int, int] | None = None
+    def _file_mark(self, fd: int, name: str, path: str, now: int) -> Mark | None:
+        """Return the mark of a file, its content stored; None where it is gone by now. A first look does it for each."""
         if self._room is None:
             self._room = self._most - self._contents.disk_size()
-        # Before it is read: what is written while it is read must bear a later time.
-        now = stamps.clock()
-        if info.st_size > self._max_file:
-            self.left_out[path] = f"larger than {self._max_file:,} bytes"
-        else:
-            try:
-                opened = beneath.open_file(fd, name, _READ)
-            except FileNotFoundError:
-                return None
-            except OSError as err:
-                self.left_out[path] = err.strerror or "unreadable"
-            else:
-                with closing(opened):
-                    # What was opened counts: another file may have come in its place.
-                    now, info = stamps.clock(), os.fstat(opened)
-                    if stat.S_ISREG(info.st_mode):
-                        if self._beside:
-                            watches.write_back(opened)
-                        stored = self._contents.add(opened, self._max_file, self._room)
-                if stored is None:
-                    self.left_out[path] = "changed while it was read"
-                elif stored[2] > self._room:
-                    self.left_out[path] = "the record is full (record.max_bytes)"
-                    self.short += stored[2]
-                    stored = None
+        # What is opened counts: another file may have come in the place of the one that was listed.
+        try:
+            opened = os.open(name, _READ, dir_fd=fd)
+        except OSError as err:
+            return self._unread_mark(fd, name, path, now, err.strerror or "unreadable")
+        try:
+            info = os.fstat(opened)
+            why = stored = None
+            if info.st_size > self._max_file:
+                why = f"larger than {self._max_file:,} bytes"
+            elif info.st_mode & _FORMAT == stat.S_IFREG:
+                if self._beside:
+                    watches.write_back(opened)
+                stored = self._contents.add(opened, info.st_size, self._max_file, self._room)
+        finally:
+            os.close(opened)
         if stored is None:
-            # Its time alone will tell of a change: it must not be one that the next look cannot rely on.
-            with suppress(OSError):
-                now, info = _waited_for(fd, name, info, now)
-            return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
+            return self._unread_mark(fd, name, path, now, why or "changed while it was read")
         digest, size, taken = stored
+        if taken > self._room:
+            self.short += taken
+            return self._unread_mark(fd, name, path, now, "the record is full (record.max_bytes)")
         self._room -= taken
         return Mark(_settled(info, now), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
+
+    def _unread_mark(self, fd: int, name: str, path: str, now: int, why: str) -> Mark | None:
+        """Return the mark of a file whose content is not stored, because of `why`; None where it is gone by now."""
+        try:
+            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if info.st_mode & _FORMAT != stat.S_IFREG:
+                return self._other_mark(fd, name, info, now)
+            # Its time alone will tell of a change: it must not be one that the next look cannot rely on.
+            now, info = _waited_for(fd, name, info, now)
+        except OSError:
+            return None
+        self.left_out[path] = why
+        return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
 
     def _gone_folders(self) -> None:
         """Note what was in folders that are no more: their own names were noted where they were listed."""
