@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from rye.executor import worker_pool
 from rye.sandbox import environment
 
 if TYPE_CHECKING:
@@ -37,12 +38,22 @@ def user_space(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def own_process() -> Iterator[None]:
-    """A command called in this process leaves the other tests' module path, and does not close the process."""
+def own_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A command called in this process leaves the other tests' module path, and does not close the process.
+
+    No worker stands by for the next call: each test has a project of its own, in which nearly all make one call.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [*sys.path])
         patch.setattr(environment, "close", lambda: None)
+        if "standby" not in request.fixturenames:
+            patch.setattr(worker_pool.WorkerPool, "_replace", worker_pool.WorkerPool._finish)
         yield
+
+
+@pytest.fixture
+def standby() -> None:
+    """After each call a worker stands by for the next one, as outside of the tests."""
 
 
 @pytest.fixture

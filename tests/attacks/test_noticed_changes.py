@@ -73,7 +73,7 @@ def test_another_text_of_a_tool_runs_at_the_next_call(project, path, change):
     assert run(project) == "new"
 
 
-def test_changes_within_one_tick_of_the_clock_of_files_are_noticed(project, path):
+def test_changes_within_one_tick_of_the_clock_of_files_are_noticed(project, path, here):
     texts = {word: tool(word) for word in ("one", "two")}
     for word in (*texts,) * 40:
         in_place(path, texts[word])
@@ -87,7 +87,7 @@ def test_a_tool_without_its_signature_is_refused_at_the_next_call(project, path)
     assert run(project) == "item_not_found"
 
 
-def test_the_place_that_is_asked_first_serves_from_the_next_call_on(project, path):
+def test_the_place_that_is_asked_first_serves_from_the_next_call_on(project, path, here):
     user = Path(os.environ["USER_SPACE"])
     mine = put(user, "tools/my/tool.py", tool("my own"))
     path.unlink()
@@ -103,7 +103,7 @@ def test_the_place_that_is_asked_first_serves_from_the_next_call_on(project, pat
     assert run(project) != "my own"
 
 
-def test_a_key_counts_or_not_from_the_next_call_on(project, path):
+def test_a_key_counts_or_not_from_the_next_call_on(project, path, here):
     document = next(Path(os.environ["USER_SPACE"], ".ai", "trusted_keys").iterdir())
     kept = document.read_bytes()
     document.unlink()
@@ -181,7 +181,7 @@ def test_a_path_too_long_to_ask_for_hides_no_change(project, monkeypatch):
         assert [rye.execute(f"my/{name}", project_path=where)["data"]["output"] for _ in range(2)] == [word, word]
 
 
-def test_control_what_an_earlier_call_found_is_kept(project, path):
+def test_control_what_an_earlier_call_found_is_kept(project, path, here):
     opened = []
     sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" and opened is not None else None)
     time.sleep(SETTLED)

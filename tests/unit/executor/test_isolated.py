@@ -22,6 +22,7 @@ from support.shell_calls import set_sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("standby")
 READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
 PID = 'import os\nreturn {"success": True, "pid": os.getpid()}'
 # Of a worker's command line.
