@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from hashlib import sha256
 from random import Random
 
@@ -446,25 +445,6 @@ def test_a_long_result_is_cut_with_the_envelope(project, file, seen):
     assert len(data["output"].encode()) <= 51_200 + 500
     assert data["output"].split("\n")[-1].startswith("[tool_result: ")
     assert len(shown(file)) == 9_007
-
-
-@pytest.mark.slow
-def test_thousands_of_changes_in_one_call_cost_in_proportion(project):
-    (project / "f.txt").write_bytes(b"".join(b"line %d\n" % n for n in range(20_000)))
-
-    def all_names():
-        return [name for offset in range(1, 20_000, 2_000) for name in ids(project, "f.txt", offset=offset, limit=2_000)]
-
-    taken = {}
-    for count in (500, 5_000):
-        step, names = 20_000 // count, all_names()
-        changes = [{"line_id": names[at * step + count % 7], "new_content": f"{count} {at}"} for at in range(count)]
-        started = time.process_time()
-        done("edit_lines", project, file_path="f.txt", changes=changes)
-        taken[count] = time.process_time() - started
-    assert taken[5_000] < 10 * taken[500] + 1, taken
-    lines = (project / "f.txt").read_bytes().splitlines()
-    assert lines[5_000 % 7 :: 4] == [b"5000 %d" % at for at in range(5_000)]
 
 
 # --- several files, moves, renames ---

@@ -15,6 +15,7 @@ RESULT = re.compile(r"^(.*?):(\d+):\[LID:([0-9a-z]+)\]:(.*)$", re.MULTILINE)
 
 def write(project, **files):
     for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
         (project / name).write_text(text)
 
 
@@ -54,11 +55,6 @@ def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
         '[tool_result: 7 of 25 matches in 5 files; 18 more omitted. Call grep(pattern="needle", limit=7, offset=8) to see more.]'
     )
     assert "[tool_result: 2 of 5 matches in 1 file; 3" in done("grep", project, pattern="needle", path="f0", limit=2)["output"]
-    seen = [(m["file"], m["line"]) for m in data["matches"]]
-    while data["truncated"]:
-        data = done("grep", project, pattern="needle", limit=7, offset=data["next_offset"])
-        seen += [(m["file"], m["line"]) for m in data["matches"]]
-    assert seen == [(f"f{file}", line) for file in range(5) for line in range(1, 6)]
     assert "25" in refused("bad_offset", "grep", project, pattern="needle", offset=26)
 
 
@@ -84,21 +80,13 @@ def test_crlf_and_other_encodings_come_out_right(project):
     (project / "d").write_bytes(b"\xef\xbb\xbfneedle\n")
     (project / "e").write_bytes(b"needle \xff\xfe\n")
     found = done("grep", project, pattern="needle( .*)?$", context=0)
-    assert [(m["file"], m["content"]) for m in found["matches"] if m["file"] in "acd"] == [
-        ("a", "needle"),
-        ("c", "needle ü"),
-        ("d", "needle"),
-    ]
+    texts = {m["file"]: m["content"] for m in found["matches"] if m["file"] in "acd"}
+    assert texts == {"a": "needle", "c": "needle ü", "d": "needle"}
     again = done("grep", project, pattern="needle")
     assert [m["file"] for m in again["matches"]] == list("abcde")
     assert all(m["line_id"] for m in again["matches"])
     assert again["matches"][4]["content"] == "needle \\xff\\xfe"
     assert done("grep", project, pattern=r"needle\r$", path="a")["total"] == 1
-
-
-def put(project, name, text):
-    (project / name).parent.mkdir(parents=True, exist_ok=True)
-    (project / name).write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
 @pytest.mark.parametrize(
@@ -119,21 +107,13 @@ def put(project, name, text):
     ],
 )
 def test_which_files_are_searched(project, asked, found):
-    names = (".hidden", "skipped", "node_modules/a", "a")
-    files = {
-        "a.py": "f(x)\n",
-        "b.txt": "F(X)\n",
-        "src/c.py": "f(x)\n",
-        ".gitignore": "skipped\n",
-        **dict.fromkeys(names, "y\ny\n"),
-    }
-    for name, text in files.items():
-        put(project, name, text)
+    files = dict.fromkeys((".hidden", "skipped", "node_modules/a", "a"), "y\ny\n")
+    write(project, **{**files, "a.py": "f(x)\n", "b.txt": "F(X)\n", "src/c.py": "f(x)\n", ".gitignore": "skipped\n"})
     done("read", project, file_path="a")
     data = done("grep", project, **asked)
     assert sorted({one["file"] for one in data["matches"]}) == found
     assert done("grep", project, **asked, mode="files")["matches"] == [
-        {"file": name, "count": 1 + (files[name] == "y\ny\n")} for name in found
+        {"file": name, "count": 1 + (name in files)} for name in found
     ]
     if found == ["a"]:
         assert (data["truncated"], done("grep", project, **asked, limit=2)["truncated"]) == (False, False)
@@ -158,7 +138,7 @@ def test_which_files_are_searched(project, asked, found):
     ],
 )
 def test_refusals(project, asked, code, said):
-    put(project, "bin", b"needle\0\n" * 10)
+    write(project, bin="needle\0\n" * 10)
     error = refused(code, "grep", project, **asked)
     assert said in error
     assert ("`grep -P` in a shell" in error) == (said in ("look-around", "backreferences"))
@@ -206,9 +186,7 @@ def test_short_addresses_come_in_the_form_of_read_below_each_path_once(project):
 
 def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_short(project):
     for folder in ("src/a", "src/b", "docs"):
-        (project / folder).mkdir(parents=True)
-        for number in range(4):
-            (project / folder / f"{number}.txt").write_text("word\n" * (2 if folder == "src/a" else 1))
+        write(project, **{f"{folder}/{number}.txt": "word\n" * (2 if folder == "src/a" else 1) for number in range(4)})
     tools = rye.toolset(project, only=["grep", "glob"])
     text = tools.call("grep", {"pattern": "word", "limit": 3})
     assert text.endswith(
@@ -225,9 +203,7 @@ def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_s
     assert "3 of 12 files (src/ 8, docs/ 4); 9 more omitted" in found
     assert found.endswith("or narrow it with path or pattern.]")
     # Of many folders the first are named and the others counted.
-    for number in range(9):
-        (project / f"d{number}").mkdir()
-        (project / f"d{number}/a.txt").write_text("words\n" * (10 - number))
+    write(project, **{f"d{number}/a.txt": "words\n" * (10 - number) for number in range(9)})
     text = tools.call("grep", {"pattern": "words", "limit": 3})
     assert "(d0/ 10, d1/ 9, d2/ 8, d3/ 7, d4/ 6, d5/ 5, 3 more folders); 51 more omitted" in text
     # Nothing found says what was searched.

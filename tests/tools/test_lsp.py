@@ -113,8 +113,6 @@ def test_what_changed_outside_is_known_at_the_next_question(project, request, mo
         (lambda: None, False),
         (lambda: part.write_text(bad), True),
         (lambda: (part.with_suffix(".x").write_text(good), part.with_suffix(".x").replace(part)), False),
-        (part.unlink, True),
-        (lambda: part.write_text(good), False),
         (lambda: part.parent.rename(away), True),
         (lambda: away.rename(part.parent), False),
         (lambda: part.rename(part.with_stem("two")), True),
@@ -240,34 +238,6 @@ def test_a_missing_server_names_the_command_that_installs_it(project, monkeypatc
     assert "go install golang.org/x/tools/gopls@latest" in data["error"]
     (project / "a.xyz").write_text("?\n")
     assert ask(project, "a.xyz")["code"] == "no_language"
-
-
-EVIL = "#!/bin/sh\ntouch '{canary}'\n"
-
-
-def test_no_server_that_the_project_brings_is_run_but_one_that_the_user_names(project, user_space, tmp_path, monkeypatch):
-    canary, bins, program = tmp_path / "ran", project / "node_modules" / ".bin", tmp_path / "server"
-    bins.mkdir(parents=True)
-    for path in (bins / "tsc", bins / "gopls", program):
-        path.write_text(EVIL.format(canary=canary))
-        path.chmod(0o755)
-    (project / "a.go").write_text("package main\n")
-    monkeypatch.setenv("PATH", f"{bins}{os.pathsep}/usr/bin")
-
-    def configured(folder, text, name="lsp.yaml"):
-        (folder / ".ai/config").mkdir(parents=True, exist_ok=True)
-        (folder / ".ai/config" / name).write_text(text)
-        return ask(project, "a.go")["code"]
-
-    assert ask(project, "a.go")["code"] == "server_missing"
-    assert configured(project, f"servers: {{gopls: {{command: ['{bins}/gopls']}}}}\n") == "server_missing"
-    assert configured(project, "languages: {go: {server: evil}}\nservers: {evil: {command: [sh]}}\n") == "bad_config"
-    assert not canary.exists()
-    # Control: the user's own file does name a program.
-    (project / ".ai/config/lsp.yaml").unlink()
-    configured(user_space, "sandbox: {mode: 'off'}\n", "rye.yaml")
-    assert configured(user_space, f"servers: {{gopls: {{command: ['{program}']}}}}\n") == "server_died"
-    assert canary.exists()
 
 
 @pytest.mark.slow

@@ -41,18 +41,6 @@ def test_what_is_told_of_a_file(project, data, terminator, final, count):
     assert [row[:3] for row in rows(answer)] == [f"{number}: " for number in range(1, count + 1)]
 
 
-def test_a_window_names_the_call_that_continues(project):
-    (project / "f").write_bytes(b"".join(b"%d\n" % number for number in range(1, 11)))
-    answer = read(project, "f", offset=3, limit=2)
-    assert rows(answer) == ["3: 3", "4: 4"]
-    assert answer["truncated"]
-    assert answer["next_offset"] == 5
-    said = '[tool_result: 2 of 10 lines; 6 more omitted. Call workspace_read_file(docPath="f", offset=5) to see more.]'
-    assert answer["output"].split("\n")[-1] == said
-    assert read(project, "f", offset=9)["truncated"] is False
-    assert read(project, "f", offset=11)["code"] == "bad_offset"
-
-
 def test_a_long_file_is_cut_by_bytes_and_can_be_read_to_its_end(project):
     lines = [f"{number:05} " + "x" * 90 for number in range(3_000)]
     (project / "f").write_text("\n".join(lines) + "\n")
@@ -63,6 +51,7 @@ def test_a_long_file_is_cut_by_bytes_and_can_be_read_to_its_end(project):
         got += [row.partition(": ")[2] for row in rows(answer)]
         at = answer.get("next_offset")
     assert got == lines
+    assert read(project, "f", offset=3_001)["code"] == "bad_offset"
 
 
 def test_an_active_file_needs_not_be_on_the_disk(project):

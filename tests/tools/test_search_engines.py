@@ -193,28 +193,14 @@ def test_rules_above_the_folder_count_up_to_the_root(project, engine):
         assert found == [f"src/lib/{name}" for name in names.split()]
 
 
-def test_links_are_not_followed_and_not_listed(project, engine):
-    (project.parent / "secret").write_text("needle\n")
-    links = {"out": project.parent, "file": project.parent / "secret", "loop": "."}
-    for name, target in links.items():
-        (project / name).symlink_to(target)
-    put(project, a="needle\n")
-    everything = {"hidden": True, "no_ignore": True}
-    assert done("glob", project, pattern="*", **everything)["files"] == ["a"]
-    assert [one["file"] for one in done("grep", project, pattern="needle", **everything)["matches"]] == ["a"]
-    for path in ("..", "out", "/etc"):
-        refused("path_outside", "grep", project, pattern="x", path=path)
-
-
 def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, tmp_path):
     """By a link in the project, or by a way through it and out again, it is what the project can change at any time."""
     canary = tmp_path / "ran"
-    for folder in (project, tmp_path / "tools", tmp_path / "hop", tmp_path / "links", tmp_path / "empty"):
-        folder.mkdir(exist_ok=True)
+    for folder in ("tools", "hop", "links", "empty", "project/link"):
+        (tmp_path / folder).mkdir()
     for folder in (project, tmp_path / "tools"):
         (folder / "rg").write_text(f"#!/bin/sh\necho $0 >> {canary}\nexit 1\n")
         (folder / "rg").chmod(0o755)
-    (project / "link").mkdir()
     for link, target in {
         "project/link/rg": tmp_path / "tools/rg",
         "project/tools": tmp_path / "tools",
