@@ -57,54 +57,40 @@ def test_creating_one_is_signing(bundle):
     assert code == 0, shown
 
 
-def one(bundle):
-    return bundle / "src/.ai/tools/extra/one.py"
-
-
-def has(bundle, item_id, raw):
-    put(bundle / "src", f"tools/{item_id}.py", raw)
-
-
-ONE, THREE = tool_text("extra/one"), tool_text("extra/three")
+ONE, TWO, THREE = (tool_text(f"extra/{name}") for name in ("one", "two", "three"))
 
 
 @pytest.mark.parametrize(
-    ("change", "verdict", "item_id"),
+    ("made", "item_id", "raw", "verdict"),
     [
-        (lambda made: has(made, "extra/one", one(made).read_bytes().replace(b"2026-", b"2025-")), "tampered", "extra/one"),
-        (lambda made: has(made, "extra/one", one(made).with_name("two.py").read_bytes()), "misplaced", "extra/one"),
-        (lambda made: one(made).unlink(), "tampered", "extra/one"),
-        (lambda made: has(made, "extra/three", signed(THREE)), "misplaced", "extra/three"),
-        (lambda made: has(made, "extra/one", signed(ONE, STRANGER)), "tampered", "extra/one"),
+        # What differs from the manifest; and what is listed, but not good itself.
+        (True, "extra/one", signed(ONE).replace(b"2026-", b"2025-"), "tampered"),
+        (True, "extra/one", signed(TWO), "misplaced"),
+        (True, "extra/one", None, "tampered"),
+        (True, "extra/three", signed(THREE), "misplaced"),
+        (True, "extra/one", signed(ONE, STRANGER), "tampered"),
+        (False, "extra/one", ONE, "unsigned"),
+        (False, "extra/one", signed(ONE, STRANGER), "untrusted_key"),
+        (False, "extra/one", signed(tool_text("extra/else")), "misplaced"),
+        (False, "rye/one", signed(tool_text("rye/one")), "reserved_id"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_differs_from_the_manifest_is_named(bundle, change, verdict, item_id):
-    create(bundle, "--key", "key.pem")
-    change(bundle)
+def test_whatever_differs_from_the_manifest_or_is_not_good_itself_is_named(bundle, made, item_id, raw, verdict):
+    if made:
+        create(bundle, "--key", "key.pem")
+    path = put(bundle / "src", f"tools/{item_id}.py", raw or b"")
+    if raw is None:
+        path.unlink()
+    if not made:
+        create(bundle, "--key", "key.pem")
     done = shell("bundle", "verify", *WHERE, "--json", cwd=bundle)
-    assert done.returncode == 3
-    (bad,) = [row for row in json.loads(done.stdout) if row["verdict"] != "valid"]
-    assert (bad["verdict"], bad["item_id"], bad["type"]) == (verdict, item_id, "tool")
-    assert "rye bundle create" in bad["hint"] or "Reinstall" in bad["hint"]
-    done = shell("bundle", "verify", *WHERE, cwd=bundle)
-    assert done.stdout.decode().splitlines()[-1].endswith("1 not.")
-
-
-@pytest.mark.parametrize(
-    ("item_id", "raw", "verdict"),
-    [
-        ("extra/one", ONE, "unsigned"),
-        ("extra/one", signed(ONE, STRANGER), "untrusted_key"),
-        ("extra/one", signed(tool_text("extra/else")), "misplaced"),
-        ("rye/one", signed(tool_text("rye/one")), "reserved_id"),
-    ],
-    ids=["unsigned", "another's", "misplaced", "reserved"],
-)
-def test_what_the_manifest_lists_must_itself_be_good(bundle, item_id, raw, verdict):
-    has(bundle, item_id, raw)
-    create(bundle, "--key", "key.pem")
-    done = shell("bundle", "verify", *WHERE, "--json", cwd=bundle)
-    assert (done.returncode, verdict in {row["verdict"] for row in json.loads(done.stdout)}) == (3, True)
+    bad = [row for row in json.loads(done.stdout) if row["verdict"] != "valid"]
+    assert (done.returncode, verdict in {row["verdict"] for row in bad}) == (3, True)
+    if made:
+        assert [(row["item_id"], row["type"]) for row in bad] == [(item_id, "tool")]
+        assert "rye bundle create" in bad[0]["hint"] or "Reinstall" in bad[0]["hint"]
+        assert shell("bundle", "verify", *WHERE, cwd=bundle).stdout.decode().splitlines()[-1].endswith("1 not.")
 
 
 def test_a_manifest_that_is_not_good_is_refused_as_a_whole(bundle):

@@ -87,17 +87,6 @@ def test_json_prints_json_and_nothing_else_whatever_the_tool_writes(here):
     assert done.stdout == b"answer\n"
 
 
-@pytest.mark.slow
-def test_a_tool_that_outlives_its_call_does_not_write_into_the_answer(here):
-    body = 'import os\nwhile True:\n    os.write(1, b"noise")\n    print("noise", flush=True)'
-    put_tool(here, "my/tool", body, more="__timeout__ = 3")
-    done = process("execute", "my/tool", "--json", cwd=here)
-    assert done.returncode == 1
-    response = json.loads(done.stdout)
-    assert response["code"] == "deadline_exceeded"
-    assert "noise" in response["metadata"]["printed"], "control: it did write"
-
-
 def test_warnings_go_to_standard_error(here):
     put(here, "tools/rye/file-system/read.py", b"x")
     done = rye(*READ, "file_path=a.txt", "--json", cwd=here)
@@ -267,10 +256,8 @@ HEADER = """\
 @pytest.mark.parametrize(
     ("body", "out", "err"),
     [
-        ("""echo '{"output": "2 words", "count": 2}'""", "2 words\n", ""),
         ("""echo log >&2; echo '{"output": "2 words"}'""", "2 words\n", "log\n"),
         ("""echo '{"a": [1], "b": "x"}'""", '{"a": [1], "b": "x"}\n', ""),
-        ("""echo '{"error": "bad thing"}'; exit 3""", "", "rye: bad thing\n"),
         ("""echo log >&2; echo '{"error": "bad thing"}'; exit 3""", "", "log\nrye: bad thing\n"),
         # No answer in JSON: all of it, byte for byte.
         ("""printf '{"a": 1}\\n{"b": 2}\\n'""", '{"a": 1}\n{"b": 2}\n', ""),

@@ -155,9 +155,7 @@ def test_bounds(project, tmp_path):
 
 def test_bad_keys(skill, tmp_path):
     private, public = key_pair(tmp_path, "P-256")
-    other = key_pair(tmp_path, "P-256", "other")[1]
     signed(skill, "--key", private)
-    assert verdict(skill, "--key", other)["verdict"] == "unknown_signer"
     for words in (["verify", "--key", str(private)], ["sign", "--key", str(public)], ["verify", "--key", "none.pem"]):
         done = rye(words[0], str(skill), *words[1:])
         assert done.returncode == 2, done
