@@ -58,27 +58,19 @@ tar cf t.tar src && rm -rf src && mkdir <one>; tar xf t.tar; rm -f t.tar
 rmdir <one>; mkdir -p empty/er; chmod 700 empty
 mkdir -p $(printf 'far/%.0s' {1..60}); echo down > $(printf 'far/%.0s' {1..60})f
 mkdir -p wide; cd wide; seq 120 | xargs touch
-mkdir -p node_modules/x package/node_modules/x; echo 1 > node_modules/x/y; echo 2 > package/node_modules/x/y
 git add -A; git commit -qm x
 git stash -u; git stash pop
 git stash -a; git stash apply
 git checkout -q -B other; git checkout -q -f master
 git checkout -q HEAD~1 -- <one>; git restore --source=HEAD~1 <two>
-git clean -fdxq -e node_modules
 git reset -q --hard HEAD~1
 git add -A; git commit -qm y; git checkout -q -B side HEAD~1; git merge -q master; git checkout -q -f master
 git mv <one> <two>; git rm -qrf <three>
 git -c core.autocrlf=true checkout -q -f HEAD~1 -- . ; git checkout -q -f HEAD -- .
-git init -q nested1; echo '<word>' >> nested1/f; git -C nested1 add -A; git -C nested1 -c user.name=t -c user.email=t@x commit -qm n
-git worktree add -q tree HEAD~1; echo more > tree/more
-git worktree add -q inner HEAD~1; git worktree move inner moved_tree; git worktree remove -f moved_tree; git worktree prune
-git -c protocol.file.allow=always submodule --quiet add $PWD/nested0 sub
-git submodule --quiet deinit -f --all; git submodule --quiet update --init
 git diff HEAD > d.patch; git checkout -qf HEAD -- .; echo '<word>' >> <one>; git apply --reject d.patch; rm -f d.patch
 git sparse-checkout set --no-cone src; git sparse-checkout disable
 rm -rf src; git -c core.fileMode=false -c core.symlinks=false checkout -q -f HEAD -- .
 echo '* text eol=crlf' > .gitattributes; git add -A; git commit -qm eol; git rm -q --cached -r .; git reset -q --hard
-git clone -q . cloned; rm -rf cloned/.git
 git checkout -q --orphan bare; git rm -qrf .; git checkout -q -f master
 for i in 1 2 3 4; do (echo $i > <two>.$i; mv <two>.$i <two>; echo $i >> <one>) & done; wait
 (while :; do echo x >> <one>; done) & sleep 0.03; mv <one> <two>; kill $!

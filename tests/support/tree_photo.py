@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 SKIPPED = {".git", "node_modules", "__pycache__", ".ai"}
@@ -48,32 +48,14 @@ def _entries(folder: str, above: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
             # Of a worktree or a submodule.
             if entry.name != ".git":
                 yield above + entry.name, entry
-        elif entry.name not in SKIPPED and not is_repository(entry.path):
+        elif entry.name not in SKIPPED:
             yield above + entry.name, entry
             yield from _entries(entry.path, f"{above}{entry.name}/")
-
-
-def is_repository(folder: str) -> bool:
-    """Tell whether a folder is git's own, by another name than `.git`."""
-    return all(os.path.exists(os.path.join(folder, one)) for one in ("HEAD", "objects", "refs"))
 
 
 def inodes(project: str | Path) -> dict[str, int]:
     """Return the inode of every path that a photo shows."""
     return {path: entry.inode() for path, entry in _entries(os.fspath(project), "")}
-
-
-def holders(project: str | Path) -> set[str]:
-    """Return the folders below which something lies that is not recorded: they stay when a command that made them is undone."""
-    out: set[str] = set()
-    for above, folders, files in os.walk(project):
-        if above != os.fspath(project) and (SKIPPED.intersection(folders) or ".git" in files or is_repository(above)):
-            path = os.path.relpath(above, project)
-            while path:
-                out.add(path)
-                path = path.rpartition("/")[0]
-        folders[:] = [one for one in folders if one not in SKIPPED]
-    return out
 
 
 def changed(before: Photo, after: Photo, were: dict[str, int], are: dict[str, int]) -> set[str]:
@@ -86,13 +68,7 @@ def changed(before: Photo, after: Photo, were: dict[str, int], are: dict[str, in
     return {path for path in before.keys() | after.keys() if differs(path)}
 
 
-def assert_same(now: Photo, then: Photo, about: object, staying: Collection[str] = (), guarded: Collection[str] = ()) -> None:
-    """Assert that nothing differs, but for folders that may stay where nothing was, and guarded paths with their other names."""
-    found = [state.get(one, ("",)) for one in guarded for state in (now, then)]
-    free = {*guarded, *(str(name) for kind, *rest in found if kind == "file" for name in rest[-1])}
-    differs = {
-        path: (then.get(path), now.get(path))
-        for path in now.keys() | then.keys()
-        if now.get(path) != then.get(path) and path not in free and not (path in staying and path in now and path not in then)
-    }
+def assert_same(now: Photo, then: Photo, about: object) -> None:
+    """Assert that nothing differs."""
+    differs = {path: (then.get(path), now.get(path)) for path in now.keys() | then.keys() if now.get(path) != then.get(path)}
     assert not differs, f"{about}\nwanted and found: {differs}"
