@@ -85,19 +85,13 @@ def test_the_answer_needs_no_second_read(project):
 
 
 RANGE = {"path": "f", "new_text": "y"}
-TAKES_FORMS = [
-    ("open_file_chunk", {}),
-    ("search_file", {"pattern": "x"}),
-    ("edit_range", {**RANGE, "start_line": 1, "end_line": 1}),
-]
-FORMS = ["lidd", "LID", "", "yes"]
+TAKES_FORMS = {"open_file_chunk": {}, "search_file": {"pattern": "x"}, "edit_range": {**RANGE, "start_line": 1, "end_line": 1}}
 LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "→", "encoding": "latin-1"}
 
 
 @pytest.mark.parametrize(
     ("tool", "parameters", "code", "said"),
     [
-        ("edit_range", {**RANGE, "start_line": 500, "end_line": 501}, "out_of_range", "start_line 500 out of range (1..424)"),
         ("edit_range", {**RANGE, "start_line": 0, "end_line": 3}, "out_of_range", "start_line 0 out of range (1..424)"),
         ("edit_range", {**RANGE, "start_line": 420, "end_line": 425}, "out_of_range", "end_line 425 out of range (420..424)"),
         ("edit_range", {**RANGE, "start_line": 426, "end_line": 425}, "out_of_range", "start_line 426 out of range (1..425)"),
@@ -106,7 +100,6 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
         ("edit_range", {**RANGE, "start_line": 1, "end_line": 0, "new_text": ""}, "nothing_to_insert", ""),
         ("edit_range", {**RANGE, "start_line": 1, "end_line": 1, "new_text": "x"}, "no_change", ""),
         ("edit_range", LATIN, "unencodable", "U+2192"),
-        ("insert_at", {**RANGE, "line": 0}, "out_of_range", "line 0 out of range (1..425)"),
         ("insert_at", {**RANGE, "line": 426}, "out_of_range", "line 426 out of range (1..425)"),
         ("insert_at", {**RANGE, "line": 1, "new_text": ""}, "nothing_to_insert", ""),
         ("insert_at", {"path": ".git/config", "line": 1, "new_text": "x"}, "protected_path", ""),
@@ -116,22 +109,17 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
         ("open_file_chunk", {"path": "f", "line": 5, "end": 9}, "bad_window", ""),
         ("open_file_chunk", {"path": "empty", "line": 1}, "out_of_range", "the file is empty. insert_at with line=1"),
         ("open_file_chunk", {"path": "ap.py"}, "file_not_found", "Did you mean app.py?"),
-        ("open_file_chunk", {"path": ".git"}, "is_directory", ""),
         ("open_file_chunk", {"path": "../x"}, "path_outside", ""),
         ("read_file_viewport", {"path": "f", "offset": 424}, "out_of_range", "offset 424 out of range (0..423)"),
         ("read_file_viewport", {"path": "f", "offset": -1}, "out_of_range", ""),
-        ("read_file_viewport", {"path": "b.txt"}, "file_not_found", ""),
         ("read_file_viewport", {"path": "pipe"}, "not_regular_file", "a named pipe"),
         ("search_file", {"path": ".git", "pattern": "x"}, "is_directory", ""),
-        ("search_file", {"path": "b.py", "pattern": "x"}, "file_not_found", ""),
         *[
             (tool, {"path": "f", **more, "line_ids": form}, "bad_line_ids", "lid, short or none")
-            for tool, more in TAKES_FORMS
-            for form in FORMS
+            for (tool, more), form in zip(TAKES_FORMS.items(), ("lidd", "LID", ""), strict=True)
         ],
         ("search_dir", {"pattern": "("}, "bad_pattern", ""),
         ("search_dir", {"pattern": ""}, "invalid_parameters", ""),
-        ("find_file", {"pattern": "x", "root": ".."}, "path_outside", ""),
         ("find_file", {"pattern": "../*"}, "path_outside", ""),
     ],
 )
@@ -200,11 +188,6 @@ def test_a_shown_line_that_another_program_moved_is_refused_with_what_is_there_n
     assert shown.read_bytes() == b"new\na\nb\nC!\nd\n"
 
 
-def test_an_insertion_names_the_line_that_it_goes_before(project, shown):
-    shown.write_bytes(b"new\n" + shown.read_bytes())
-    no("lines_changed", "insert_at", project, path="f", line=3, new_text="x")
-
-
 @pytest.mark.parametrize(
     ("seen", "others", "start", "end", "after"),
     [
@@ -240,6 +223,8 @@ def test_lines_of_an_earlier_window_are_remembered_too(file):
     put(file, b"new\n" + HUNDREDS, "a.txt")
     for line in (50, 250):
         no("lines_changed", "edit_range", file, path="a.txt", start_line=line, end_line=line, new_text="x")
+    # An insertion names the line that it goes before.
+    no("lines_changed", "insert_at", file, path="a.txt", line=90, new_text="x")
     edit(file, 150, 150, "x", path="a.txt")
 
 
@@ -401,14 +386,12 @@ def tree(project):
     ("asked", "found"),
     [
         ({"pattern": "routes"}, ["src/api/routes.py", "tests/test_routes.py"]),
-        ({"pattern": "routes", "root": "src"}, ["src/api/routes.py"]),
         ({"pattern": "test_*.py"}, ["tests/test_routes.py"]),
         ({"pattern": "src/**/*.py"}, ["src/a.py", "src/api/routes.py", "src/app.py"]),
         ({"pattern": "pi/rout"}, ["src/api/routes.py"]),
         ({"pattern": "routes", "no_ignore": True, "root": "src"}, ["src/api/my_routes_old.py", "src/api/routes.py"]),
         ({"pattern": r"\[id\].tsx"}, ["[id].tsx"]),
         ({"pattern": "d]"}, ["[id].tsx"]),
-        ({"pattern": "nothing"}, []),
     ],
 )
 def test_names_are_found_by_a_part_or_a_glob(tree, asked, found):
