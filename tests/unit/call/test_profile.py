@@ -10,6 +10,7 @@ import pytest
 from support.calling import call
 from support.in_process import rye
 from support.machine import needs_bubblewrap
+from support.shell_calls import configure
 
 
 def profile(project):
@@ -17,12 +18,6 @@ def profile(project):
     done = rye("prompt", "swe", cwd=project)
     found = re.search(r"Profile in force: ([\w-]+)", done.stdout.decode())
     return found[1] if found else done.stderr.decode()
-
-
-def configure(root, text):
-    where = root / ".ai/config/rye.yaml"
-    where.parent.mkdir(parents=True, exist_ok=True)
-    where.write_text(text)
 
 
 @pytest.mark.parametrize(

@@ -47,84 +47,66 @@ def found(project, text, **options):
 
 # --- queries ---
 
+ONE = {"sort_by": "name", "limit": 1, "offset": 1}
+
 
 @pytest.mark.parametrize(
-    ("text", "ids"),
+    ("text", "options", "ids"),
     [
-        ("apples AND tree", ["k/apples"]),
-        ("apples OR roses", ["k/apples", "k/roses"]),
-        ("growing AND NOT apples", ["k/pears"]),
-        ("growing NOT apples", ["k/pears"]),
-        ("growing AND NOT (apples OR roses)", ["k/pears"]),
-        ("roses OR pears later", ["k/pears", "k/roses"]),
-        ("NOT growing", ["k/roses", "my/water_garden"]),
-        ('"tree in spring"', ["k/apples"]),
-        ('"tree in spring" AND pears', []),
-        ('"spring tree"', []),
-        ("appl*", ["k/apples"]),
-        ("*ears", ["k/pears"]),
-        ("p*s AND growing", ["k/pears"]),
-        ("grow", ["k/apples", "k/pears"]),
-        ("grow ? apples AND grow", ["k/apples"]),
-        ("litres", ["my/water_garden"]),
-        ("((apples OR pears)) AND later", ["k/pears"]),
-        ("nonsense", []),
-        ("n*nsense", []),
+        ("apples AND tree", {}, "k/apples"),
+        ("apples OR roses", {}, "k/apples k/roses"),
+        ("growing AND NOT apples", {}, "k/pears"),
+        ("growing NOT apples", {}, "k/pears"),
+        ("growing AND NOT (apples OR roses)", {}, "k/pears"),
+        ("roses OR pears later", {}, "k/pears k/roses"),
+        ("NOT growing", {}, "k/roses my/water_garden"),
+        ('"tree in spring"', {}, "k/apples"),
+        ('"tree in spring" AND pears', {}, ""),
+        ('"spring tree"', {}, ""),
+        ("appl*", {}, "k/apples"),
+        ("*ears", {}, "k/pears"),
+        ("p*s AND growing", {}, "k/pears"),
+        ("grow", {}, "k/apples k/pears"),
+        ("grow ? apples AND grow", {}, "k/apples"),
+        ("litres", {}, "my/water_garden"),
+        ("((apples OR pears)) AND later", {}, "k/pears"),
+        ("nonsense", {}, ""),
+        ("n*nsense", {}, ""),
+        # Typing errors are forgiven on demand alone.
+        ("aples", {}, ""),
+        ("aples", {"fuzzy": {"enabled": True, "max_distance": 1}}, "k/apples"),
+        ("aples", {"fuzzy": {"enabled": False}}, ""),
+        ("apxyes", {"fuzzy": {"max_distance": 1}}, ""),
+        ("tree spring", {}, "k/apples k/pears"),
+        ("tree spring", {"proximity": {"enabled": True, "max_distance": 2}}, "k/apples"),
+        ("*", {"scope": "knowledge"}, "k/apples k/pears k/roses"),
+        ("*", {"scope": "tool.my.*"}, "my/water_garden"),
+        ("*", {"scope": "rye.search.knowledge.k.*", **ONE}, "k/pears"),
+        ("*", {"sort_by": "date", "limit": 1}, "k/roses"),
+        ("*", {"scope": "knowledge.k.apples"}, "k/apples"),
+        ("*", {"scope": "knowledge.k.ap*"}, "k/apples"),
+        ("*", {"scope": "knowledge.k.ap"}, ""),
+        ("*", {"filters": {"tags": "garden"}}, "k/apples k/roses"),
+        ("*", {"filters": {"tags": ["GARDEN", "x"], "author": "jo"}}, "k/roses"),
+        ("*", {"filters": {"version": ">=1.10"}}, "k/pears"),
+        ("*", {"filters": {"version": "<1.10", "type": "knowledge"}}, "k/apples k/roses"),
+        ("*", {"filters": {"type": "!tool", "tags": "!garden"}}, "k/pears"),
+        ("*", {"filters": {"date_from": "2026-01-01"}}, "k/roses"),
+        ("*", {"filters": {"date_from": "2026-01-01", "date_to": "2026-01-04"}}, ""),
+        ("*", {"filters": {"category": "my"}}, "my/water_garden"),
+        ("*", {"filters": {"no-such-field": "x"}}, ""),
+        ("water", {"fields": ["title", "body"]}, "k/apples k/pears"),
+        ("water", {"fields": ["title"]}, ""),
+        ("water", {"fields": []}, "k/apples k/pears my/water_garden"),
     ],
 )
-def test_operators_phrases_wildcards_and_stems(index, text, ids):
-    assert sorted(found(index, text)) == sorted(ids)
+def test_what_is_found(index, text, options, ids):
+    assert sorted(found(index, text, **options)) == ids.split()
 
 
 def test_items_with_most_of_the_plain_words_come_first(index):
     assert found(index, "how do I grow pears in my garden")[0] == "k/pears"
     assert found(index, "water garden")[0] == "my/water_garden"
-
-
-def test_typing_errors_are_forgiven_only_on_demand(index):
-    assert found(index, "aples") == []
-    assert found(index, "aples", fuzzy={"enabled": True, "max_distance": 1}) == ["k/apples"]
-    assert found(index, "aples", fuzzy={"enabled": False}) == []
-    assert found(index, "apxyes", fuzzy={"max_distance": 1}) == []
-
-
-def test_words_may_be_asked_to_stand_near(index):
-    assert found(index, "tree spring") != []
-    assert found(index, "tree spring", proximity={"enabled": True, "max_distance": 2}) == ["k/apples"]
-
-
-def test_the_star_lists_a_scope(index):
-    assert found(index, "*", scope="knowledge") == ["k/apples", "k/pears", "k/roses"]
-    assert found(index, "*", scope="tool.my.*") == ["my/water_garden"]
-    assert found(index, "*", scope="rye.search.knowledge.k.*", sort_by="name", limit=1, offset=1) == ["k/pears"]
-    assert found(index, "*", sort_by="date")[0] == "k/roses"
-    assert found(index, "*", scope="knowledge.k.apples") == ["k/apples"]
-    assert found(index, "*", scope="knowledge.k.ap*") == ["k/apples"]
-    assert found(index, "*", scope="knowledge.k.ap") == []
-
-
-@pytest.mark.parametrize(
-    ("filters", "ids"),
-    [
-        ({"tags": "garden"}, ["k/apples", "k/roses"]),
-        ({"tags": ["GARDEN", "x"], "author": "jo"}, ["k/roses"]),
-        ({"version": ">=1.10"}, ["k/pears"]),
-        ({"version": "<1.10", "type": "knowledge"}, ["k/apples", "k/roses"]),
-        ({"type": "!tool", "tags": "!garden"}, ["k/pears"]),
-        ({"date_from": "2026-01-01"}, ["k/roses"]),
-        ({"date_from": "2026-01-01", "date_to": "2026-01-04"}, []),
-        ({"category": "my"}, ["my/water_garden"]),
-        ({"no-such-field": "x"}, []),
-    ],
-)
-def test_filters(index, filters, ids):
-    assert found(index, "*", filters=filters, sort_by="name") == ids
-
-
-def test_only_some_fields_are_searched_if_asked(index):
-    assert found(index, "water", fields=["title", "body"]) != []
-    assert found(index, "water", fields=["title"]) == []
-    assert found(index, "water", fields=[]) == found(index, "water")
 
 
 @pytest.mark.parametrize(

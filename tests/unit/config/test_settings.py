@@ -211,17 +211,6 @@ def test_no_value_crashes_what_reads_it(project, user_space, name):
             assert read(name, project) == usual, text
 
 
-def test_what_is_no_settings_file_is_the_answer_of_the_tool_and_a_link_out_of_the_project_is_none(project, tmp_path):
-    path = write(project, "1: a\nb: c\n", "web/websearch.yaml")
-    refused(project, "rye/web/websearch", query="x")
-    # Control: what is kept away from the readers does break plain code.
-    with pytest.raises(TypeError):
-        sorted(yaml.safe_load(path.read_text()))
-    path.rename(tmp_path / "secret.yaml")
-    path.symlink_to(tmp_path / "secret.yaml")
-    assert "cannot be read" in refused(project, "rye/web/websearch", query="x")
-
-
 def test_the_example_in_the_documentation_has_the_shape(project, user_space):
     text = (Path(spaces.system_folder()) / "knowledge/rye/web/web-and-lsp.md").read_text()
     example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]

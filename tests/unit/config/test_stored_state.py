@@ -12,6 +12,7 @@ import pytest
 
 from rye.config import stored_state, user_dirs
 from support.calling import done
+from support.shell_calls import configure
 
 DAY = 86_400
 
@@ -58,10 +59,8 @@ def test_the_state_of_a_project_that_is_long_gone_is_dropped(tmp_path, user_spac
 
 def test_beyond_the_bound_what_was_used_longest_ago_goes(tmp_path, user_space):
     states = [project_with_state(tmp_path, f"p{days}", days=days, size=100_000)[1] for days in (9, 5, 0)]
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
     for most, left in ((250_000, [False, True, True]), (1_000, [False, False, True])):
-        config.write_text(f"state:\n  max_bytes: {most}\n")
+        configure(user_space, f"state: {{max_bytes: {most}}}\n")
         look_after(user_space, 1.5)
         # What is in use stays, however large.
         assert [state.exists() for state in states] == left

@@ -9,10 +9,9 @@ import re
 import pytest
 
 import rye
-from rye.journal import commit
 from support.calling import response as call
 from support.in_process import rye as shell
-from support.signed_tools import put, put_tool, signed, tool_text
+from support.signed_tools import put, put_tool, signed
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -162,29 +161,6 @@ def test_writing_one_reaches_nothing_outside_and_no_other_file(project, tmp_path
         assert not lock(project)
     assert [path.read_text() for path in (outside / "tool@9.lock.json", victim, project / "source.py")] == ["theirs"] * 3
     assert os.listdir(outside) == ["tool@9.lock.json"]
-
-
-@pytest.mark.parametrize("step", [1, 2])
-def test_a_crash_between_two_versions_leaves_a_lock(locked, monkeypatch, step):
-    steps = []
-
-    def crash(*given):
-        steps.append(given)
-        if len(steps) == step:
-            raise KeyboardInterrupt
-        exchange(*given)
-
-    exchange, change = commit.exchange, signed(tool_text("my/tool").replace(b'"1.2.3"', b'"2.0.0"'))
-    put(locked, "tools/my/tool.py", change)
-    monkeypatch.setattr(commit, "exchange", crash)
-    assert not lock(locked)
-    monkeypatch.undo()
-    folder = locked / ".ai/lockfiles/my"
-    assert (folder / "tool@1.2.3.lock.json").exists()
-    assert (folder / "tool@2.0.0.lock.json").exists() is (step == 2)
-    # The next call that writes finishes it.
-    rye.execute("rye/file-system/write", {"file_path": "a.txt", "content": "x"}, project_path=locked)
-    assert os.listdir(folder) == ["tool@2.0.0.lock.json"]
 
 
 def test_rye_lock_pins_what_would_run_and_nothing_that_is_refused(project):

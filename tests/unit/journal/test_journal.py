@@ -12,7 +12,6 @@ import pytest
 from rye.config import user_dirs
 from rye.journal import entries, history, journal
 from rye.plain_class import changed
-from rye.snapshots import known_tree
 from rye.workspace import atomic_replace, cache
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids
@@ -164,16 +163,6 @@ def test_records_that_are_none_are_passed_over(project, file, data):
     assert call("undo", project)["success"]
     assert not torn.exists()
     assert file.read_bytes() == OLD
-
-
-def test_locks_that_are_taken_out_of_their_order_are_told(project):
-    """Two processes that took them in two orders would wait for each other."""
-    with Workspace(str(project)) as ws:
-        with cache.locked(ws, b"a"), cache.locked(ws, b"b", wait=False), known_tree.locked(ws.fd):
-            pass
-        for second in (lambda: cache.locked(ws, b"a"), lambda: known_tree.locked(ws.fd)):
-            with known_tree.locked(ws.fd), pytest.raises(AssertionError, match="is taken behind that of the tree"), second():
-                pass
 
 
 def test_old_entries_go_by_number(project, file, monkeypatch):

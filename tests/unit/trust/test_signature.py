@@ -130,15 +130,10 @@ def test_what_would_not_verify_is_not_signed(form, raw, fields, code):
 
 
 def test_what_moves_or_is_put_beside_what_was_signed_is_refused():
-    raw = signed(ENV + b"x = 1\n", TOOL)
-    shebang, line, rest = raw.split(b"\n", 2)
-    assert code_of(signature.split, line + b"\n" + shebang + b"\n" + rest, TOOL) == "tampered"
-    assert code_of(signature.split, ENV, TOOL) == "unsigned"
     for form in (KNOWLEDGE, YAML):
         assert code_of(signature.split, b"#!/bin/sh\n" + signed(b"text\n", form), form) in ("unsigned", "malformed")
     for end in (b"", b"\n"):
         assert code_of(signature.split, signed(b"x").split(b"\n")[0] + end, KNOWLEDGE) == "malformed"
-    assert code_of(signature.split, signed(b"---\nname: x\n").replace(b"name: x", b"name: y"), KNOWLEDGE) == "tampered"
     raw = signed(b"# <directives>\nbefore\n" + SPAN + b"\nafter", DIRECTIVE)
     assert signature.split(raw.replace(b"before", b"BEFORE").replace(b"after", b""), DIRECTIVE).body == SPAN
     assert code_of(signature.split, raw + b"</directive>", DIRECTIVE) == "tampered"
@@ -156,13 +151,6 @@ def test_an_earlier_line_above_a_directive_is_not_read_and_one_within_it_is_refu
     # Of every other form the whole file is covered, and a second line in it is refused.
     line, _, rest = signed(b"text\n").partition(b"\n")
     assert code_of(signature.split, line + b"\n" + FOREIGN_LINE + rest, KNOWLEDGE) == "malformed"
-
-
-def test_the_suffix_is_read_and_not_covered():
-    raw = signed(b"text", suffix="rye-registry@leo_1")
-    assert signature.split(raw, KNOWLEDGE).signature.suffix == "rye-registry@leo_1"
-    assert signature.split(signed(b"text"), KNOWLEDGE).signature.suffix is None
-    signature.check(KEY.public, signature.split(raw.replace(b"leo_1", b"eve"), KNOWLEDGE))
 
 
 @pytest.mark.parametrize(
