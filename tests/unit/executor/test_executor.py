@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -269,46 +268,6 @@ def test_a_dry_run_does_everything_but_run(project, tmp_path):
 
 
 # --- run ---
-
-
-def test_an_async_tool_can_be_called_where_a_loop_already_runs(project):
-    put_tool(project, "my/tool", "import asyncio\nawait asyncio.sleep(0)\n" + OK, is_async=True)
-
-    async def host():
-        return call(project)
-
-    assert asyncio.run(host())["status"] == "success"
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "told"),
-    [
-        ('return {"success": False, "error": "Not today.", "code": "closed", "when": "Monday"}', "closed", "Not today."),
-        ('return {"success": False}', "tool_failed", "without a reason"),
-        (
-            'from rye.toolkit import Workspace\nwith Workspace(project_path) as w:\n    w.open_file("gone")',
-            "file_not_found",
-            "gone",
-        ),
-        ("return None", "bad_tool_result", "NoneType, not a dict"),
-        ("return [1]", "bad_tool_result", "list, not a dict"),
-        ('return {"output": "x"}', "bad_tool_result", "a dict without success"),
-        ('return {"success": True, "x": {1}}', "bad_tool_result", "no JSON (TypeError: Object of type set is not"),
-        ('return {"success": True, "x": float("nan")}', "bad_tool_result", "no JSON (ValueError: Out of range float"),
-        ('d = {"success": True}\nd["d"] = d\nreturn d', "bad_tool_result", "no JSON (ValueError: Circular reference"),
-    ],
-)
-def test_a_failure_has_the_tools_own_code_and_what_is_no_result_is_said_with_what_to_return(project, body, code, told):
-    put_tool(project, "my/tool", body)
-    response = call(project)
-    assert (response["status"], response["code"], response["data"]["success"]) == ("error", code, False)
-    assert told in response["error"]
-    assert "Traceback" not in json.dumps(response)
-    if code == "closed":
-        assert response["data"]["when"] == "Monday"
-    if code == "bad_tool_result":
-        assert "The function of my/tool returned " in response["error"]
-        assert 'Let it return {"success": True, "output": text}' in response["error"]
 
 
 # --- the time limit ---

@@ -6,14 +6,12 @@ import itertools
 import os
 import random
 import subprocess
-import tempfile
-from pathlib import Path
 
 import pytest
 
 import rye
 from rye.workspace import programs, repositories
-from support.other_users import USERS, as_user, python_for, system_copy
+from support.other_users import USERS, run_as
 from support.shell_calls import call
 
 PARTS = ("HEAD", "objects/.keep", "refs/.keep", "config", "commondir", "hooks/pre-commit")
@@ -82,13 +80,9 @@ assert os.stat("dark/sub").st_mode & 0o777 == 0o300, oct(os.stat("dark/sub").st_
 
 
 @pytest.mark.parametrize("mode", ["311", "100", "000"])
-def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_closed(mode):
-    with tempfile.TemporaryDirectory() as folder:
-        system_copy(Path(folder), "__init__.py")
-        os.mkdir(f"{folder}/project")
-        os.chown(f"{folder}/project", USERS[-1], USERS[-1])
-        command = [python_for(USERS[-1]), "-c", _FIND_CLOSED, f"{folder}/project", mode]
-        subprocess.run(command, check=True, env={"PYTHONPATH": folder}, **as_user(USERS[-1]))
+def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_closed(tmp_path, mode):
+    (tmp_path / "script.py").write_text(_FIND_CLOSED)
+    run_as(USERS[-1], [tmp_path / "script.py"], mode)
 
 
 def refused(project, path, text="x\n"):
