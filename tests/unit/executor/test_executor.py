@@ -96,9 +96,15 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         assert "item" not in response, "nothing of an unverified file is told"
         assert "rye-registry" not in json.dumps(response)
         assert not canary.exists()
+        wanted = "valid" if code in ("runtime_missing", "rye_too_old") else code.removesuffix("_item")
         (row,) = rye.tools("my", project_path=project)
-        if code not in ("runtime_missing", "rye_too_old"):
-            assert (row["verdict"] == code.removesuffix("_item"), set(row)) == (True, {"item_id", "verdict", "space", "hint"})
+        assert row["verdict"] == wanted
+        assert wanted == "valid" or set(row) == {"item_id", "verdict", "space", "hint"}
+        (row,) = rye.verify(["my/tool"], project_path=project)
+        assert (row["verdict"], row["hint"] is None) == (wanted, wanted == "valid")
+        assert (row["expected"] != row["actual"]) == (wanted == "tampered")
+        # An owner's name stands only beside a signature that was proven.
+        assert (row["owner"] is None) == (code in ("unsigned", "malformed", "tampered", "untrusted_key", "bad_signature"))
     put(project, PLACE, signed(in_place.replace(b">=99", b">=0.1")))
     assert call(project)["status"] == "success"
     assert canary.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import time
@@ -27,19 +26,6 @@ def yaml_tool(root, item_id, executor_id=SUBPROCESS, **more):
 
 def properties(**types):
     return {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}}
-
-
-def test_a_shell_script_gets_its_parameters_as_data_and_its_text_is_the_output(project):
-    body = 'printf "%s|" "$PARAM_name" "$PARAM_count"; cat'
-    schema = properties(name="string", count="integer")
-    put_script(project, "my/hello", ".sh", f"{RUNTIMES}/bash_script_runtime", body, permissions=["run"], config_schema=schema)
-    answer = call(project, "my/hello", name="a b", count=3)
-    assert answer["status"] == "success", answer
-    told, counted, given = answer["data"]["output"].split("|")
-    assert (told, counted, json.loads(given)) == ("a b", "3", {"name": "a b", "count": 3})
-    assert answer["data"]["exit_code"] == 0
-    assert [link["item_id"] for link in answer["chain"]] == ["my/hello", f"{RUNTIMES}/bash_script_runtime", SUBPROCESS]
-    assert answer["isolation"]["interpreter"].endswith("sh")
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")

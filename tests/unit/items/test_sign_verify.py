@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -12,7 +11,7 @@ import pytest
 import rye
 from rye.errors import RyeError, UsageError
 from rye.items import parse, spaces
-from rye.trust import signature, verify
+from rye.trust import signature
 from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, bring_key, key_document, signed, tool_text
 
@@ -55,32 +54,6 @@ def outcome(path, **options):
 
 
 # --- verdicts ---
-
-
-def test_every_verdict_is_told_apart_and_says_what_next(project):
-    good = signed(tool())
-    forged = bytearray(good)
-    forged[110:114] = b"AAAA" if forged[110:114] != b"AAAA" else b"BBBB"
-    expected = {
-        "unsigned": tool(),
-        "malformed": good.replace(b"\n", b" x\n", 1),
-        "tampered": good.replace(b"Made", b"Mbde"),
-        "untrusted_key": signed(tool(), STRANGER),
-        "bad_signature": bytes(forged),
-        "misplaced": signed(tool(category="yours")),
-    }
-    for name, raw in expected.items():
-        put(project, ".ai/tools/my/greet.py", raw)
-        row = verdict("my/greet")
-        assert (row["verdict"], bool(row["hint"])) == (name, True), row
-        assert (row["expected"] != row["actual"]) == (name == "tampered")
-        # An owner's name stands only beside a signature that was proven.
-        assert (row["owner"] is None) == (name != "misplaced")
-    put(project, ".ai/tools/my/greet.py", good)
-    row = verdict(".ai/tools/my/greet.py")
-    assert (row["verdict"], row["signer"], row["owner"], row["hint"]) == ("valid", MINE.public.fingerprint, "me", None)
-    assert row["expected"] == row["actual"] == hashlib.sha256(tool()).hexdigest()
-    assert {*expected, "valid", "revoked_key", "reserved_id"} == set(verify.VERDICTS)
 
 
 def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(project, tmp_path):

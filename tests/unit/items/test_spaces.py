@@ -74,22 +74,6 @@ def test_an_oversized_item_is_an_error_and_not_an_absence(project, user_space):
     assert len(found(project).raw) == spaces.MAX_ITEM_BYTES
 
 
-def test_links_lead_to_items_inside_their_space_only(project, tmp_path):
-    outside = tmp_path / "outside.py"
-    outside.write_bytes(b"outside")
-    real = put(project, "tools/my/real.py", b"inside")
-    (project / ".ai/tools/my/tool.py").symlink_to(outside)
-    assert code(project) == "item_not_found"
-    (project / ".ai/tools/my/tool.py").unlink()
-    (project / ".ai/tools/my/tool.py").symlink_to("real.py")
-    assert found(project).raw == b"inside"
-    (project / ".ai/tools/out").symlink_to(tmp_path)
-    assert code(project, "out/outside") == "item_not_found"
-    # Control: by its path the file is there.
-    assert (project / ".ai/tools/out/outside.py").read_bytes() == b"outside"
-    assert real.exists()
-
-
 def test_a_failing_system_is_no_absence(project):
     """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
     import errno as numbers
