@@ -198,55 +198,36 @@ def test_references_in_a_circle_end():
 
 # --- words of a command line ---
 
-TYPES = {
-    "properties": {
-        "text": {"type": "string"},
-        "plain": {},
-        "whole": {"type": "integer"},
-        "real": {"type": "number"},
-        "flag": {"type": "boolean"},
-        "list": {"type": "array"},
-        "dict": {"type": "object"},
-        "maybe": {"type": ["string", "null"]},
-        "either": {"type": ["string", "integer"]},
-        "any_of": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]},
-        "ref": {"$ref": "#/$defs/whole"},
-        "enum": {"enum": [1, 2, "auto"]},
-        "const": {"const": 7},
-        "lines": {"type": ["array", "string"]},
-    },
-    "$defs": {"whole": {"type": "integer"}},
-}
-
 
 def same(*words):
     return {word: word for word in words}
 
 
-WORDS = {
-    "text": same("5", "true", "null", '"quoted"', "[1]", ""),
-    "plain": same("5"),
-    "unknown": same("5"),
-    "whole": {"5": 5, "-5": -5, "2.5": 2.5, "9" * 30: int("9" * 30), **same("5x", '"5"', "", "9" * 5000)},
-    "real": {"1e3": 1000.0, "3": 3, **same("NaN", "-Infinity")},
-    "flag": {"true": True, "false": False, "1": 1, **same("yes")},
-    "list": {'["a", 1]': ["a", 1], **same("a,b", "[" * 100_000)},
-    "dict": {'{"a": {"b": null}}': {"a": {"b": None}}, "{}": {}},
-    "maybe": {"null": None, '"null"': "null", **same("5", "abc", '"abc"')},
-    "either": {"5": 5, '"5"': "5", **same("5x", "true")},
-    "any_of": {"3": 3, "true": True, **same("x")},
-    "ref": {"5": 5},
-    "enum": {"2": 2, "auto": "auto"},
-    "const": {"7": 7},
-    "lines": {'["a"]': ["a"], **same("a\nb", "5")},
-}
+# A parameter's schema, and what words of a command line become.
+WORDS = [
+    ({"type": "string"}, same("5", "true", "null", '"quoted"', "[1]", "")),
+    ({}, same("5")),
+    ({"type": "integer"}, {"5": 5, "-5": -5, "2.5": 2.5, "9" * 30: int("9" * 30), **same("5x", '"5"', "", "9" * 5000)}),
+    ({"type": "number"}, {"1e3": 1000.0, "3": 3, **same("NaN", "-Infinity")}),
+    ({"type": "boolean"}, {"true": True, "false": False, "1": 1, **same("yes")}),
+    ({"type": "array"}, {'["a", 1]': ["a", 1], **same("a,b", "[" * 100_000)}),
+    ({"type": "object"}, {'{"a": {"b": null}}': {"a": {"b": None}}, "{}": {}}),
+    ({"type": ["string", "null"]}, {"null": None, '"null"': "null", **same("5", "abc", '"abc"')}),
+    ({"type": ["string", "integer"]}, {"5": 5, '"5"': "5", **same("5x", "true")}),
+    ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, {"3": 3, "true": True, **same("x")}),
+    ({"$ref": "#/$defs/whole"}, {"5": 5}),
+    ({"enum": [1, 2, "auto"]}, {"2": 2, "auto": "auto"}),
+    ({"const": 7}, {"7": 7}),
+    ({"type": ["array", "string"]}, {'["a"]': ["a"], **same("a\nb", "5")}),
+]
 
 
-@pytest.mark.parametrize("name", WORDS)
-def test_a_word_is_typed_as_the_schema_says(name):
-    for word, value in WORDS[name].items():
-        found = schemas.from_words(TYPES, {name: word})[name]
-        assert (found, type(found)) == (value, type(value)), word
+@pytest.mark.parametrize(("part", "words"), WORDS, ids=[str(part) for part, _ in WORDS])
+def test_a_word_is_typed_as_the_schema_says(part, words):
+    schema = {"properties": {"known": part}, "$defs": {"whole": {"type": "integer"}}}
+    for word, value in words.items():
+        found = schemas.from_words(schema, {"known": word, "unknown": word})
+        assert (found["known"], type(found["known"]), found["unknown"]) == (value, type(value), word)
 
 
 def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
