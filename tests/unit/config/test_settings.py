@@ -58,26 +58,20 @@ def test_a_change_is_noticed_even_of_the_same_size_and_time(project, user_space)
     ("text", "said"),
     [
         ("- a\n", "is not a mapping"),
-        ("0\n", "is not a mapping"),
         ("sandbox: 5\n", "sandbox must be a mapping"),
-        ("sandbox: [1]\n", "sandbox must be a mapping"),
         ("sandbox: {mode: [" + "x, " * 5_000 + "]}", "sandbox.mode"),
         ("sandbox: {pass_env: A}\n", "sandbox.pass_env"),
         ("1: a\n", "the key 1, which is no text"),
-        ("~: a\nb: c\n", "the key None"),
-        ("2026-01-02: a\n", "the key datetime.date"),
         ("on: off\n", "the key True"),
         ("sandbox: {mode: auto, 1: 2}\n", "the key 1 in sandbox"),
         ("other: [{a: {3: b}}]\n", "the key 3 in other.a"),
         ("other: 2026-01-02\n", "holds a date in other"),
         ("other: !!binary aGk=\n", "holds a bytes"),
-        ("other: !!set {a, b}\n", "holds a set"),
         ("other: !!pairs [a: b]\n", "holds a tuple"),
         ("other: .nan\n", "holds nan"),
         ("other: 0x" + "f" * 5_000, "63 bits"),
         ("? [a]\n: b\n", "is not valid YAML"),
         ("a: " + "9" * 5_000, "is not valid YAML"),
-        ("a: b: c", "is not valid YAML"),
         (b"a: \xff", "rye.yaml"),
         (b"a: 2021-99-99", "rye.yaml"),
         (b"!!python/name:os.system x", "rye.yaml"),
@@ -136,33 +130,10 @@ def test_a_home_that_a_project_could_hold_is_not_taken(home, monkeypatch, tmp_pa
 # --- files of the tools ---
 
 # Values of every kind that YAML has, as they may stand where another kind is wanted.
-ODD = (
-    "3",
-    "true",
-    "1.5",
-    "text",
-    "[]",
-    "[1]",
-    "[[a]]",
-    "{}",
-    "{a: 1}",
-    "{a: [b]}",
-    "2026-01-02",
-    ".inf",
-    "!!binary aGk=",
-    "''",
-)
+ODD = ["3", "true", "1.5", "text", "[]", "[1]", "[[a]]", "{}", "{a: 1}", "{a: [b]}", "2026-01-02", ".inf", "!!binary aGk=", "''"]
 KEYS = {
-    "web/websearch.yaml": (
-        *("default_provider", "providers"),
-        *(f"providers.{name}" for name in ("exa", "exa.type", "exa.api_key", "searxng.base_url", "own.type")),
-    ),
-    "lsp.yaml": (
-        *("limits", "limits.idle_seconds", "limits.max_memory_mb", "languages", "languages.python", "languages.own"),
-        *(f"languages.python.{name}" for name in ("suffixes", "suffixes..py", "servers", "server")),
-        *("servers", "servers.own", "servers.basedpyright"),
-        *(f"servers.basedpyright.{name}" for name in ("command", "install", "least_version", "settings", "markers")),
-    ),
+    "web/websearch.yaml": ["default_provider", "providers", "providers/exa", "providers/exa/type", "providers/exa/api_key", "providers/searxng/base_url", "providers/own/type"],
+    "lsp.yaml": ["limits", "limits/idle_seconds", "limits/max_memory_mb", "languages", "languages/python", "languages/own", "languages/python/suffixes", "languages/python/suffixes/.py", "languages/python/servers", "languages/python/server", "servers", "servers/own", "servers/basedpyright", "servers/basedpyright/command", "servers/basedpyright/install", "servers/basedpyright/least_version", "servers/basedpyright/settings", "servers/basedpyright/markers"],
 }
 NOTHING = ("", "# nothing\n", "---\n...\n", "providers:\nservers:\nlimits:\nlanguages:\ndefault_provider:\n")
 WEBSEARCH = module_of("rye/web/websearch")
@@ -185,9 +156,8 @@ def read(name, project):
 
 
 def nested(key, value):
-    # The suffix `.py` is a name of its own.
-    names = key.replace("..py", ".\0").split(".")
-    return "".join(f"{'  ' * depth}{name.replace(chr(0), '.py')}:\n" for depth, name in enumerate(names))[:-1] + f" {value}\n"
+    names = [f"{'  ' * depth}{name}:" for depth, name in enumerate(key.split("/"))]
+    return "\n".join(names) + f" {value}\n"
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -71,23 +71,17 @@ def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):
         assert found == ("runtime_missing", True, False), answer
 
 
-def test_no_caller_hangs_where_memory_runs_out(project, monkeypatch, here):
-    def empty(*_args):
-        raise err
+def test_no_caller_hangs_where_memory_or_threads_run_out(project, monkeypatch, here):
+    def start(*_args):
+        raise RuntimeError(why)
 
     put_tool(project, "my/tool", "raise MemoryError")
     assert call(project, "my/tool")["code"] == "out_of_memory"
-    err = MemoryError()
-    with monkeypatch.context() as patch:
-        # Even what would have answered has no memory left.
-        patch.setattr(executor, "_result", empty)
-        assert call(project, file_path="a.txt")["code"] == "out_of_memory"
-    monkeypatch.setattr(executor.run_code, "start", empty)
-    for short in ("can't start new thread", "x.so: failed to map segment from shared object"):
-        err = RuntimeError(short)
+    monkeypatch.setattr(executor.run_code, "start", start)
+    for why in ("can't start new thread", "x.so: failed to map segment from shared object"):
         assert call(project, file_path="a.txt")["code"] == "out_of_memory"
     # Control: what is not that is no answer.
-    err = RuntimeError("a defect")
+    why = "a defect"
     with pytest.raises(RuntimeError, match="a defect"):
         call(project, file_path="a.txt")
 
