@@ -109,23 +109,19 @@ def test_items_with_most_of_the_plain_words_come_first(index):
     assert found(index, "water garden")[0] == "my/water_garden"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"scope": "rye.file-system.*"},
-        {"scope": ""},
-        {"scope": "tool.*.x"},
-        {"space": "mine"},
-        {"limit": 0},
-        {"limit": -1},
-        {"offset": -1},
-        {"limit": 101},
-        {"sort_by": "luck"},
-        {"fields": ["color"]},
-        {"fuzzy": {"max_distance": 9}},
-        {"proximity": {"max_distance": "x"}},
-    ],
-)
+MALFORMED = {
+    "scope": ["rye.file-system.*", "", "tool.*.x"],
+    "space": ["mine"],
+    "limit": [0, -1, 101],
+    "offset": [-1],
+    "sort_by": ["luck"],
+    "fields": [["color"]],
+    "fuzzy": [{"max_distance": 9}],
+    "proximity": [{"max_distance": "x"}],
+}
+
+
+@pytest.mark.parametrize("options", [{name: value} for name, values in MALFORMED.items() for value in values], ids=str)
 def test_a_malformed_search_is_an_error(project, options):
     with pytest.raises(UsageError):
         rye.search("read", project_path=project, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -86,28 +87,20 @@ def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
     assert call(project)["status"] == "success"
 
 
-@pytest.mark.parametrize(
-    ("installed", "wanted", "holds"),
-    [
-        ("1.10", ">=1.9", True),
-        ("1.0", "==1", True),
-        ("1.2.3", "==1.2", True),
-        ("2", "<2.0", False),
-        ("1.5", "~=1.4", True),
-        ("2.0", "~=1.4", False),
-        ("1", "!=1.0", False),
-        ("3", ">2.9.9", True),
-        ("3", "<=2", False),
-    ],
-)
-def test_versions_are_compared_by_their_numbers(project, tmp_path, monkeypatch, here, installed, wanted, holds):
+HOLD = "1.10>=1.9 1.0==1 1.2.3==1.2 1.5~=1.4 3>2.9.9"
+FAIL = "2<2.0 2.0~=1.4 1!=1.0 3<=2"
+
+
+@pytest.mark.parametrize("versions", f"{HOLD} {FAIL}".split())
+def test_versions_are_compared_by_their_numbers(project, tmp_path, monkeypatch, here, versions):
+    installed, wanted = re.fullmatch(r"([\d.]+)(.*)", versions).groups()
     (tmp_path / "made-1.dist-info").mkdir()
     (tmp_path / "made-1.dist-info/METADATA").write_text(f"Metadata-Version: 2.1\nName: made\nVersion: {installed}\n")
     monkeypatch.syspath_prepend(tmp_path)
     put_tool(project, "my/tool", more=f'__requires__ = ["made{wanted}"]')
     answer = call(project)
-    assert (answer["status"] == "success") is holds, answer
-    assert holds or f"made{wanted} ({installed} is installed)" in answer["error"]
+    assert (answer["status"] == "success") is (versions in HOLD), answer
+    assert versions in HOLD or f"made{wanted} ({installed} is installed)" in answer["error"]
 
 
 def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(project, user_space):

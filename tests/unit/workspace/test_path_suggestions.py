@@ -26,22 +26,12 @@ def refused(project, path):
     return answer["error"], answer["nearest"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        ("app.py", "src/app.py"),
-        ("SRC/app.py", "src/app.py"),
-        ("src/App.py", "src/app.py"),
-        ("models.py", "tests/models.py"),
-        ("flask/models.py", "src/flask/models.py"),
-        ("test/models.py", "tests/models.py"),
-        ("src/flask/readme.md", "docs/README.md"),
-        ("camel/case.py", "src/Camel/Case.py"),
-        ("./app.py", "src/app.py"),
-        ("flask", "src/flask"),
-        ("docs/README.mdx", "docs/README.md"),
-    ],
-)
+LIKELIEST = """app.py src/app.py, SRC/app.py src/app.py, src/App.py src/app.py, ./app.py src/app.py, models.py tests/models.py,
+flask/models.py src/flask/models.py, test/models.py tests/models.py, src/flask/readme.md docs/README.md,
+docs/README.mdx docs/README.md, camel/case.py src/Camel/Case.py, flask src/flask"""
+
+
+@pytest.mark.parametrize(("asked", "found"), [one.split() for one in LIKELIEST.split(",")])
 def test_the_likeliest_path_is_named_first_and_the_root_is_named(project, asked, found):
     error, nearest = refused(project, asked)
     assert nearest[0] == found
