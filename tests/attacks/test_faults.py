@@ -7,10 +7,8 @@ A case is a call and what must hold afterwards; each is run whole first. The kil
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import os
-import random
 import shutil
 import signal
 import sys
@@ -226,50 +224,6 @@ def recorded(tool: str) -> Callable[[Run, object], str]:
     return check
 
 
-def full_record(project: Path) -> Order:
-    """A record that passes its bound with the next command: old contents are dropped, and the changes that need them."""
-    for number in range(4):
-        (project / "next").write_bytes(random.Random(number).randbytes(40_000))
-        command(project, f"mv next big{number % 2}")
-    shell_calls.configure(os.environ["USER_SPACE"], "record: {max_bytes: 150000}\n")
-    return BASH, {"command": CHANGES}
-
-
-def bounded(run: Run, about: object) -> str:
-    """The record keeps its bound, and what it still holds can be taken back."""
-    now = photo(run.project)
-    command(run.project, "true")
-    record = Path(os.environ["USER_SPACE"], ".ai/state").rglob("*.sqlite")
-    assert max(path.stat().st_size for path in record) <= 150_000 + 65_536, about
-    command(run.project, "echo after > after")
-    newest, *older = listed(run.project)
-    calling.done("undo", run.project, entry_id=newest["entry_id"])
-    assert_same(photo(run.project), now, about)
-    for one in older:
-        answer = calling.undo(run.project, entry_id=one["entry_id"])
-        assert answer["success"] or answer["code"] in ("changed_since", "already_undone", "unknown_entry"), (about, answer)
-    Path(os.environ["USER_SPACE"], ".ai/config/rye.yaml").unlink()
-    return "new" if "twin.txt" in now else "part, recorded"
-
-
-def beside_a_command(project: Path) -> Order:
-    assert until(lambda: not (project / "gone.txt").exists())
-    return edit(project)
-
-
-def one_author_each(run: Run, about: object) -> str:
-    """An edit while a command runs: each change has one author."""
-    listed(run.project)
-    is_made = b"changed\n" in photo(run.project)["a.txt"][2]
-    let_go(run.project)
-    assert shell_calls.job(run.project, "wait", run.job, timeout=60)["status"] == "ended", about
-    entries = run.entries()
-    assert len([one for one in entries if one["tool"] == EDIT]) == is_made, (about, entries)
-    everything_back(run, about)
-    assert {one["tool"] for one in entries} <= {EDIT, BASH}, (about, entries)
-    return "new" if is_made else "old"
-
-
 # --- how a victim starts and ends ---
 
 
@@ -295,59 +249,16 @@ def let_go(project: Path) -> None:
 HELD: list[int] = []
 
 
-def job_ends(*, children: bool) -> Callable[[Template, Run], Victim]:
-    """The supervisor of a job is killed, or the look that it starts."""
-
-    def start(_made: Template, run: Run) -> Victim:
-        pid = shell_calls.record(Path(os.environ["USER_SPACE"]), run.job)["supervisor"]
-        before = descendants(pid)
-
-        def ended(dying: set[int]) -> bool:
-            assert until(lambda: all(map(is_over, {pid, *before, *dying})))
-            return False
-
-        return Victim(Stepper(pid, runs=True, children=children), lambda: let_go(run.project), ended)
-
-    return start
-
-
-def job_starts(made: Template, run: Run) -> Victim:
-    """A process that starts a job is killed; the job waits until that is over."""
-    victim = called(made, run)
+def job_ends(_made: Template, run: Run) -> Victim:
+    """The supervisor of a job is killed."""
+    pid = shell_calls.record(Path(os.environ["USER_SPACE"]), run.job)["supervisor"]
+    before = descendants(pid)
 
     def ended(dying: set[int]) -> bool:
-        was_killed = victim.ended(set())
-        let_go(run.project)
-        # A supervisor may be on its way to the job that it starts, and have no record yet; a reaper may hold the command still.
-        assert until(lambda: not supervisors() and not any(map(is_locked, places())))
-        return was_killed
+        assert until(lambda: all(map(is_over, {pid, *before, *dying})))
+        return False
 
-    return victim._replace(ended=ended)
-
-
-def places() -> list[Path]:
-    """Return the files that whoever runs a command holds locked."""
-    return [*Path(os.environ["USER_SPACE"], ".ai/state").glob("*/running/*")]
-
-
-def is_locked(path: Path) -> bool:
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def supervisors() -> list[str]:
-    """Return the processes of this test's user that run a job."""
-    space, found = os.fsencode(f"USER_SPACE={os.environ['USER_SPACE']}"), []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            words, values = (Path(f"/proc/{name}/{one}").read_bytes() for one in ("cmdline", "environ"))
-            if b"job_supervisor" in words and space in values.split(b"\0"):
-                found.append(name)
-    return found
+    return Victim(Stepper(pid, runs=True), lambda: let_go(run.project), ended)
 
 
 WAITING = f"read x < go; {CHANGES}"
@@ -364,12 +275,8 @@ ATOMIC = {
 CASES = {
     **ATOMIC,
     "a command": Case(lambda _: (BASH, {"command": CHANGES}), recorded(BASH)),
-    "a command beside an edit": Case(beside_a_command, one_author_each, job="sed -i '$a by the command' a.txt; rm gone.txt; read x < go"),
     "a tool of another signer": Case(lambda _: (TOOL, {}), recorded(TOOL)),
-    "the record's bound": Case(full_record, bounded),
-    "a job's end, its supervisor killed": Case(lambda _: ("", {}), recorded(BASH), job_ends(children=False), job=WAITING),
-    "a job's end, its look killed": Case(lambda _: ("", {}), recorded(BASH), job_ends(children=True), job=WAITING),
-    "a job's start, its starter killed": Case(lambda _: (BASH, {"command": WAITING, "background": True}), recorded(BASH), job_starts),
+    "a job's end, its supervisor killed": Case(lambda _: ("", {}), recorded(BASH), job_ends, job=WAITING),
 }  # fmt: skip
 
 

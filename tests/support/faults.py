@@ -2,7 +2,7 @@
 
 Most system calls change nothing that outlives the process: a kill before one of them leaves the same as a kill before the next.
 So kills are counted by states of the disk: names, inodes, modes, times of the last change and contents below some folders.
-Linux on x86-64 only. Threads and, where asked, child processes are followed too. All calls must come from one thread of the caller.
+Linux on x86-64 only. Threads are followed too. All calls must come from one thread of the caller.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import pytest
 
 from support.harness import descendants, environment
 
-_SEIZE, _INTERRUPT, _SYSCALL, _CONT, _POKEUSER, _SYSCALL_INFO = 0x4206, 0x4207, 24, 7, 6, 0x420E
-_SYSGOOD, _FORK, _VFORK, _CLONE, _EXEC = 0x1, 0x2, 0x4, 0x8, 0x10
+_SEIZE, _INTERRUPT, _SYSCALL, _POKEUSER, _SYSCALL_INFO = 0x4206, 0x4207, 24, 6, 0x420E
+_SYSGOOD, _CLONE, _EXEC = 0x1, 0x8, 0x10
 _STOPPED_BY_CALL = signal.SIGTRAP | 0x80
 _WALL = 0x40000000
 _ENTRY = 1
@@ -106,18 +106,14 @@ def _ptrace(request: int, pid: int, address: int = 0, data: object = 0) -> int:
 class Stepper:
     """Follows one process, which is stopped or runs."""
 
-    def __init__(self, pid: int, *, runs: bool = False, children: bool = False) -> None:
-        """Seize a process; with `children` those that it starts from now on are followed in its place. Raises OSError.
-
-        One that `runs`, and is not stopped, is followed from the call on in which it waits.
-        """
-        self.pid, self._children = pid, children
+    def __init__(self, pid: int, *, runs: bool = False) -> None:
+        """Seize a process; one that `runs`, and is not stopped, is followed from the call on in which it waits. Raises OSError."""
+        self.pid = pid
         self.live = {pid}
         self._errors: dict[int, int] = {}
         self._info = ctypes.create_string_buffer(96)
-        follow = _FORK | _VFORK if children else 0
-        _ptrace(_SEIZE, pid, 0, _SYSGOOD | _CLONE | _EXEC | follow)
-        if runs and not children:
+        _ptrace(_SEIZE, pid, 0, _SYSGOOD | _CLONE | _EXEC)
+        if runs:
             _ptrace(_INTERRUPT, pid)
 
     def entries(self) -> Iterator[SystemCall]:
@@ -129,7 +125,7 @@ class Stepper:
                 return
             if os.WIFEXITED(status) or os.WIFSIGNALED(status):
                 self.live.discard(tid)
-                if tid == self.pid and not self._children:
+                if tid == self.pid:
                     return
                 continue
             if not os.WIFSTOPPED(status):
@@ -141,15 +137,14 @@ class Stepper:
                     _ptrace(_SYSCALL_INFO, tid, ctypes.sizeof(self._info), ctypes.addressof(self._info))
                     if self._info.raw[0] != _ENTRY:
                         self._leave(tid)
-                    elif not (self._children and tid == self.pid):
+                    else:
                         words = [int.from_bytes(self._info.raw[at : at + 8], "little") for at in range(24, 80, 8)]
                         yield SystemCall(tid, words[0], tuple(words[1:]))
             self._go_on(tid, 0 if event or number in (_STOPPED_BY_CALL, signal.SIGTRAP) else number)
 
     def _go_on(self, tid: int, number: int) -> None:
-        request = _CONT if self._children and tid == self.pid else _SYSCALL
         try:
-            _ptrace(request, tid, 0, number)
+            _ptrace(_SYSCALL, tid, 0, number)
         except OSError as err:
             if err.errno != errno.ESRCH:
                 raise
@@ -162,10 +157,6 @@ class Stepper:
         """Let a call that was just entered fail; it is not made."""
         _ptrace(_POKEUSER, call.tid, _ORIG_RAX, 0xFFFF_FFFF_FFFF_FFFF)
         self._errors[call.tid] = error
-
-    def kill(self, pid: int | None = None) -> None:
-        """Kill the process, or one that it started."""
-        os.kill(self.pid if pid is None else pid, signal.SIGKILL)
 
 
 needs_ptrace = pytest.mark.skipif(not _works(), reason="needs ptrace, and x86-64")
@@ -269,12 +260,8 @@ class Template:
 
 
 class Victim(NamedTuple):
-    """What is followed.
-
-    Attributes:
-        stepper: follows it.
-        release: lets it go on.
-        ended: waits for all that it started, and returns whether it was killed; it is told which processes were killed.
+    """What is followed, by whom; `release` lets it go on; `ended` is told which processes were killed with it, waits for all that it
+    started, and returns whether it was killed.
     """
 
     stepper: Stepper
@@ -286,13 +273,12 @@ def killed_at(victim: Victim, nth: int | None, *folders: str | os.PathLike[str],
     """Let a victim run, killed at the n-th state of the disk, each of which is `seen`; return whether it was killed."""
     victim.release()
     last, reached, dying = 0, False, set()
-    for count, call in states(victim.stepper.entries(), *folders):
+    for count, _ in states(victim.stepper.entries(), *folders):
         if count != last:
             last = count
             seen(count)
         if count == nth and not reached:
             reached = True
-            dying = descendants(victim.stepper.pid) | descendants(call.tid)
-            is_thread = str(call.tid) in os.listdir(f"/proc/{victim.stepper.pid}/task")
-            victim.stepper.kill(None if is_thread else call.tid)
+            dying = descendants(victim.stepper.pid)
+            os.kill(victim.stepper.pid, signal.SIGKILL)
     return victim.ended(dying) or reached
