@@ -18,7 +18,6 @@ import time
 
 import pytest
 
-import rye
 from rye.cli.rt import main as rt_main
 from rye.line_ids import document, store
 from rye.workspace import cache, seals
@@ -160,15 +159,6 @@ def test_control_without_the_seal_the_clone_is_believed(name, theirs, project, m
     assert harm(project)
 
 
-def test_an_edit_keeps_the_files_own_bytes(theirs, project, monkeypatch):
-    """What the UTF-7 index was for: a line that was not edited as it was shown."""
-    utf_7(theirs)
-    cloned(theirs, project, monkeypatch)
-    (_, second) = rows(done("read", project, file_path="f.txt"))
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": second[0], "new_content": "    return x + 1"}])
-    assert (project / "f.txt").read_text() == "def total(prices):\n    return x + 1\n"
-
-
 def look(project):
     with Workspace(str(project)) as ws, document.glance(ws, "big.log") as (_, text):
         return text.lines(100_000, 100_003), text.count
@@ -244,30 +234,6 @@ def test_a_secret_that_another_may_know_is_made_anew(project, user_space, tmp_pa
     elif damage == "folder":
         path.mkdir()
     assert key(project) not in (old, bytes(32))
-
-
-MAKE = """
-import sys
-from rye.workspace import cache, seals
-from rye.workspace.text import Checkpoints
-from rye.workspace.workspace import Workspace
-sys.stdin.read(1)
-with Workspace(sys.argv[1]) as ws:
-    sys.stdout.buffer.write(seals.secret(ws))
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_begin_at_once_have_one_secret(project):
-    env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(rye.__file__))}
-    words = [sys.executable, "-c", MAKE, str(project)]
-    started = [subprocess.Popen(words, env=env, stdin=-1, stdout=-1) for _ in range(8)]
-    for one in started:
-        one.stdin.write(b"x")
-        one.stdin.flush()
-    made = {one.communicate()[0] for one in started}
-    assert len(made) == 1
-    assert len(made.pop()) == 32
 
 
 def test_a_sandboxed_command_cannot_read_the_secret(project, user_space):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import itertools
-import re
 import socket
 from collections import Counter
 from collections.abc import Iterator
@@ -133,11 +132,12 @@ def fetched(port: int) -> str:
 
 def test_a_name_that_changes_its_address_changes_nothing(site, monkeypatch):
     before, network = site.connections, Network(monkeypatch)
-    network.answers = itertools.cycle([[LOOPBACK], [PUBLIC]])
+    # Also in one answer, in both orders.
+    network.answers = itertools.cycle([[LOOPBACK], [PUBLIC], [PUBLIC, LOOPBACK], [LOOPBACK, PUBLIC]])
     codes = Counter(fetched(site.port) for _ in range(40))
     assert set(network.connected) == {PUBLIC}
     assert site.connections == before
-    assert codes == {"address_not_public": 20, "connection_failed": 20}
+    assert codes == {"address_not_public": 30, "connection_failed": 10}
 
 
 def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site, monkeypatch):
@@ -151,29 +151,6 @@ def test_control_judging_the_name_and_connecting_by_name_is_caught_out(site, mon
                 httpx.get(f"http://{NAME}:{site.port}/", trust_env=False, timeout=5)
     assert network.connected[LOOPBACK] > 0
     assert site.connections > before
-
-
-def behind(spelling: str, port: int) -> str | None:
-    """Return the address that this machine's resolver sees in a spelling; None where it sees none."""
-    host = re.search(r"//(?:[^@/]*@)?(?:\[([^\]]+)\]|([^:/]+))", spelling)
-    try:
-        return socket.getaddrinfo(host[1] or host[2], port)[0][4][0].partition("%")[0] if host else None
-    except (OSError, ValueError):
-        return None
-
-
-@pytest.mark.slow
-def test_no_name_is_rebound_to_what_a_spelling_means(site, monkeypatch):
-    """The name has a public address and one of the spellings' too, in both orders, in one answer and in turn."""
-    targets = sorted({address for spelling in SPELLINGS if (address := behind(spelling, site.port))})
-    network, codes = Network(monkeypatch), Counter()
-    for one in targets:
-        for first, last in (([], [PUBLIC, one]), ([], [one, PUBLIC]), ([[PUBLIC]], [one]), ([[one]], [PUBLIC])):
-            network.answers = itertools.chain(first, itertools.repeat(last))
-            codes[fetched(site.port)] += 1
-    assert set(network.connected) == {PUBLIC}
-    assert set(codes) == {"address_not_public", "connection_failed"}
-    assert codes.total() >= 4 * 25, codes
 
 
 def test_the_very_address_is_connected_to_and_the_name_is_still_the_host(project, user_space, site, monkeypatch):
