@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.errors import UsageError
+from support.mcp_peer import peer
 
 RUNTIME = str(Path(rye.__file__).parents[1])
 WRITE = ["execute", "rye/file-system/write", "file_path=.config/git/config", "content=evil"]
@@ -63,24 +63,8 @@ def test_a_server_that_a_client_starts_there_says_so_in_each_call(tmp_path, wher
     env.pop("USER_SPACE", None)
     said = []
     for folder in (home, home / "below"):
-        server = subprocess.Popen(
-            [sys.executable, "-m", "rye", "mcp"], cwd=folder, env=env, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL
-        )
-        for number, (method, params) in enumerate(
-            [
-                (
-                    "initialize",
-                    {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}},
-                ),
-                ("tools/call", {"name": "write", "arguments": {"file_path": "made", "content": "x"}}),
-            ]
-        ):
-            line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-            server.stdin.write(line.encode() + b"\n")
-            server.stdin.flush()
-            answer = json.loads(server.stdout.readline())
-        said.append(answer["result"])
-        server.communicate(timeout=60)
+        with peer(folder, words=[sys.executable, "-m", "rye", "mcp"], env=env) as server:
+            said.append(server.call("write", {"file_path": "made", "content": "x"}))
     assert said[0]["isError"]
     assert f"{home} is no project's folder: " in said[0]["content"][0]["text"]
     assert not (home / "made").exists()
