@@ -106,7 +106,7 @@ def test_what_tools_write_stays(project, name):
 
 
 def test_a_persons_own_work_while_a_job_runs(project):
-    """Plain work is not set aside; what starts a program is, and one command brings it back for good."""
+    """Plain work is not set aside; what starts a program, and its way back, is cli/test_trust's."""
     (project.parent / ".gitconfig").write_text("[user]\n\tname = u\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n")
     person(project, f"{ORIGIN}; cd ../..; git clone -q origins/lib n")
     work = [
@@ -129,15 +129,5 @@ def test_a_persons_own_work_while_a_job_runs(project):
         # Also where the person's git replaces the settings of the root, which the job's sandbox covers.
         status = rye.execute("rye/bash/job", {"action": "read", "job_id": job_id}, project_path=project)["data"]
         assert (status["status"], status.get("why")) == ("running", None)
-    person(project, "git config alias.st '!git status'", "n")
-    data = bash(project, "true")
-    assert (project / "n/.git/config.rye-set-aside").exists()
-    if "set_aside" in data:
-        assert [one["path"] for one in data["set_aside"]] == ["n/.git/config"]
-        assert data["output"].count("`rye trust settings PATH`") == 1
-    code, shown = typed("trust", "settings", "n/.git/config", cwd=project, answers=["yes"])
-    assert code == 0, shown
-    assert "set_aside" not in bash(project, "true")
-    assert person(project, "git st", "n").returncode == 0
     for row in rye.execute("rye/bash/job", {"action": "list"}, project_path=project)["data"]["jobs"]:
         rye.execute("rye/bash/job", {"action": "end", "job_id": row["job_id"]}, project_path=project)
