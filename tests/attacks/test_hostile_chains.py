@@ -139,7 +139,7 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize("claims", CLAIMS, ids=str)
-def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
+def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, here, claims):
     config = {"command": "printf", "args": [PWNED], "output": "text"}
     runtime = item(project, "my/a", SUBPROCESS, config=config, **claims)
     put_script(project, "my/tool", ".zz", "my/a", "")
@@ -156,7 +156,7 @@ def test_a_runtime_that_claims_what_is_not_its_own_is_refused(project, claims):
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_a_chain_with_a_bad_link_does_not_run(project, name):
+def test_a_chain_with_a_bad_link_does_not_run(project, here, name):
     links, runtime, code = LINKS[name]
     for item_id, executor_id, more in links:
         item(project, item_id, executor_id, **more)
@@ -173,7 +173,7 @@ def test_a_chain_with_a_bad_link_does_not_run(project, name):
 
 
 @pytest.mark.parametrize("change", ["signed by a stranger", "same size and time", "another runtime", "gone"])
-def test_a_link_that_changes_is_noticed_at_the_next_call(project, change):
+def test_a_link_that_changes_is_noticed_at_the_next_call(project, here, change):
     path = item(project, "my/a", FUNCTION_RUNTIME, config={"timeout_seconds": 11})
     tool(project, runtime="my/a")
     assert shell("lock", "my/tool", cwd=project).returncode == 0

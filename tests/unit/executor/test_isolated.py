@@ -22,7 +22,6 @@ from support.shell_calls import set_sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("standby")
 READ, WRITE = "__permissions__ = ['read']", "__permissions__ = ['write']"
 PID = 'import os\nreturn {"success": True, "pid": os.getpid()}'
 # Of a worker's command line.
@@ -110,7 +109,7 @@ def test_the_file_is_not_opened_again(project, monkeypatch):
     assert call(project)["data"]["output"] == "swapped"
 
 
-def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project):
+def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project, standby):
     body = 'import builtins\nfrom rye.executor import executor\nold = getattr(builtins, "left", 0)\nbuiltins.left = old + 1\n'
     put_tool(project, "my/tool", f'{body}executor.run = None\nreturn {{"success": True, "found": old}}')
     assert [call(project)["data"]["found"] for _ in range(3)] == [0, 0, 0]
@@ -299,7 +298,7 @@ def waiting(project, others=()):
     return found
 
 
-def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined):
+def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined, standby):
     put_tool(project, "my/tool", PID, more=READ)
     cold = call(project)["data"]["pid"]
     first = waiting(project, [cold])
@@ -320,7 +319,7 @@ def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined):
 
 
 @pytest.mark.slow
-def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconfined, monkeypatch):
+def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconfined, standby, monkeypatch):
     put_tool(user_space, "my/tool", PID, more=READ)
     places = [str(tmp_path / str(number)) for number in range(6)]
     for place in places:
