@@ -306,10 +306,11 @@ def test_a_waiting_child_serves_one_call_of_its_own_terms(project, unconfined, s
     second = waiting(project, [cold, first])
     # Other permissions are other terms.
     put_tool(project, "my/tool", PID, more=WRITE)
-    assert call(project)["isolation"]["permissions"] == ["read", "write"]
+    written = call(project)
+    assert written["isolation"]["permissions"] == ["read", "write"]
     assert second in processes(WAITS, str(project))
-    # One that died is replaced.
-    until(lambda: processes(WAITS, str(project)))
+    # One that died is replaced; both have to be there.
+    waiting(project, [cold, first, second, written["data"]["pid"]])
     for pid in processes(WAITS, str(project)):
         os.kill(pid, 9)
     until(lambda: not processes(WAITS, str(project)))
