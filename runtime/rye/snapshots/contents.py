@@ -40,7 +40,7 @@ _AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
 # Contents up to the first size are packed together, until they have the second (bytes).
 _SMALL: Final = 16 << 10
-_BATCH: Final = 64 << 10
+_BATCH: Final = 128 << 10
 # What `packed` of a content says: as it is; by itself; in a batch, which `data` names, with its place there.
 _PLAIN, _PACKED, _IN_BATCH = 0, 1, 2
 _DIGEST_BYTES: Final = 32
