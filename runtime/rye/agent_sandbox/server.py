@@ -227,11 +227,8 @@ async def _command_of(request: Request) -> tuple[str, float]:
         if not 0 < seconds < float("inf"):
             raise ValueError(seconds)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise RyeError(
-            "malformed_request",
-            'The body is no JSON object with "command", a text, and "timeout_seconds", a number above 0, if any.',
-            'Send {"command": "echo hello"}.',
-        ) from None
+        why = 'The body is no JSON object with "command", a text, and "timeout_seconds", a number above 0, if any.'
+        raise RyeError("malformed_request", why, 'Send {"command": "echo hello"}.') from None
     return command, min(seconds, MOST_SECONDS)
 
 

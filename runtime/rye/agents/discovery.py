@@ -158,11 +158,8 @@ def _check_categories(prefixes: Iterable[str], ids: Sequence[str]) -> None:
         name = prefix.rstrip("/")
         alike = [one for one in sorted(known) if one.rpartition("/")[2] == name or one.startswith(name)]
         close = alike[:3] or nearest(name, sorted(known))
-        raise UsageError(
-            "unknown_category",
-            f"There is no category {name!r}.",
-            f"Did you mean {' or '.join(close)}?" if close else f"Categories: {', '.join(sorted(known))}.",
-        )
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"Categories: {', '.join(sorted(known))}."
+        raise UsageError("unknown_category", f"There is no category {name!r}.", hint)
 
 
 def listing(

@@ -83,11 +83,8 @@ def _check(item_id: str) -> None:
     parts = item_id.split("/")
     wrong = next((part for part in parts if not _NAME.fullmatch(part)), None)
     if wrong is not None or len(parts) < 2:
-        raise ItemError(
-            "bad_item_id",
-            f"Not an id for a new tool: {item_id}.",
-            "Give category and name, each of letters and digits with single _ or - between, such as my/text/word_count.",
-        )
+        hint = "Give category and name, each of letters and digits with single _ or - between, such as my/text/word_count."
+        raise ItemError("bad_item_id", f"Not an id for a new tool: {item_id}.", hint)
 
 
 def _refuse_existing(item_id: str, project_path: str | Path) -> None:

@@ -66,11 +66,8 @@ def items_of(name: str, command: Sequence[str], url: str | None, permissions: Se
         description, schema = mcp_call.said(tool)
         size = len(own) + len(description) + len(json.dumps(schema))
         if size > _MOST_SAID:
-            raise ItemError(
-                "item_oversized",
-                f"The server describes its tool {plain(own, 60)} in {size:,} characters, where {_MOST_SAID:,} are the most.",
-                "Nothing was imported: nobody reads so much before signing it.",
-            )
+            why = f"The server describes its tool {plain(own, 60)} in {size:,} characters, where {_MOST_SAID:,} are the most."
+            raise ItemError("item_oversized", why, "Nothing was imported: nobody reads so much before signing it.")
         found.append(
             {
                 **facts,

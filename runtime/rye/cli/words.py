@@ -305,11 +305,8 @@ def _check_named(name: str, word: str, tool_schema: Mapping[str, Any], called: s
     # A name that is nearly right is a slip: the schema's own check says which name is meant.
     if not order or nearest(name, known, 1):
         return
-    raise UsageError(
-        "bad_word",
-        f"{called} has no parameter {name!r}; it has {', '.join(known)}.",
-        f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.",
-    )
+    why = f"{called} has no parameter {name!r}; it has {', '.join(known)}."
+    raise UsageError("bad_word", why, f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.")
 
 
 def _text(name: str, rest: str, word: str, tool_schema: Mapping[str, Any]) -> str:

@@ -151,11 +151,8 @@ def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes:
     refined = refine(text, splices)
     exact = joined(refined)
     if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
-        raise EditError(
-            "no_change",
-            f"The changes leave {document.path} as it is (no-op). Nothing was written.",
-            "Check that the new content differs from the present one.",
-        )
+        why = f"The changes leave {document.path} as it is (no-op). Nothing was written."
+        raise EditError("no_change", why, "Check that the new content differs from the present one.")
     diff = unified_diff(document.path, text, exact)
     outcome = successor(document, refined)
     recorded = _recorded(document, outcome, exact)

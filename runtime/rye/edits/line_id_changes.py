@@ -68,11 +68,8 @@ class Checker:
                 epochs.give_back(document.ws, document.file.path, document.index.epoch)
             unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs."
             short = f"{document.path} was not read: its lines have no addresses yet."
-            raise EditError(
-                "no_index",
-                short if options.form == "short" else unread,
-                f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written.",
-            )
+            hint = f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written."
+            raise EditError("no_index", short if options.form == "short" else unread, hint)
         self._since = self._revision(version, changes)
         if document.before is not None and options.on_stale != "rebase":
             raise stale_error(document, changes, options.form)

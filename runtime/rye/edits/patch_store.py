@@ -57,11 +57,9 @@ def keep(ws: Workspace, record: dict[str, Any]) -> None:
         atomic.write(folder / f"{record['batchId']}.json", entries.dump(record), 0o600)
         atomic.prune(folder, MAX_BATCHES, context.settings().number("journal.max_bytes"), every=_PRUNE_EVERY)
     except OSError as err:
-        raise WorkspaceError(
-            "state_unwritable",
-            f"The batch cannot be stored in the user's state folder ({err.strerror}).",
-            "Nothing was written. Make it writable, or set USER_SPACE to a folder that is.",
-        ) from None
+        why = f"The batch cannot be stored in the user's state folder ({err.strerror})."
+        hint = "Nothing was written. Make it writable, or set USER_SPACE to a folder that is."
+        raise WorkspaceError("state_unwritable", why, hint) from None
 
 
 def batch(ws: Workspace, batch_id: str) -> dict[str, Any]:
@@ -75,11 +73,8 @@ def batch(ws: Workspace, batch_id: str) -> dict[str, Any]:
         record = _load(_folder(ws) / f"{batch_id}.json")
         if record is not None:
             return record
-    raise EditError(
-        "unknown_batch",
-        f"There is no batch {batch_id[:80]!r} in this project's state.",
-        "Use the batchId that workspace_write_patch returned; batches are stored as long as the journal.",
-    )
+    hint = "Use the batchId that workspace_write_patch returned; batches are stored as long as the journal."
+    raise EditError("unknown_batch", f"There is no batch {batch_id[:80]!r} in this project's state.", hint)
 
 
 def find(ws: Workspace, any_id: str) -> dict[str, Any]:
@@ -93,11 +88,8 @@ def find(ws: Workspace, any_id: str) -> dict[str, Any]:
             if any_id in record["ids"]:
                 return record
     refuse_confined()
-    raise EditError(
-        "unknown_patch_id",
-        f"No batch, file patch or change of this project has the ID {any_id[:80]!r}.",
-        "Use an ID that workspace_write_patch returned (batchId, filePatchId or changeId), not a key.",
-    )
+    hint = "Use an ID that workspace_write_patch returned (batchId, filePatchId or changeId), not a key."
+    raise EditError("unknown_patch_id", f"No batch, file patch or change of this project has the ID {any_id[:80]!r}.", hint)
 
 
 def _stored(ws: Workspace, any_id: str) -> Iterator[dict[str, Any]]:

@@ -64,11 +64,8 @@ def _reversal(
 ) -> Prepared | WholeFile:
     """Work out what undoes an entry, or hunks of it; the caller holds the file's lock."""
     if not entry.splices and entry.before != entry.after:
-        raise EditError(
-            "not_recorded",
-            f"Change {entry.id} of {entry.path} was too large to be stored for undo. Nothing was written.",
-            "Use git to restore the file.",
-        )
+        why = f"Change {entry.id} of {entry.path} was too large to be stored for undo. Nothing was written."
+        raise EditError("not_recorded", why, "Use git to restore the file.")
     if entry.whole and (numbers is None or hunks.whole_sides(entry) is None):
         restored = _restored(ws, entry, place)
         if restored is not None:
@@ -105,11 +102,8 @@ def _opened(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Docu
 
 
 def _damaged(entry: Entry) -> EditError:
-    return EditError(
-        "damaged_entry",
-        f"What change {entry.id} recorded does not give the content that {entry.path} had before it. Nothing was written.",
-        "Use git to restore the file.",
-    )
+    why = f"What change {entry.id} recorded does not give the content that {entry.path} had before it. Nothing was written."
+    return EditError("damaged_entry", why, "Use git to restore the file.")
 
 
 def _names_in(entry: Entry, hunk: hunks.Hunk) -> Revived:
@@ -220,12 +214,9 @@ def _in_place(document: Document, positions: dict[str, int], splice: Recorded, s
 
 
 def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
-    return EditError(
-        "changed_since",
-        f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written.",
-        f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; undo(list=true) shows what the change was.",
-        **({"current": [*current]} if current else {}),
-    )
+    what = f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written."
+    hint = f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; undo(list=true) shows what the change was."
+    return EditError("changed_since", what, hint, **{"current": [*current]} if current else {})
 
 
 def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:

@@ -168,11 +168,8 @@ def _closed(text: Text, line: bytes) -> bytes:
 
 
 def _empty_last_line() -> EditError:
-    return EditError(
-        "empty_last_line",
-        "The last line would be empty, and an empty line without a newline does not exist. Nothing was written.",
-        "Delete that line, or leave the final newline.",
-    )
+    why = "The last line would be empty, and an empty line without a newline does not exist. Nothing was written."
+    return EditError("empty_last_line", why, "Delete that line, or leave the final newline.")
 
 
 def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], list[bytes]] | None = None) -> list[Splice]:

@@ -168,11 +168,8 @@ def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
     # An undo is an entry too: undoing that one is the redo, so an entry is undone at most once.
     by = history.undoer(entry.id)
     if by is not None:
-        raise EditError(
-            "already_undone",
-            f"Change {entry.id} is already undone, by {by}. Nothing was written.",
-            f"To redo it, call {call_text('undo', entry_id=by)}.",
-        )
+        why = f"Change {entry.id} is already undone, by {by}. Nothing was written."
+        raise EditError("already_undone", why, f"To redo it, call {call_text('undo', entry_id=by)}.")
     return entry
 
 
@@ -236,11 +233,8 @@ def _refuse_undone(entry: Entry, found: Sequence[edits_hunks.Hunk]) -> None:
     if found:
         by = found[0].undone_by
         of = f"hunk {', '.join(str(one.number) for one in found)} of change {entry.id}"
-        raise EditError(
-            "already_undone",
-            f"{of[0].upper()}{of[1:]} is already undone, by {by}. Nothing was written.",
-            f"To redo it, call {call_text('undo', entry_id=by)}.",
-        )
+        why = f"{of[0].upper()}{of[1:]} is already undone, by {by}. Nothing was written."
+        raise EditError("already_undone", why, f"To redo it, call {call_text('undo', entry_id=by)}.")
 
 
 def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
@@ -249,20 +243,14 @@ def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
     for row in history.of_batch(batch_id):
         rows.setdefault(row.path, row)
     if not rows:
-        raise EditError(
-            "unknown_batch",
-            f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.",
-            "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch.",
-        )
+        hint = "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch."
+        raise EditError("unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.", hint)
     undoers = [history.undoer(row.id) for row in rows.values()]
     current = [row for row, by in zip(rows.values(), undoers, strict=True) if by is None]
     if not current:
         by = history.maker(undoers[0] or "")
-        raise EditError(
-            "already_undone",
-            f"Batch {batch_id} is already undone, by {by}. Nothing was written.",
-            f"To redo it, call {call_text('undo', batchId=by)}.",
-        )
+        why = f"Batch {batch_id} is already undone, by {by}. Nothing was written."
+        raise EditError("already_undone", why, f"To redo it, call {call_text('undo', batchId=by)}.")
     return [journal.find(ws, row.id) for row in current]
 
 
@@ -299,11 +287,9 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
             )
     of = "" if path is None else f" of {path}"
     if others is None:
-        raise EditError(
-            "nothing_to_undo",
-            f"No change{of} that the tools made is recorded and not undone yet in this project.",
-            "Call undo(list=true) to see what other programs changed between calls; each is taken back by its entry_id.",
-        )
+        why = f"No change{of} that the tools made is recorded and not undone yet in this project."
+        hint = "Call undo(list=true) to see what other programs changed between calls; each is taken back by its entry_id."
+        raise EditError("nothing_to_undo", why, hint)
     name = history.maker(others.id)
     raise EditError(
         "nothing_to_undo",
@@ -438,11 +424,8 @@ def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chos
             return look, planned
         # A command that runs wrote since: that is its change, and is recorded first.
         look = look.again()
-    raise EditError(
-        "changed_since",
-        "A command that runs writes these files on and on. Nothing was written.",
-        "Wait for its end, or end the job, then undo.",
-    )
+    why = "A command that runs writes these files on and on. Nothing was written."
+    raise EditError("changed_since", why, "Wait for its end, or end the job, then undo.")
 
 
 def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
@@ -456,11 +439,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
                 _entry(ws, History(ws), entry.id)
             look, planned = _planned(ws, first, entry, chosen)
             if not planned.changes:
-                raise EditError(
-                    "already_undone",
-                    f"What change {entry.id} changed is as it was before it. Nothing was written.",
-                    "undo(list=true) shows the other changes.",
-                )
+                why = f"What change {entry.id} changed is as it was before it. Nothing was written."
+                raise EditError("already_undone", why, "undo(list=true) shows the other changes.")
             # What was merged is read by another connection.
             look.contents.save()
             diff = change_texts.tree_diff(ws, planned.changes)

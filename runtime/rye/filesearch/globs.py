@@ -27,11 +27,8 @@ _PLAIN_NAME = r"[A-Za-z0-9_.*+@%=#, -]+"
 
 def bad_glob(glob: str, why: str) -> UsageError:
     """Return the refusal of a malformed pattern."""
-    return UsageError(
-        "bad_glob",
-        f"Bad glob pattern {glob[:200]!r}: {why}.",
-        r"Use * ? ** [a-z] [!x] {a,b}; put a backslash before a character to mean itself, as in \[id\].tsx.",
-    )
+    hint = r"Use * ? ** [a-z] [!x] {a,b}; put a backslash before a character to mean itself, as in \[id\].tsx."
+    return UsageError("bad_glob", f"Bad glob pattern {glob[:200]!r}: {why}.", hint)
 
 
 def expand(glob: str) -> list[str]:

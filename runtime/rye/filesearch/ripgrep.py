@@ -118,11 +118,8 @@ class Ripgrep:
         if self.binary is not None:
             return Command([self.binary, *_ALWAYS, *options], fds)
         if "--multiline" in options:
-            raise UsageError(
-                "ripgrep_missing",
-                "A search across lines needs ripgrep.",
-                "Install it: pip install ripgrep; or search line by line.",
-            )
+            why = "A search across lines needs ripgrep."
+            raise UsageError("ripgrep_missing", why, "Install it: pip install ripgrep; or search line by line.")
         return own_module("rye.filesearch.fallback", json.dumps(options), fds, libraries=False)
 
 
@@ -135,11 +132,9 @@ def refusal(pattern: Pattern, stderr: bytes) -> UsageError | None:
 
 def too_slow(pattern: Pattern) -> UsageError:
     """Return the refusal of a pattern that Python's `re` tries in too many ways."""
-    return UsageError(
-        "pattern_too_slow",
-        f"The pattern {pattern.text[:200]!r} takes Python's regex engine too long on these files.",
-        "Avoid repeats within repeats, such as (a+)+; or install ripgrep (pip install ripgrep), where this cannot happen.",
-    )
+    why = f"The pattern {pattern.text[:200]!r} takes Python's regex engine too long on these files."
+    hint = "Avoid repeats within repeats, such as (a+)+; or install ripgrep (pip install ripgrep), where this cannot happen."
+    return UsageError("pattern_too_slow", why, hint)
 
 
 def bad_pattern(text: str, why: str) -> UsageError:

@@ -185,11 +185,9 @@ class SearchTree:
             raise ripgrep.too_slow(pattern)
         # Killed by the memory limit.
         if code < 0:
-            raise WorkspaceError(
-                "search_failed",
-                "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end.",
-                advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder."),
-            )
+            why = "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end."
+            hint = advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder.")
+            raise WorkspaceError("search_failed", why, hint)
         refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
         if refusal is not None:
             raise refusal

@@ -293,17 +293,11 @@ def _judged_workers(client: Any) -> str:
         raise UsageError("worker_version", f"A worker lacks this package: {err}.", "Install it for the workers.") from None
     versions, states = ({one[at] for one in found.values()} for at in (0, 1))
     if versions != {__version__}:
-        raise UsageError(
-            "worker_version",
-            f"Workers have version {', '.join(sorted(versions))} of this package, here is {__version__}.",
-            "Install one version everywhere.",
-        )
+        why = f"Workers have version {', '.join(sorted(versions))} of this package, here is {__version__}."
+        raise UsageError("worker_version", why, "Install one version everywhere.")
     if len(states) > 1:
-        raise UsageError(
-            "state_not_shared",
-            f"{len(found)} workers have {len(states)} different states, so one cannot know what another one did.",
-            "Set USER_SPACE to one folder that all workers share.",
-        )
+        why = f"{len(found)} workers have {len(states)} different states, so one cannot know what another one did."
+        raise UsageError("state_not_shared", why, "Set USER_SPACE to one folder that all workers share.")
     return str(states.pop())
 
 

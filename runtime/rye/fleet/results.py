@@ -114,11 +114,9 @@ def _resumed(file: BinaryIO, path: str, data: bytes, jobs: Sequence[Job]) -> Fle
         for record in records:
             job = known.get(record["job"])
             if job is None or record["digest"] != job.digest:
-                raise UsageError(
-                    "jobs_changed",
-                    f"Job {record['job']} is another than the one whose result is in {path}.",
-                    "Resume with the same job file (lines may be added at its end), or begin a new run with another --out.",
-                )
+                why = f"Job {record['job']} is another than the one whose result is in {path}."
+                hint = "Resume with the same job file (lines may be added at its end), or begin a new run with another --out."
+                raise UsageError("jobs_changed", why, hint)
             if record["job"] not in results.finished:
                 results.finished.add(record["job"])
                 results.counts[record["status"]] = results.counts.get(record["status"], 0) + 1

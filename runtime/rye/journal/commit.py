@@ -371,11 +371,8 @@ def _unwritable(err: OSError) -> WorkspaceError:
 
 
 def _unsettled(err: Exception) -> WorkspaceError:
-    return WorkspaceError(
-        "unsettled",
-        f"The commit could not be finished nor taken back now ({err}).",
-        "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true).",
-    )
+    hint = "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true)."
+    return WorkspaceError("unsettled", f"The commit could not be finished nor taken back now ({err}).", hint)
 
 
 def _advance(record: Path, phase: str) -> Path:

@@ -46,11 +46,8 @@ SHORT = 6
 def refuse_confined() -> None:
     """Raise UsageError `record_out_of_reach` in a confined tool, whose own user space has a record of nothing."""
     if context.current().confined:
-        raise UsageError(
-            "record_out_of_reach",
-            "The record of changes is a service for tools of the system's key: a copy signed by another key does not see it.",
-            "Use the tool of the bundle, such as `undo`.",
-        )
+        why = "The record of changes is a service for tools of the system's key: a copy signed by another key does not see it."
+        raise UsageError("record_out_of_reach", why, "Use the tool of the bundle, such as `undo`.")
 
 
 class Row(NamedTuple):

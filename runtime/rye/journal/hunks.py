@@ -196,11 +196,8 @@ def chosen(found: Sequence[Hunk], numbers: Sequence[int] | None) -> list[int] | 
     known = len(found)
     wrong = [number for number in wanted if not 1 <= number <= known]
     if wrong or not wanted:
-        raise UsageError(
-            "unknown_hunk",
-            f"The change of {found[0].path} has the hunks 1 to {known}, not {wrong[0]}." if wrong else "No hunk is given.",
-            "undo(list=true, entry_id=…) shows the hunks of a change with their numbers.",
-        )
+        why = f"The change of {found[0].path} has the hunks 1 to {known}, not {wrong[0]}." if wrong else "No hunk is given."
+        raise UsageError("unknown_hunk", why, "undo(list=true, entry_id=…) shows the hunks of a change with their numbers.")
     return None if len(wanted) == known else wanted
 
 

@@ -236,11 +236,8 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
     pending = _begin(ws, entry, temporary.decode())
     if pending is None and entry.key:
         # Made without a record, it would be made again at the next attempt.
-        raise WorkspaceError(
-            "state_unwritable",
-            "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written.",
-            "Make it writable, or set USER_SPACE to a folder that is.",
-        )
+        why = "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written."
+        raise WorkspaceError("state_unwritable", why, "Make it writable, or set USER_SPACE to a folder that is.")
     if pending is None:
         warnings.append(_NOT_RECORDED)
     try:
@@ -329,11 +326,8 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         entry = entries.load(path)
         if entry is not None:
             return entry
-        raise EditError(
-            "damaged_entry",
-            f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written.",
-            "Use git to restore the file, or undo(list=true) to see the other changes.",
-        )
+        why = f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written."
+        raise EditError("damaged_entry", why, "Use git to restore the file, or undo(list=true) to see the other changes.")
     raise EditError(
         "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
     )

@@ -102,11 +102,9 @@ def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[s
     atomic.write(where / _PENDING, entries.dump(entries.record_of(pending)), 0o600)
     done, warnings = _go_on(ws, where, contents, pending)
     if not done:
-        raise EditError(
-            "changed_since",
-            f"Nothing of change {entry.undoes} was taken back: {' '.join(warnings[:_MAX_NAMED])}",
-            "Remove what is in the way, or leave it; undo(list=true) shows what the change was.",
-        )
+        why = f"Nothing of change {entry.undoes} was taken back: {' '.join(warnings[:_MAX_NAMED])}"
+        hint = "Remove what is in the way, or leave it; undo(list=true) shows what the change was."
+        raise EditError("changed_since", why, hint)
     return warnings
 
 

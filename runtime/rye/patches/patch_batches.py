@@ -138,12 +138,8 @@ class DocPaths:
                     message = f"The docPath {doc_path} is no file."
                 close += [f"{folder}/{one}".lstrip("/") for one in nearest(reading[-1], listing)]
         near = f"Did you mean {' or '.join(close[:3])}? " if close else ""
-        return WorkspaceError(
-            "file_not_found",
-            message,
-            f"{near}A docPath is the project-relative path in lower case; use ls or glob to see the files.",
-            nearest=close[:3],
-        )
+        hint = f"{near}A docPath is the project-relative path in lower case; use ls or glob to see the files."
+        return WorkspaceError("file_not_found", message, hint, nearest=close[:3])
 
     def _folders(self, parts: list[str]) -> list[beneath.Parts]:
         """Return the directories that fit, each once: a link beside a folder of its name would double the ways at every level.
@@ -183,11 +179,8 @@ class ActiveFiles:
                     raise
             for name in by_name:
                 if self._by_name.setdefault(name, one["content"]) != one["content"]:
-                    raise UsageError(
-                        "duplicate_doc_path",
-                        f"activeFiles holds two contents of {name}.",
-                        "Give the one that the editor holds.",
-                    )
+                    why = f"activeFiles holds two contents of {name}."
+                    raise UsageError("duplicate_doc_path", why, "Give the one that the editor holds.")
 
     def content(self, doc_path: str, path: str | None = None) -> bytes | None:
         """Return the active content of a file, None when it is not active.
@@ -285,11 +278,8 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
     ws.guard(ws.components(patch.doc_path))
     twins = docs.spelt_otherwise(patch.doc_path)
     if twins and os.path.normpath(patch.doc_path) not in twins:
-        raise EditError(
-            "duplicate_doc_path",
-            f"{patch.doc_path} would have the same docPath as {' and '.join(twins)}; no batch could name either of them.",
-            "Choose another path, or patch the file that is there.",
-        )
+        why = f"{patch.doc_path} would have the same docPath as {' and '.join(twins)}; no batch could name either of them."
+        raise EditError("duplicate_doc_path", why, "Choose another path, or patch the file that is there.")
     try:
         place = stack.enter_context(journal.place_for(ws, patch.doc_path) if write else ws.place(patch.doc_path))
     except WorkspaceError as err:

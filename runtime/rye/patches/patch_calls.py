@@ -96,13 +96,9 @@ def _refusal(problems: Problems) -> EditError:
     messages = [f"{one['docPath']}: {one['message']}" if one.get("docPath") else one["message"] for one in problems.errors]
     more = f"\n- and {len(messages) - _PROBLEMS_SHOWN} more" if len(messages) > _PROBLEMS_SHOWN else ""
     listed = "\n".join(f"- {line}" for line in fit_lines(messages[:_PROBLEMS_SHOWN], output_budget() // 2)[0])
-    return EditError(
-        "invalid_batch",
-        f"Nothing was written. The batch has {len(messages)} problem(s):\n{listed}{more}\n",
-        "Correct them and send the whole batch again.",
-        errors=problems.errors,
-        warnings=problems.warnings,
-    )
+    why = f"Nothing was written. The batch has {len(messages)} problem(s):\n{listed}{more}\n"
+    hint = "Correct them and send the whole batch again."
+    return EditError("invalid_batch", why, hint, errors=problems.errors, warnings=problems.warnings)
 
 
 def _record(batch: Batch, works: Sequence[Worked], active: Active) -> dict[str, Any]:

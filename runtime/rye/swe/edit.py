@@ -104,12 +104,9 @@ def _check_shown(document: Document, request: RequestedEdit) -> None:
     view_state.remember(document.ws, document.path, document.text, low + 1, high, window=False)
     named = ", ".join(str(at + 1) for at in changed[:8]) + ("…" if len(changed) > 8 else "")
     now = "\n".join(row.numbered() for row in rows)
-    raise EditError(
-        "lines_changed",
-        f"Line {named} of {document.path} changed since it was shown. Nothing was written.\nThe lines there now:\n{now}\n",
-        "Find the line that you mean, and send the edit again with its number.",
-        changed=[at + 1 for at in changed],
-    )
+    why = f"Line {named} of {document.path} changed since it was shown. Nothing was written.\nThe lines there now:\n{now}\n"
+    hint = "Find the line that you mean, and send the edit again with its number."
+    raise EditError("lines_changed", why, hint, changed=[at + 1 for at in changed])
 
 
 def _remember(applied: Applied) -> None:
@@ -124,11 +121,8 @@ def new_lines(document: Document, start: int, stop: int, new_text: str) -> Reque
     """Return the edit that puts lines of text in place of lines [start, stop)."""
     bodies = [document.encode(line) for line in content_lines(new_text)]
     if not bodies and start == stop:
-        raise UsageError(
-            "nothing_to_insert",
-            "There is no text to insert. Nothing was written.",
-            r'The text needs at least one line; "\n" is one empty line.',
-        )
+        why = "There is no text to insert. Nothing was written."
+        raise UsageError("nothing_to_insert", why, r'The text needs at least one line; "\n" is one empty line.')
     splices = edits_splices.assemble(document.text, [edits_splices.terminated(document.text, start, stop, bodies)])
     return RequestedEdit(start, stop, len(bodies), splices)
 

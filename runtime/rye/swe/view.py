@@ -48,20 +48,10 @@ class Shown(Record):
 def out_of_range(name: str, value: int, low: int, high: int) -> UsageError:
     """Return the refusal of a line number out of range, with the valid range."""
     if high < low:
-        return UsageError(
-            "out_of_range",
-            f"{name} {value} out of range: the file is empty.",
-            "insert_at with line=1 (rt insert PATH 1) puts lines into it.",
-            parameter=name,
-            valid=[],
-        )
-    return UsageError(
-        "out_of_range",
-        f"{name} {value} out of range ({low}..{high}).",
-        f"Give {name} a value from {low} to {high}.",
-        parameter=name,
-        valid=[low, high],
-    )
+        hint = "insert_at with line=1 (rt insert PATH 1) puts lines into it."
+        return UsageError("out_of_range", f"{name} {value} out of range: the file is empty.", hint, parameter=name, valid=[])
+    why = f"{name} {value} out of range ({low}..{high})."
+    return UsageError("out_of_range", why, f"Give {name} a value from {low} to {high}.", parameter=name, valid=[low, high])
 
 
 def window_at(total: int, line: int | None, start: int | None, end: int | None) -> Span:
@@ -77,12 +67,8 @@ def window_at(total: int, line: int | None, start: int | None, end: int | None) 
     if not (1 <= first <= total or (first == 1 and not total)):
         raise out_of_range("start", first, 1, total)
     if end is not None and end < first:
-        raise UsageError(
-            "bad_window",
-            f"end {end} lies before start {first}.",
-            f"Give end a value from {first} to {total}.",
-            valid=[first, total],
-        )
+        why = f"end {end} lies before start {first}."
+        raise UsageError("bad_window", why, f"Give end a value from {first} to {total}.", valid=[first, total])
     requested_last = min(first + WINDOW - 1 if end is None else end, total)
     return Span(first, min(requested_last, first + MAX_EXPLICIT - 1), requested_last)
 

@@ -233,11 +233,8 @@ def _check_command(command: str) -> None:
             "bad_command", "The command contains a NUL character, which no command line holds.", "Use printf '\\0'."
         )
     if len(_as_bytes("command", command)) > _MAX_WORD:
-        raise UsageError(
-            "bad_command",
-            f"The command is longer than {_MAX_WORD:,} bytes.",
-            "Put it into a file with write and run that, or give data by stdin.",
-        )
+        why = f"The command is longer than {_MAX_WORD:,} bytes."
+        raise UsageError("bad_command", why, "Put it into a file with write and run that, or give data by stdin.")
 
 
 def _as_bytes(parameter: str, text: str) -> bytes:
@@ -255,11 +252,8 @@ def _checked(env: dict[str, str]) -> dict[str, str]:
             raise UsageError("bad_env", f"{name[:80]!r} is no name of a variable.", "Use letters, digits and underscores.")
         # Name, equals sign and value are one string to the kernel, with the same limit as an argument.
         if "\0" in value or len(_as_bytes(f"env {name}", value)) + len(name) + 1 > _MAX_WORD:
-            raise UsageError(
-                "bad_env",
-                f"The value of {name} contains a NUL character or is longer than {_MAX_WORD:,} bytes.",
-                "Give it by stdin or in a file.",
-            )
+            why = f"The value of {name} contains a NUL character or is longer than {_MAX_WORD:,} bytes."
+            raise UsageError("bad_env", why, "Give it by stdin or in a file.")
     return env
 
 

@@ -100,11 +100,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             if action == "read":
                 return job_report.window(home, job_id, record, offset or 0, params.get("stream", "stdout"))
             if record is None:
-                raise UsageError(
-                    "bad_job_call",
-                    f"{job_id} is the stored output of a command that is over.",
-                    'Only action="read" applies to it.',
-                )
+                why = f"{job_id} is the stored output of a command that is over."
+                raise UsageError("bad_job_call", why, 'Only action="read" applies to it.')
             if action == "wait":
                 return _wait(home, record, offset, params.get("timeout", _DEFAULT_WAIT))
             if action == "end":
@@ -188,11 +185,8 @@ def _write(home: int, record: Record, action: str, data: str | None) -> dict[str
             "bad_job_call", "data belongs to write, and write needs it.", 'job(action="write", job_id=…, data="y\\n").'
         )
     if record["status"] != "running":
-        raise UsageError(
-            "bad_job_call",
-            f"Job {job_id} is over ({job_report.status_words(job_report.status_fields(record))}).",
-            "Start it again with bash.",
-        )
+        what = f"Job {job_id} is over ({job_report.status_words(job_report.status_fields(record))})."
+        raise UsageError("bad_job_call", what, "Start it again with bash.")
     answer = jobs.ask(home, {"do": action, "data": data}, _ANSWER_SECONDS)
     if answer is None:
         raise RyeError("job_unreachable", f"The supervisor of job {job_id} does not answer.", "Look with read, then try again.")

@@ -164,11 +164,8 @@ class _Question:
     def at(self) -> dict[str, Any]:
         """Return the text document and position that line_id and symbol name."""
         if self.params.get("line_id") is None or self.symbol is None:
-            raise UsageError(
-                "position_missing",
-                "This action needs line_id and symbol.",
-                f"Call {call_text('read', file_path=self.path)} for the IDs, then give the ID of a line and a name in it.",
-            )
+            hint = f"Call {call_text('read', file_path=self.path)} for the IDs, then give the ID of a line and a name in it."
+            raise UsageError("position_missing", "This action needs line_id and symbol.", hint)
         position = queries.position_of(self.project, self.path, self.params["line_id"], self.symbol, self.params["occurrence"])
         return {"textDocument": {"uri": self.uri}, "position": position}
 

@@ -180,11 +180,8 @@ def _absent(document: Document, old: str, search_bytes: bytes) -> EditError:
     alike = sorted(by_text, key=lambda text: -len(words.intersection(re.findall(r"\w+", text))))
     close = [by_text[found] for found in nearest(first, alike[:_COMPARED], 2)]
     near = f" The nearest lines: {'; '.join(row.numbered() for row in close)}." if close else ""
-    return EditError(
-        "snippet_not_found",
-        f"The text of old does not occur in {document.path}. Nothing was written.{near}",
-        "Copy old exactly, blanks included, or name the lines: edit_range (rt edit).",
-    )
+    why = f"The text of old does not occur in {document.path}. Nothing was written.{near}"
+    return EditError("snippet_not_found", why, "Copy old exactly, blanks included, or name the lines: edit_range (rt edit).")
 
 
 def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:

@@ -77,11 +77,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         if not 1 <= start <= count + inserts:
             raise out_of_range("start_line", start, 1, count + inserts)
         if end < start and not inserts:
-            raise UsageError(
-                "bad_range",
-                f"end_line {end} lies before start_line {start} (valid: {start}..{count}). Nothing was written.",
-                f"To insert before line {start}, use insert_at (rt insert).",
-            )
+            why = f"end_line {end} lies before start_line {start} (valid: {start}..{count}). Nothing was written."
+            raise UsageError("bad_range", why, f"To insert before line {start}, use insert_at (rt insert).")
         if end > count:
             raise out_of_range("end_line", end, start, count)
         return new_lines(document, start - 1, end, params["new_text"])

@@ -69,12 +69,8 @@ def _scrolled(total: int, last: view_state.ShownWindow | None, direction: str, p
         first = max(1, last.start_line - view.WINDOW + view_state.OVERLAP)
     else:
         if last.start_line + last.chunk_size > total >= last.start_line:
-            raise UsageError(
-                "end_of_file",
-                f"End of file: {path} has {total} lines, and the last window showed the end of it.",
-                "Scroll up with -, or open the file at a line.",
-                total_lines=total,
-            )
+            why = f"End of file: {path} has {total} lines, and the last window showed the end of it."
+            raise UsageError("end_of_file", why, "Scroll up with -, or open the file at a line.", total_lines=total)
         first = last.start_line + max(last.chunk_size - view_state.OVERLAP, 1)
     # The file may have become shorter since.
     first = max(1, min(first, total - view.WINDOW + 1)) if first > total else first

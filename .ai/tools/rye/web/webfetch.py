@@ -141,13 +141,9 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Http
         return stored
     answer = fetch(FetchRequest(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
-        raise FetchError(
-            "http_error",
-            f"{answer.url} answered {answer.status} {answer.reason}.".replace(" .", "."),
-            _ADVICE.get(answer.status, "Check the URL, or try again later."),
-            status=answer.status,
-            url=answer.url,
-        )
+        why = f"{answer.url} answered {answer.status} {answer.reason}.".replace(" .", ".")
+        hint = _ADVICE.get(answer.status, "Check the URL, or try again later.")
+        raise FetchError("http_error", why, hint, status=answer.status, url=answer.url)
     cache.store(root, name, answer)
     return answer, None
 

@@ -129,11 +129,8 @@ def _known(own: dict[str, Any]) -> dict[str, dict[str, Any]]:
     known: dict[str, dict[str, Any]] = own.get("providers", {})
     for name, settings in known.items():
         if settings.get("type", name) not in KINDS:
-            raise UsageError(
-                "bad_config",
-                f"The search provider {name} in {_FILE} is of no known type.",
-                f"Types: {', '.join(sorted(KINDS))}.",
-            )
+            why = f"The search provider {name} in {_FILE} is of no known type."
+            raise UsageError("bad_config", why, f"Types: {', '.join(sorted(KINDS))}.")
     return known
 
 
@@ -143,11 +140,8 @@ def _ready(name: str, settings: dict[str, Any]) -> Provider:
     value = settings.get(needed)
     lacks = _expanded(value)[1] if value else [needed]
     if lacks and kind != "ddgs":
-        raise SearchError(
-            "key_missing",
-            f"The search provider {name} has no {part}: {', '.join(lacks)} is not set.",
-            f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}",
-        )
+        hint = f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}"
+        raise SearchError("key_missing", f"The search provider {name} has no {part}: {', '.join(lacks)} is not set.", hint)
     base, key = settings.get("base_url"), settings.get("api_key", "")
     return Provider(
         name=name,

@@ -146,11 +146,8 @@ def _edit(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     text = "" if args.delete else _text_from_stdin()
     # A lost here-document or the pipe of a command that failed: a slip of the hand, which must not delete.
     if not text and not args.delete:
-        raise UsageError(
-            "no_text",
-            "No text came on standard input. Nothing was written.",
-            "Give the new lines in a here-document (<< 'EOF'); to delete the lines use --delete.",
-        )
+        why = "No text came on standard input. Nothing was written."
+        raise UsageError("no_text", why, "Give the new lines in a here-document (<< 'EOF'); to delete the lines use --delete.")
     yield {"path": path, **lines, "new_text": text, **_given("edit", args)}
 
 

@@ -187,11 +187,8 @@ def _workspace(folder: str | None) -> Workspace:
     if command_channel.VARIABLE in os.environ and next(iter(history.History(ws)), None) is None:
         ws.close()
         # An empty list would say that nothing was changed.
-        raise RyeError(
-            "record_hidden",
-            "The record of changes cannot be seen from inside a command or a job: the sandbox hides it.",
-            "Run this outside of it; undo, read and the other file tools do work here.",
-        )
+        why = "The record of changes cannot be seen from inside a command or a job: the sandbox hides it."
+        raise RyeError("record_hidden", why, "Run this outside of it; undo, read and the other file tools do work here.")
     tree_changes.catch_up(ws)
     return ws
 

@@ -56,11 +56,8 @@ def run_load(args: SimpleNamespace) -> int:
     if args.type not in TYPES or args.item_id is None:
         word = args.type if "/" in args.type else args.item_id or "rye/file-system/line-ids"
         known = args.type if args.type in TYPES else "knowledge"
-        raise UsageError(
-            "bad_option",
-            "Name a type and an id: tool, knowledge or directive, then the id.",
-            f"Such as `rye load {known} {word}`",
-        )
+        why = "Name a type and an id: tool, knowledge or directive, then the id."
+        raise UsageError("bad_option", why, f"Such as `rye load {known} {word}`")
     found = api.load(
         args.type,
         args.item_id,

@@ -143,11 +143,8 @@ def _decided(shown: str, question: str, act: Callable[[], object], said: str) ->
 
 def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
     if key.public.digest in revoked:
-        raise TrustError(
-            "revoked_key",
-            f"You revoked the key {key.public.fingerprint} (full digest {key.public.digest}).",
-            "It stays refused whatever is added or approved.",
-        )
+        why = f"You revoked the key {key.public.fingerprint} (full digest {key.public.digest})."
+        raise TrustError("revoked_key", why, "It stays refused whatever is added or approved.")
 
 
 def _refused() -> int:

@@ -44,11 +44,8 @@ def run_uninstall(args: SimpleNamespace) -> int:
         print("Nothing of this kind is kept; nothing was removed.")
         return EXIT_OK
     if "state" in wanted and (busy := [one for one in stored_state.stored_states() if one.busy]):
-        raise UsageError(
-            "job_running",
-            f"A background job still runs in {printable(busy[0].path)}.",
-            "Wait for it, or end it with `rye job`.",
-        )
+        what = f"A background job still runs in {printable(busy[0].path)}."
+        raise UsageError("job_running", what, "Wait for it, or end it with `rye job`.")
     print_table([_in_table(row) for row in going], ("kind", "size", "path", "what"))
     if not args.yes and not confirm(f"Remove {'this' if len(going) == 1 else f'these {len(going)}'} for good?"):
         print("Nothing was removed.")
