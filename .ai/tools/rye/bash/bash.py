@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T14:08:55Z:6b6c5c5dfd08289fad7fd477c8d1d9d91c1e37e17e2b423615814a04d8dce66a:tcN1vW2idyi8LVHbdN2Br4RXfIT9RhVhGZPiyfmVKHR7aKpJtzpqCP5txZN1xQpaHiLAFBn65j6HaedCXkAyAg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:0239aeb3278ad1b2e7ec91e4f60ed6e1ec8cf924d0ebdd17d629698186e2e993:oD9MKiG9FD97kudavwftxJLyV-icV0I5bauADFNxgh99xKz6dv3MyK8U-jU0NlTxsKcOtYdPNGJjXTMy5DArAA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

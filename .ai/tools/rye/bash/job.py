@@ -1,4 +1,4 @@
-# rye:signed:2026-11-23T13:11:55Z:57ac572e65bb10a793f19ccca491d85044b8cbc7cfc9b0b880c174bfd5414127:t8ZBTfuJg6yi6tJEUG-nkFvh2gQjU0UbFa3ONJ7Ulka7UQacb-Yrq0D3myj28GaXPUiahslnCL3E91XuOtU5DQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:fbb2df0c4f9ba89354ed536b4cac94f679a8e0d24456726f12e2905ac4567fad:ouUb7AWF2g49KD7LKGMVBiwqPlpch-O30qSYwJrzl-7KOyUrh91BsAmUYsmhtpk_ANcN4i021PH5whFdrte6BA==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).

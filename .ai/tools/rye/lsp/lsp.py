@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:52:39Z:f36bd370f9275048758ba422e64e153e7b94a0ed25e24348a4d9c9e080c1e484:m908DjvO9CObbBGcxmpXyMzKjiVeZOfBcpII85Ebxq2ZqVtudnCu6NZ0Fgh9vHztAgrAV5AKU6DK9iqAFPXpCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:f9422bf8975805c69f973b812668d2b0a4f1161bdd6ce82077cdf46ce362baa5:uEwonhUIPK9N-W94_PitcS1QWg4beNcI7gmYQDz9TM7rkOkXtihoSfOXLIO2XeVHpdQqlfqtApHGiaBUhHZKDA==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T11:23:50Z:0440f657e51a7f61be83d628b46447fd73a5cdbc7a574483b3058e4ef84965db:3zukgYO-Le52f5bmDSdceAqvjaXdtCPFdL-Vj3k1dUkkq2J6CajG1PndIAl8Z40uZjh--Zd3gsAzApgE12YyBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:ab84f84c6537e5d0a5e45986ee222ce15b153774ff41ef3b783a27eb65177f19:xd0y1t8RkIvuzz0vnztwErf88GNdHcU1CWknCgZ1A2fgyUj1ND6QgugQ1XAWnzC0DDkZUOyTi4-Iwy1cIdqUBA==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:ebc5ab5c36bc6cf4f6e5691c9d66ba2fe0c7106188880d22da2fc1e2943129b7:eoNpUACNkPOVTAweVF_3pywHjiuCIP8V9ixO877JFOl9zK3Oq5LyUSAKt7xBk3A_Zwk5dVWKrkV8dneH3X4jDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:0e634d12c283ef61ce9514fc1afb43515d6d54b96bf0017e2d6da7df1f641bb2:2s99goFQ2CtH46wjMWrNLHtMpxUmqNFTebM1mF9bVuHnM57SIInAOPvreiLaKXcNOCnxceM3_1zIvlH9WjiEDQ==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,

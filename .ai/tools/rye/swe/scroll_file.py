@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T12:27:45Z:53bc281a7862f9c9bbe44d85e3d039335b201c54415bbb5c088b2f34dd2d165c:ITANAKOPJ-Q1WKBwg8kY5X2HytvVgQzRcJiEZSsQN9V6ZV6USyWIL2K1XMXyM1mZLpW44cMVnxHVDVUef_FXBw==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:9bac0fdc7f5077ac10a3576e81c03a538c375ed845770fcd4e5f3e7ac75210ac:LcFCjNmE9_vpuMQooZolPufleSktF9H0DnY_LpDN9RyD-1lMHPE3rqV7Z2fIwjuXQeYBahfmV3v52u8v7sgtAw==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T10:52:39Z:d25b7cf08f2aaf23d1986291f65022ac657d15132b25a3c5f7ba4a22c95ea7fa:Gj3u4cktLhfXGNPTMVDuLG9C7YwAx0RJoGfNgDPXCGY3EmBDC3Lzy26QMyJnpMUd0eo9DBxlNTqYOJE_U_CaBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:6eff3648d85dfd356b9df9afd0231741e7dafc41fd9b634c3b47e53c40c2e89c:QF5wxRbxK6zkab8-ShMr_R4qR3wAJGtu2-lwNfqdrO0Jqn3cd3n7Q6ax4sYWZ8NBDQMV_UY4XnHDCJczSnGaDw==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.

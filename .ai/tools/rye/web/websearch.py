@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T17:34:34Z:97b3b9545cde9926efb9ad2de5af31b96459eee780a060f75469fa5e8896c0ec:g8bqizJL5vXEAZcNy3cLxE0npfvONBdtvbwMFPe56jyPYuB6uSTxZqLCOExA-uc3p8gPD2Ip-Go5gMG-M6OnCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:21:37Z:9995f672c2d8c2647574500e345e76d228045a71008d20e3e9ad3ad9e8a59200:ClEdzif2FuARUhYbvp1QpRcE181rZOAzH40EyA0wghwu8fdnrKM0VfFOqDst9rxMxppIo84_hTvcGViNlJIlBg==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
