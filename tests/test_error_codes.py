@@ -46,7 +46,10 @@ def _text(node):
 
 
 def _raised(tree):
-    """Yield (code, class, message) of every error that is made with a literal code."""
+    """Yield (code, class, message) of every error that is made with a literal code; a message may have a name right before."""
+    named = [
+        (one.targets[0].id, one) for one in ast.walk(tree) if isinstance(one, ast.Assign) and hasattr(one.targets[0], "id")
+    ]
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -57,6 +60,9 @@ def _raised(tree):
             name = "RyeError"
         if not name.endswith("Error") or not node.args:
             continue
+        message = node.args[1] if len(node.args) > 1 else None
+        before = [one for name, one in named if name == getattr(message, "id", "") and 0 < node.lineno - one.lineno < 5]
+        message = max(before, key=lambda one: one.lineno).value if before else message
         codes = [node.args[0]]
         while isinstance(codes[-1], ast.IfExp):
             choice = codes.pop()
@@ -65,7 +71,7 @@ def _raised(tree):
             # A literal, a constant of that name, or a text with a value in it.
             said = CONSTANTS.get(getattr(code, "id", getattr(code, "attr", "")), _text(code))
             if CODE.fullmatch(said.replace("…", "x")) and said != "…":
-                yield said, name, _text(node.args[1]) if len(node.args) > 1 else ""
+                yield said, name, _text(message)
 
 
 def _literals(node):
