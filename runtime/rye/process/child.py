@@ -25,6 +25,7 @@ from rye.sandbox import hidden_paths
 _PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
+_MAX_RECORD = 1 << 24
 _STEP_SECONDS = 0.1
 
 
@@ -95,21 +96,6 @@ def scratch_file() -> IO[bytes]:
     return tempfile.TemporaryFile()
 
 
-def _popen(command: Command, cwd_fd: int, stderr_file: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command.argv,
-        cwd=name_of_fd(cwd_fd),
-        pass_fds=command.fds,
-        # A session of its own: killpg reaches all that it starts, and a Ctrl-C at the terminal does not reach it.
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        # A file, not a second pipe: a pipe that nobody reads would fill, and the child would block on it.
-        stderr=stderr_file,
-        env={name: os.environ[name] for name in _PASSED if name in os.environ},
-    )
-
-
 class Child:
     """A running child; a context manager that ends it.
 
@@ -133,7 +119,18 @@ class Child:
         self.timed_out = False
         self._stderr = scratch_file()
         try:
-            self._process = _popen(command, cwd_fd, self._stderr)
+            self._process = subprocess.Popen(
+                command.argv,
+                cwd=name_of_fd(cwd_fd),
+                pass_fds=command.fds,
+                # A session of its own: killpg reaches all that it starts, and a Ctrl-C at the terminal does not reach it.
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                # A file, not a second pipe: a pipe that nobody reads would fill, and the child would block on it.
+                stderr=self._stderr,
+                env={name: os.environ[name] for name in _PASSED if name in os.environ},
+            )
         except PermissionError:
             self._stderr.close()
             raise WorkspaceError(
@@ -143,7 +140,11 @@ class Child:
             ) from None
         # Set after the start, since a function between fork and exec is not safe in a process with threads.
         if max_memory is not None:
-            _limit_memory(self._process.pid, max_memory)
+            import resource
+
+            # The child may have ended already, or a lower limit be set.
+            with suppress(OSError, ValueError):
+                resource.prlimit(self._process.pid, resource.RLIMIT_AS, (max_memory, max_memory))
 
     def __enter__(self) -> Child:
         return self
@@ -200,18 +201,10 @@ class Child:
         return os.pread(self._stderr.fileno(), _MAX_STDERR, 0)
 
 
-def _limit_memory(pid: int, most: int) -> None:
-    import resource
-
-    # The child may have ended already, or a lower limit be set.
-    with suppress(OSError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_AS, (most, most))
-
-
-def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> Iterator[list[bytes]]:
+def split_records(blocks: Iterator[bytes], end: bytes) -> Iterator[list[bytes]]:
     """Yield the records of each block, joined over the seams; an unfinished last record is dropped.
 
-    Of a record longer than `most` bytes (about) only the first block is given.
+    Of a record longer than 16 MB (about) only the first block is given.
     """
     parts: list[bytes] = []
     size = 0
@@ -220,10 +213,10 @@ def split_records(blocks: Iterator[bytes], end: bytes, most: int = 1 << 24) -> I
         last = records.pop()
         if records:
             # Parts are joined once at a record's end: adding to one string block by block takes quadratic time.
-            records[0] = (b"".join(parts) if size <= most else parts[0]) + records[0]
+            records[0] = (b"".join(parts) if size <= _MAX_RECORD else parts[0]) + records[0]
             parts, size = [], 0
             yield records
         # Count also what is not stored, so that a record beyond the limit cannot look short again.
         size += len(last)
-        if size <= most:
+        if size <= _MAX_RECORD:
             parts.append(last)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rye.call.context import command_budget
@@ -23,23 +22,15 @@ _WHY = {
 
 def status_fields(record: Record) -> dict[str, Any]:
     """Return the status of a job, as fields of a result."""
-    fields: dict[str, Any] = {"status": record["status"], "exit_code": None}
-    status = record.get("exit_status")
-    if status is not None:
-        code = os.waitstatus_to_exitcode(status)
-        # A negative code is a signal's number; callers read it from `signal` and never mistake it for an exit code.
-        fields["exit_code"] = code if code >= 0 else None
-        if code < 0:
-            fields["signal"] = run.signal_name(-code)
+    code, by_signal = run.code_and_signal(record.get("exit_status"))
+    fields: dict[str, Any] = {"status": record["status"], "exit_code": code}
+    if by_signal:
+        fields["signal"] = by_signal
     if record["status"] == "ended":
         fields["why"] = record["why"]
         if record.get("left"):
             fields["survivors"] = record["left"]
-    if record.get("uncovered"):
-        fields["uncovered"] = record["uncovered"]
-    if record.get("set_aside"):
-        fields["set_aside"] = record["set_aside"]
-    fields |= record.get("changes") or {}
+    fields |= {name: record[name] for name in ("uncovered", "set_aside") if record.get(name)} | (record.get("changes") or {})
     if record["status"] == "lost":
         fields["why"] = "its supervisor was killed; without a sandbox, what it had started may still run: end it"
     return fields

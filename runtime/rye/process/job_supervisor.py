@@ -163,7 +163,8 @@ class Supervisor:
             self._step(self._patience(exited_at))
             # Before all else: from this moment the job can write the uncovered file.
             if (lost := self._mounts.lost()) and not self._cover_again():
-                return self._end_unprotected(lost)
+                self.record["uncovered"] = lost
+                return self.end("unprotected")
             # Names that nothing covers. A command has none of them for longer than that.
             self._set_aside += project_mounts.set_aside(self._root, self._confined.absent)
             if self._leader is None:
@@ -214,19 +215,10 @@ class Supervisor:
             return False
         return True
 
-    def _end_unprotected(self, path: str) -> None:
-        """End a job whose sandbox no longer covers a name, at once: what it writes there now would count."""
-        status, survivors = reaper.end_tree(self._leader)
-        self.record["exit_status"] = status if status is not None else self.record["exit_status"]
-        self.record["uncovered"] = path
-        self._finish("unprotected", survivors)
-
     def _step(self, seconds: float | None) -> None:
         poll = select.poll()
-        for fd in (self._listener.fileno(), self._woken, *self._requests):
-            poll.register(fd, select.POLLIN)
-        self._mounts.register(poll)
-        for fd in self._outputs:
+        changed_folders = () if self._mounts.fd < 0 else (self._mounts.fd,)
+        for fd in (self._listener.fileno(), self._woken, *self._requests, *changed_folders, *self._outputs):
             poll.register(fd, select.POLLIN)
         if self._input_open and self._waiting_input:
             poll.register(self._input, select.POLLOUT)
@@ -339,7 +331,8 @@ class Supervisor:
 
     def end(self, why: str) -> None:
         """End the whole tree: politely first, so that servers can put their things in order."""
-        if self._leader is not None:
+        # One whose sandbox no longer covers a name is ended at once: what it writes there now would count.
+        if self._leader is not None and why != "unprotected":
             self._ask_to_end()
         status, survivors = reaper.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]

@@ -126,17 +126,15 @@ def start(
 
 def _launch(confined: Confined, cwd_fd: int, held: int, order: Path) -> str:
     """Have a reaper become the supervisor, which starts the command itself; return `ok`, or why not: an errno."""
-    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        tree = run.Tree(changed(confined, ready=None), cwd_fd, (nothing, nothing, nothing), (held,), str(order))
+    with closing(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) as nothing:
+        try:
+            tree = run.Tree(changed(confined, ready=None), cwd_fd, (nothing, nothing, nothing), (held,), str(order))
+        except RyeError:
+            return str(errno.EAGAIN)
         try:
             return tree.hand_on()
         finally:
             tree.close()
-    except RyeError:
-        return str(errno.EAGAIN)
-    finally:
-        os.close(nothing)
 
 
 def _folder(root: Root) -> Path:

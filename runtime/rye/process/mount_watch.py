@@ -11,7 +11,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import select
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,11 +99,6 @@ class MountWatch:
     def descriptors(self) -> list[int]:
         """Return what must stay open."""
         return [*self._held, *((self.fd,) if self.fd >= 0 else ())]
-
-    def register(self, poll: select.poll) -> None:
-        """Have `poll` report changes."""
-        if self.fd >= 0:
-            poll.register(self.fd, select.POLLIN)
 
 
 def _identity(path: str) -> _Identity:

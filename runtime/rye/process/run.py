@@ -217,9 +217,7 @@ class Tree:
 
     def failure(self) -> RyeError | None:
         """Return why the program could not be started, if so."""
-        if not self._errno:
-            return None
-        return _not_started(self._errno)
+        return _not_started(self._errno) if self._errno else None
 
     def end(self) -> None:
         """Have the whole tree ended; `read_status` notes when that is done."""
@@ -383,13 +381,11 @@ def run(
         kept = () if hand_on is None else (out_read, err_read, held)
         tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write), kept)
     except BaseException:
-        os.close(out_read)
-        os.close(err_read)
+        close_all((out_read, err_read))
         raise
     finally:
         # Our write ends must go, else the pipes never report the end of output.
-        for fd in (input_fd, out_write, err_write):
-            os.close(fd)
+        close_all((input_fd, out_write, err_write))
     is_in_turn = running_commands.turn.held
     try:
         running_commands.turn.leave()
@@ -399,8 +395,7 @@ def run(
         if is_in_turn:
             running_commands.turn.take()
         tree.close()
-        for fd in (out_read, err_read):
-            os.close(fd)
+        close_all((out_read, err_read))
 
 
 def watch(
@@ -469,11 +464,10 @@ class _Watch:
             if over or self._judge():
                 break
         self._rest()
-        failure = self._tree.failure()
-        if failure is not None:
+        if failure := self._tree.failure():
             raise failure
         seconds = time.monotonic() - self._started
-        code, name = _ending(self._tree.exit_status) if self.why == "exited" else (None, None)
+        code, name = code_and_signal(self._tree.exit_status) if self.why == "exited" else (None, None)
         return Outcome(code, name, self.why, seconds, stdout, stderr, self._tree.survivors)
 
     def _wait(self) -> float:
@@ -555,10 +549,11 @@ class _Watch:
             self._live.close()
 
 
-def _ending(status: int | None) -> tuple[int | None, str | None]:
+def code_and_signal(status: int | None) -> tuple[int | None, str | None]:
     """Return the exit code, or the name of the signal, of a wait status."""
     if status is None:
         return None, None
+    # A negative code is a signal's number, and no exit code.
     code = os.waitstatus_to_exitcode(status)
     return (code, None) if code >= 0 else (None, signal_name(-code))
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from rye.config import user_dirs
+from rye.fs import atomic
 from rye.process import job_report
 from rye.process.autorun import command_check
 from rye.sandbox import hidden_paths, project_mounts
@@ -122,11 +123,9 @@ def _of_program(root: str, name: str) -> str:
 def _interpreter(script: str) -> str:
     """Return the path behind `#!`; that of nothing where there is none."""
     with suppress(OSError):
-        fd = os.open(script, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            mark, _, rest = file.readline(4096).partition(b"#!")
-            if not mark and rest.split():
-                return os.fsdecode(rest.split()[0])
+        mark, _, rest = atomic.read_regular(script, 4096, follow=False)[0].partition(b"\n")[0].partition(b"#!")
+        if not mark and rest.split():
+            return os.fsdecode(rest.split()[0])
     return os.devnull
 
 

@@ -93,30 +93,27 @@ def first(data: bytes, budget: int) -> tuple[str, int]:
 
     Of a first line that does not fit alone, as much as does.
     """
-    lines = _lines(data)
-    count = _fitting(lines, budget)
-    return (plain(b"".join(lines[:count])), sum(map(len, lines[:count]))) if count else _piece(data, budget, 1)
+    whole = _fitting(_lines(data), budget)
+    return (plain(b"".join(whole)), sum(map(len, whole))) if whole else _piece(data, budget, 1)
 
 
 def last(data: bytes, budget: int) -> tuple[str, int]:
     """Return the same from the end."""
-    lines = _lines(data)[::-1]
-    count = _fitting(lines, budget)
-    return (plain(b"".join(lines[:count][::-1])), sum(map(len, lines[:count]))) if count else _piece(data, budget, -1)
+    whole = _fitting(_lines(data)[::-1], budget)[::-1]
+    return (plain(b"".join(whole)), sum(map(len, whole))) if whole else _piece(data, budget, -1)
 
 
 def _lines(data: bytes) -> list[bytes]:
-    lines = [line + b"\n" for line in data.split(b"\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
+    *lines, last_one = data.split(b"\n")
+    return [line + b"\n" for line in lines] + ([last_one] if last_one else [])
 
 
-def _fitting(lines: list[bytes], budget: int) -> int:
+def _fitting(lines: list[bytes], budget: int) -> list[bytes]:
     for count, line in enumerate(lines):
         budget -= max(_LEAST_LINE, _size(plain(line)))
         if budget < 0:
-            return count
-    return len(lines)
+            return lines[:count]
+    return lines
 
 
 def _piece(data: bytes, budget: int, step: int) -> tuple[str, int]:

@@ -387,32 +387,26 @@ def users_hooks_path() -> str:
 
     Files that the user's settings include are not read for it.
     """
-    xdg = os.environ.get("XDG_CONFIG_HOME", "")
-    home = user_dirs.home()
-    folder = xdg if os.path.isabs(xdg) else f"{home}/.config"
     found = ""
-    # The last one counts.
-    for path in (f"{folder}/git/config", f"{home}/.gitconfig"):
-        try:
-            info = os.stat(path)
-        except OSError:
-            continue
-        found = _hooks_path_in(path, info.st_ino, info.st_size, info.st_ctime_ns) or found
+    for path in users_settings():
+        if state := stamps.stamp(path):
+            found = _hooks_path_in(path, state) or found
     return found
 
 
+def users_settings() -> tuple[str, str]:
+    """Return the files in which git has the user's own settings: of two that say something the last counts."""
+    xdg, home = os.environ.get("XDG_CONFIG_HOME", ""), user_dirs.home()
+    return f"{xdg if os.path.isabs(xdg) else f'{home}/.config'}/git/config", f"{home}/.gitconfig"
+
+
 @lru_cache(maxsize=8)
-def _hooks_path_in(path: str, *_state: int) -> str:
-    with suppress(OSError):
-        named = [
-            value
-            for key, value in re.findall(_NAMED_PATH, atomic.read_regular(path, _MAX_SETTINGS)[0])
-            if key.lower() == b"hookspath"
-        ]
-        value = os.fsdecode(named[-1]).strip().strip('"') if named else ""
-        # Only a relative one leads into a project.
-        return "" if value.startswith(("/", "~")) else value
-    return ""
+def _hooks_path_in(path: str, _state: stamps.Stamp) -> str:
+    named = re.findall(_NAMED_PATH, _settings(None, os.fsencode(path)))
+    values = [value for key, value in named if key.lower() == b"hookspath"]
+    value = os.fsdecode(values[-1]).strip().strip('"') if values else ""
+    # Only a relative one leads into a project.
+    return "" if value.startswith(("/", "~")) else value
 
 
 def _settings(root_fd: int | None, path: bytes) -> bytes:

@@ -28,21 +28,8 @@ from typing import Any, Final, NamedTuple
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
-from rye.process.autorun.findings import (
-    EXEC,
-    NAME,
-    PROGRAM,
-    Finding,
-    Tree,
-    at_names,
-    content,
-    digest_at,
-    in_linked,
-    in_repository,
-    links,
-    opened,
-    settings_shown,
-)
+from rye.process.autorun import findings
+from rye.process.autorun.findings import Finding, Tree
 from rye.sandbox.policy import Confined
 from rye.snapshots import watch
 from rye.workspace import protected_paths, repositories, running_commands
@@ -54,12 +41,13 @@ _RECORD: Final = "repositories.json"
 _FOLDERS: Final = "listings.json"
 _DIGEST: Final = 64
 _MAX_PARSED: Final = 1_000
+_MOST_LISTED: Final = 1 << 30
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _SHOWN: Final = 5
 _TRIES: Final = 5
 # Of a file in which one of these was found nothing can stay.
-_WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", NAME, PROGRAM))
+_WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", findings.NAME, findings.PROGRAM))
 # Of the project's own repository the sandbox covers these, unless another file has taken their name.
 _COVERED: Final = (".git/config", ".git/hooks")
 # The record: marks of what is the user's, and of what could not be set aside; the commands after which no look was made yet;
@@ -128,7 +116,7 @@ def begin(
     try:
         if not token:
             raise OSError(errno.EIO, "the user's state folder cannot be used")
-        with opened(look.root, look.identity) as tree:
+        with findings.opened(look.root, look.identity) as tree:
             before = _stored(_path(tree))
             found = _all(tree, before, forbidden, exactly=forbidden)
             refused, known = set(before["refused"]), set(before["known"] or ())
@@ -189,7 +177,7 @@ def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) 
     if not look.token:
         return []
     try:
-        with opened(beneath.real_path(root_fd, look.root), look.identity) as tree:
+        with findings.opened(beneath.real_path(root_fd, look.root), look.identity) as tree:
             moved = _look(tree, look, over=over)
     except FileNotFoundError:
         # The project is gone.
@@ -224,10 +212,8 @@ def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
         record["refused"] = sorted({one.mark for one in remaining})
         record["parsed"] = tree.parsed
         # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
-        ended = {
-            *((look.token,) if over else ()),
-            *(one for one in before["running"] if not running_commands.is_alive(tree.fd, one)),
-        }
+        ended = {one for one in before["running"] if not running_commands.is_alive(tree.fd, one)}
+        ended |= {look.token} if over else set()
         record["running"] = [one for one in record["running"] if one not in ended]
     return moved
 
@@ -256,14 +242,14 @@ def kept(ws: Workspace, path: str) -> Kept:
         path: the file's place, or the name under which it is stored.
     """
     place, mark, _ = path.partition(SUFFIX)
-    with opened(ws.real, ws.identity) as tree:
+    with findings.opened(ws.real, ws.identity) as tree:
         folder, _, name = place.rpartition("/")
         with closing(tree.folder(folder)) as fd:
             stored = path.rpartition("/")[2] if mark else _newest_stored(fd, name)
-            data, why = content(fd, stored or name)
+            data, why = findings.content(fd, stored or name)
             os.lstat(stored or name, dir_fd=fd)
-            digest = digest_at(fd, stored or name)
-        lines = [] if data is None else settings_shown(tree, folder, data)
+            digest = findings.digest_at(fd, stored or name)
+        lines = [] if data is None else findings.settings_shown(tree, folder, data)
         return Kept(place, stored, lines or [why or "the file as a whole"], digest)
 
 
@@ -287,12 +273,12 @@ def bring_back(ws: Workspace, one: Kept) -> int:
     What is in its place now gets the other name. Raises OSError, also where the file is not the one that was shown, and
     TooLargeError.
     """
-    with opened(ws.real, ws.identity) as tree:
+    with findings.opened(ws.real, ws.identity) as tree:
         folder, _, name = one.path.rpartition("/")
         with closing(tree.folder(folder)) as fd:
             if one.stored:
                 _swap(fd, one.stored, name)
-            if digest_at(fd, name) != one.digest:
+            if findings.digest_at(fd, name) != one.digest:
                 if one.stored:
                     _swap(fd, name, one.stored)
                 raise OSError(errno.ESTALE, "it was changed meanwhile")
@@ -319,7 +305,7 @@ def message(moved: list[dict[str, str]]) -> str:
 
 def _in_words(one: dict[str, str]) -> str:
     place = f"stored in {one['stored']}" if one["stored"] else "NOT set aside: remove it before you use git there"
-    subject = one["path"] if one["what"] in (NAME, PROGRAM) else f"{one['what']} of {one['path']}"
+    subject = one["path"] if one["what"] in (findings.NAME, findings.PROGRAM) else f"{one['what']} of {one['path']}"
     return f"{subject} ({place})"
 
 
@@ -346,15 +332,16 @@ def _all(
         repositories.store_pointers(tree.fd, tree.root, folders, places)
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
-    found = [one for path in places for one in in_repository(tree, path, covered)]
-    found += [one for path, listing in folders.items() if ".git" in listing[2] for one in in_linked(tree, path)]
-    return [*found, *links(tree, folders, places), *at_names(tree, forbidden, own=own, exactly=exactly)]
+    found = [one for path in places for one in findings.in_repository(tree, path, covered)]
+    found += [one for path, listing in folders.items() if ".git" in listing[2] for one in findings.in_linked(tree, path)]
+    return [*found, *findings.links(tree, folders, places), *findings.at_names(tree, forbidden, own=own, exactly=exactly)]
 
 
 def _folder_listings(tree: Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
-    known = {} if watch.type_below(os.stat(tree.root)).startswith(_FOREIGN) else _folders(path)
+    is_foreign = watch.type_below(os.stat(tree.root)).startswith(_FOREIGN)
+    known = {} if is_foreign else _parsed_folders(atomic.read(path, _MOST_LISTED) or b"")
     found = repositories.listings(tree.root, known)
     if found is not known and found != known:
         body = json.dumps(found).encode()
@@ -362,14 +349,6 @@ def _folder_listings(tree: Tree) -> repositories.Listings:
         with suppress(OSError):
             atomic.write(path, hashlib.sha256(body).hexdigest().encode() + body, 0o600, durably=False)
     return found
-
-
-def _folders(path: str) -> repositories.Listings:
-    try:
-        with open(path, "rb") as file:
-            return _parsed_folders(file.read())
-    except OSError:
-        return {}
 
 
 @functools.lru_cache(maxsize=2)
@@ -398,7 +377,8 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
                 stored = _set_file_aside(tree, path, found)
             except PermissionError:
                 # A command may close a folder to its owner, whose programs act on what is in it all the same.
-                _open_folder(tree, path.rpartition("/")[0])
+                with closing(tree.folder(path.rpartition("/")[0])) as fd:
+                    os.fchmod(fd, os.fstat(fd).st_mode & 0o7777 | 0o700)
                 stored = _set_file_aside(tree, path, found)
         except FileNotFoundError:
             continue
@@ -409,12 +389,6 @@ def _set_aside(tree: Tree, bad: list[Finding]) -> tuple[list[dict[str, str]], li
     return moved, remaining
 
 
-def _open_folder(tree: Tree, folder: str) -> None:
-    """Let the owner change a folder. Raises OSError."""
-    with closing(tree.folder(folder)) as fd:
-        os.fchmod(fd, os.fstat(fd).st_mode & 0o7777 | 0o700)
-
-
 def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     """Move what was found out of a file, and return the name under which the file as it was is stored. Raises OSError."""
     folder, _, name = path.rpartition("/")
@@ -422,12 +396,12 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
         for tries_left in reversed(range(_TRIES)):
             found = _still_there(tree, fd, name, found)
             stored = _free_name(fd, name)
-            data, _ = content(fd, name)
+            data, _ = findings.content(fd, name)
             rest = _rest(tree, folder, data, found)
             # Read mode and owner before the rename: the new file gets the same.
             before = os.lstat(name, dir_fd=fd)
             os.rename(name, stored, src_dir_fd=fd, dst_dir_fd=fd)
-            if rest is None or not tries_left or content(fd, stored)[0] == data:
+            if rest is None or not tries_left or findings.content(fd, stored)[0] == data:
                 break
             # Another program, such as the person's git, has replaced it meanwhile: what that wrote is to stay.
             beneath.rename(fd, os.fsencode(stored), os.fsencode(name), beneath.NOREPLACE)
@@ -447,7 +421,7 @@ def _still_there(tree: Tree, fd: int, name: str, found: list[Finding]) -> list[F
     """Return what is in a file still: another look may have set it aside. Raises FileNotFoundError where nothing is."""
     from rye.process.autorun import git_settings
 
-    data, _ = content(fd, name)
+    data, _ = findings.content(fd, name)
     if data is None or any(one.what in _WHOLE or one.what == "exec" for one in found):
         return found
     try:
@@ -468,7 +442,7 @@ def _rest(tree: Tree, folder: str, data: bytes | None, found: list[Finding]) -> 
     if data is None or whats & _WHOLE:
         return None
     if whats == {"exec"}:
-        return EXEC.sub(b"", data)
+        return findings.EXEC.sub(b"", data)
     settings = [(one.what, one.value) for one in found]
     try:
         rest = git_settings.without(data, settings, user_dirs.state_dir(tree.fd), tree.root)
@@ -506,11 +480,7 @@ def _path(tree: Tree) -> str:
 
 
 def _stored(path: str) -> dict[str, Any]:
-    try:
-        with open(path, "rb") as file:
-            found = json.loads(file.read())
-        if all(isinstance(found[name], kind) for name, kind in _SHAPE.items()):
-            return {name: found[name] for name in _SHAPE}
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+    found = atomic.read_json(path) or {}
+    if all(isinstance(found.get(name), kind) for name, kind in _SHAPE.items()):
+        return {name: found[name] for name in _SHAPE}
     return {"known": None, "refused": [], "running": [], "parsed": {}}

@@ -17,8 +17,9 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
-from rye.config import user_dirs
+from rye.fs import atomic, stamps
 from rye.process.child import program_on_path
+from rye.workspace import repositories
 
 _PLACES: Final = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 _ENVIRONMENT: Final = {"PATH": _PLACES, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"}
@@ -179,11 +180,10 @@ def _leads_back(value: str, inside: str, root: str) -> bool:
     if not f"{target}/".startswith(f"{root}/") or os.path.realpath(target) != target:
         return False
     try:
-        fd = os.open(f"{target}/.git", os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            line = os.fsdecode(file.read(_POINTER).removeprefix(b"gitdir:").strip())
+        data, _ = atomic.read_regular(f"{target}/.git", _POINTER, follow=False)
     except OSError:
         return False
+    line = os.fsdecode(data.removeprefix(b"gitdir:").strip())
     return os.path.normpath(os.path.join(target, line)) == inside == os.path.realpath(inside)
 
 
@@ -218,31 +218,17 @@ def identity_file(root: str) -> dict[str, bytes]:
     A home is hidden from commands, and git refuses to commit without the two. As a file they give way to what a
     repository's own settings say.
     """
-    files = (f"{user_dirs.home()}/.gitconfig", os.path.join(_settings_home(), "git/config"))
-    content = _identity(files, tuple(map(_signature, files)), root)
+    files = repositories.users_settings()
+    content = _identity(files, tuple(map(stamps.stamp, files)), root)
     return {".gitconfig": content} if content else {}
 
 
-def _settings_home() -> str:
-    configured = os.environ.get("XDG_CONFIG_HOME", "")
-    return configured if os.path.isabs(configured) else f"{user_dirs.home()}/.config"
-
-
-def _signature(path: str) -> tuple[int, ...]:
-    try:
-        info = os.stat(path)
-    except OSError:
-        return ()
-    return info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns
-
-
 @lru_cache(maxsize=4)
-def _identity(files: tuple[str, ...], signatures: tuple[tuple[int, ...], ...], root: str) -> bytes:
-    """Read the two settings from files, of which the last that has one counts; `signatures` tell when they changed."""
+def _identity(files: tuple[str, ...], stamps_of_files: tuple[stamps.Stamp | None, ...], root: str) -> bytes:
+    """Read the two settings from files, of which the last that has one counts; the stamps tell when they changed."""
     found: dict[str, str] = {}
-    # The more important file last: its values replace the others.
-    for path, signature in zip(reversed(files), reversed(signatures), strict=True):
-        if signature:
+    for path, stamp in zip(files, stamps_of_files, strict=True):
+        if stamp:
             with suppress(UnreadableError):
                 output = _run(["--file", path, "--includes", "-z", "--get-regexp", r"^user\.(name|email)$"], root)
                 pairs = (entry.partition("\n") for entry in output.decode("utf-8", "surrogateescape").split("\0")[:-1])
