@@ -21,7 +21,7 @@ from rye.fs import atomic
 from rye.fs.atomic import closing
 from rye.fs.beneath import EXCHANGE, NOREPLACE, UNSUPPORTED, rename
 from rye.workspace.path_errors import system_failure
-from rye.workspace.workspace import MAX_FILE_BYTES, Place, read_all
+from rye.workspace.workspace import MAX_FILE_BYTES, Place
 
 _BUFFER = 1 << 18
 
@@ -133,10 +133,8 @@ def is_free(place: Place, temporary: bytes) -> bool:
     """Tell whether a change left nothing under its temporary name, which else `sweep` must settle later."""
     try:
         os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    except OSError as err:
+        return isinstance(err, FileNotFoundError)
     return False
 
 
@@ -288,19 +286,13 @@ def _check_then_rename(place: Place, temporary: bytes, expected: str, backup: by
         raise conflict(place)
     # A plain rename destroys what it replaces, so the old content is copied first.
     if backup is not None:
-        _copy(place, backup)
+        stage(place, atomic.read_regular(place.name, MAX_FILE_BYTES, dir_fd=place.dir_fd, follow=False)[0], backup, None)
     os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
     if backup is not None:
         os.rename(backup, temporary, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
     # The old content is gone: whether the new one is durable changes nothing about the content.
     with contextlib.suppress(OSError):
         atomic.sync(dir_fd=place.dir_fd)
-
-
-def _copy(place: Place, backup: bytes) -> None:
-    with closing(os.open(place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.dir_fd)) as fd:
-        data = read_all(fd, os.fstat(fd).st_size, MAX_FILE_BYTES)
-    stage(place, data, backup, None)
 
 
 def _inode_at(dir_fd: int, name: bytes) -> int:
@@ -331,10 +323,8 @@ def discard(dir_fd: int, name: bytes) -> bool:
     """Remove a temporary file; tell whether its name is free."""
     try:
         os.unlink(name, dir_fd=dir_fd)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    except OSError as err:
+        return isinstance(err, FileNotFoundError)
     return True
 
 

@@ -282,10 +282,8 @@ def holder(lock: int | Path) -> int | None:
     except OSError:
         return None
     # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
-    found = [
-        int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode and row[4].isdecimal()
-    ]
-    return next((pid for pid in found if pid), None)
+    found = [row[4] for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode]
+    return next((int(pid) for pid in found if pid.isdecimal() and int(pid)), None)
 
 
 def _program(pid: int) -> str:

@@ -86,7 +86,7 @@ class Encoding(Record):
 
     def terminators(self, lines: list[bytes]) -> list[bytes]:
         """Return the terminators of raw lines."""
-        return [line[len(self.body(line)) :] for line in lines]
+        return [self.terminator(line) for line in lines]
 
     def key(self, line: bytes) -> bytes:
         """Return what identifies the line's text: UTF-8 where it decodes, else its raw bytes, without terminator."""
@@ -165,7 +165,10 @@ def detect(data: bytes, declared: str | None = None) -> Encoding:
     # `isascii` runs at the speed of memory, and most files need no more.
     if data.isascii() or _decodes(data, "utf-8"):
         return UTF8
-    return _detected(data) or Encoding(certain=False)
+    from rye.workspace.encoding_guess import guess
+
+    fitting = next((one for one in guess(data) if _decodes(data, one)), None)
+    return Encoding(certain=False) if fitting is None else changed(_declared(fitting), certain=False)
 
 
 def mark_of(name: str) -> bytes:
@@ -204,14 +207,11 @@ def restored(name: str, bom: bytes, newline: bytes, *, certain: bool) -> Encodin
     Raises:
         ValueError: `detect` makes no such encoding.
     """
-    if bom:
-        code = next((Encoding(*known) for known in _BOMS_BY_NAME if known == (name, bom, newline)), None)
-    else:
-        try:
-            code = _declared(name)
-        except UsageError:
-            code = None
-    if code is None or code.newline != newline:
+    try:
+        code = Encoding(name, bom, newline) if (name, bom, newline) in _BOMS_BY_NAME else _declared(name)
+    except UsageError:
+        raise ValueError(name) from None
+    if (code.bom, code.newline) != (bom, newline):
         raise ValueError(name)
     return changed(code, certain=certain)
 
@@ -231,13 +231,6 @@ def _decodes(data: bytes, name: str) -> bool:
 def is_text(data: bytes, code: Encoding) -> bool:
     """Tell whether a content can be text in an encoding: all of it decodes, and it begins as no known kind of binary file."""
     return not binary_kind(data) and _decodes(data[len(code.bom) :], code.name)
-
-
-def _detected(data: bytes) -> Encoding | None:
-    from rye.workspace.encoding_guess import guess
-
-    name = next((name for name in guess(data) if _decodes(data, name)), None)
-    return None if name is None else changed(_declared(name), certain=False)
 
 
 def binary_kind(data: bytes) -> str | None:

@@ -52,9 +52,8 @@ class Cell(Record):
         for output in self.content.get("outputs") or ():
             data = output.get("data") if isinstance(output.get("data"), dict) else {}
             found = [kind for kind in _PICTURES if isinstance(data.get(kind), str | list)]
-            pictures += [
-                {"type": "image", "data": "".join(_joined(data[kind]).split()), "mimeType": kind} for kind in found[:1]
-            ]
+            for kind in found[:1]:
+                pictures.append({"type": "image", "data": "".join(_joined(data[kind]).split()), "mimeType": kind})
             text = _ANSI.sub("", _text_of(output, data, pictured=bool(found))).rstrip("\n")
             lines += text.split("\n") if text else []
         if len(lines) > most:
@@ -73,10 +72,7 @@ class Notebook(Record):
 
     def cell_at(self, start: int, stop: int) -> Cell | None:
         """Return the cell whose text the lines [start, stop) are, or where they would be inserted; None: no cell's text."""
-        for cell in self.cells:
-            if cell.source is not None and cell.source[0] <= start and stop <= cell.source[1]:
-                return cell
-        return None
+        return next((cell for cell in self.cells if cell.source and cell.source[0] <= start and stop <= cell.source[1]), None)
 
 
 def parse(data: bytes) -> Notebook | None:
@@ -87,7 +83,9 @@ def parse(data: bytes) -> Notebook | None:
     except (ValueError, RecursionError):
         return None
     cells = content.get("cells") if isinstance(content, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells) or not _is_known(content):
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        return None
+    if not isinstance(content.get("nbformat"), int) or content["nbformat"] < 4:
         return None
     raw, places = data.split(b"\n"), list(_places(data))
     if len(places) != len(cells):
@@ -108,10 +106,6 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ValueError
     return members
-
-
-def _is_known(content: dict[str, Any]) -> bool:
-    return isinstance(content.get("nbformat"), int) and content["nbformat"] >= 4
 
 
 class _Place(NamedTuple):

@@ -22,17 +22,14 @@ _KINDS = (
 
 def outside(path: str, why: str = "") -> WorkspaceError:
     """Return the refusal of a path that leads out of the project."""
+    shown = names.show(path.encode("utf-8", "backslashreplace"))[:300]
+    # At the end of a sentence `..` would pass for an ellipsis.
+    quoted = f'"{shown}"' if shown.endswith(".") else shown
     return WorkspaceError(
         "path_outside",
-        f"Path outside project workspace: {_quoted(names.show(path.encode('utf-8', 'backslashreplace'))[:300])}"
-        + (f" ({why})." if why else "."),
+        f"Path outside project workspace: {quoted}{why and f' ({why})'}.",
         "Give a path inside the project, relative to its root.",
     )
-
-
-def _quoted(path: str) -> str:
-    """Return a path as a sentence can end with it: `..` would pass for an ellipsis."""
-    return f'"{path}"' if path.endswith(".") else path
 
 
 def wrong_kind(mode: int, path: str) -> WorkspaceError:

@@ -19,7 +19,7 @@ from rye.call.safe_text import nearest
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
 from rye.fs.atomic import closing
-from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
 
 _SECONDS = 0.05
 _MOST_NAMES = 20_000
@@ -27,20 +27,14 @@ _MOST_SHOWN = 3
 _MOST_FOUND = 50
 
 
-def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceError:
-    """Return the refusal of a path at which nothing is, with the paths that may be meant.
-
-    Args:
-        ws: the project.
-        path: as it was given.
-        ignored: patterns of the folders that are not searched.
-    """
+def not_found(ws: Workspace, path: str) -> WorkspaceError:
+    """Return the refusal of a path at which nothing is, with the paths that may be meant."""
     folder, _, wanted_name = path.rstrip("/").rpartition("/")
     existing, entries = _nearest_folder(ws, folder)
     prefix = "" if existing == "." else f"{existing}/"
     link = wanted_name in entries and existing == (folder or ".")
     similar = nearest(wanted_name, [name for name in entries if name != wanted_name]) if existing == (folder or ".") else []
-    elsewhere = [one for one in _alike(ws, path, ignored) if one != path]
+    elsewhere = [one for one in _alike(ws, path) if one != path]
     close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
     return WorkspaceError(
@@ -52,13 +46,13 @@ def not_found(ws: Workspace, path: str, ignored: Sequence[str]) -> WorkspaceErro
     )
 
 
-def _alike(ws: Workspace, path: str, ignored: Sequence[str]) -> list[str]:
+def _alike(ws: Workspace, path: str) -> list[str]:
     """Return the paths in the project that end in the name that a path ends in, in whatever case, the likeliest first."""
     wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")]
     if not wanted_parts:
         return []
     # A name with so many matches, such as `__init__.py`, gets no better with more of them.
-    found = [*islice(_named(ws.fd, wanted_parts[-1].casefold(), ignored), _MOST_FOUND)]
+    found = [*islice(_named(ws.fd, wanted_parts[-1].casefold()), _MOST_FOUND)]
     # The longest common end first; the spelling of the last name decides among equals.
     found.sort(key=lambda parts: (-_common_end(parts, wanted_parts), parts[-1] != wanted_parts[-1], len(parts)))
     return [names.show(os.fsencode("/".join(parts))) for parts in found[:2]]
@@ -70,7 +64,7 @@ def _common_end(parts: Sequence[str], wanted_parts: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs))
 
 
-def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _named(root_fd: int, name: str) -> Iterator[tuple[str, ...]]:
     """Yield the paths below a folder whose last component is `name` (case-folded)."""
     end = time.monotonic() + _SECONDS
     reads_left = _MOST_NAMES
@@ -85,7 +79,8 @@ def _named(root_fd: int, name: str, ignored: Sequence[str]) -> Iterator[tuple[st
             path = (*parts, entry_name)
             if entry_name.casefold() == name:
                 yield path
-            if is_folder and not entry_name.startswith(".") and not any(fnmatchcase(entry_name, one) for one in ignored):
+            is_ignored = entry_name.startswith(".") or any(fnmatchcase(entry_name, one) for one in IGNORED_DIRECTORIES)
+            if is_folder and not is_ignored:
                 waiting.append(path)
 
 

@@ -17,6 +17,7 @@ MOST: Final = 3_750_000
 _HEAD: Final = 12
 """Bytes that tell the kind of a picture."""
 
+_SIZE_AT: Final = {"image/png": (">II", 16), "image/gif": ("<HH", 6)}
 _FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """JPEG markers whose segment has the size of the picture."""
 
@@ -67,20 +68,14 @@ def kind(data: bytes) -> str | None:
 def dimensions(data: bytes, mime: str) -> tuple[int, int] | None:
     """Return width and height as the file says them; None where it does not."""
     try:
-        return {"image/png": _png, "image/gif": _gif, "image/jpeg": _jpeg, "image/webp": _webp}[mime](data)
+        if mime in _SIZE_AT:
+            form, at = _SIZE_AT[mime]
+            width, height = struct.unpack_from(form, data, at)
+            return width, height
+        return _jpeg(data) if mime == "image/jpeg" else _webp(data)
     except (struct.error, IndexError):
         # Cut off.
         return None
-
-
-def _png(data: bytes) -> tuple[int, int] | None:
-    width, height = struct.unpack_from(">II", data, 16)
-    return width, height
-
-
-def _gif(data: bytes) -> tuple[int, int] | None:
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height
 
 
 def _jpeg(data: bytes) -> tuple[int, int] | None:

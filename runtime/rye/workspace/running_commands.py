@@ -109,15 +109,14 @@ def running(root: str | int) -> Iterator[str]:
 def end(token: str) -> None:
     """Note that a command of this process is over; nothing where it was passed on, or is over already."""
     with _guard:
-        fd, path = _held.pop(token, (-1, ""))
-        if fd < 0:
-            return
-        with suppress(OSError):
-            os.unlink(path)
-        # Not only closed: a process that is being started may have the descriptor still.
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)
-        os.close(fd)
+        if command := _held.pop(token, None):
+            fd, path = command
+            with suppress(OSError):
+                os.unlink(path)
+            # Not only closed: a process that is being started may have the descriptor still.
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            os.close(fd)
 
 
 def handle(token: str) -> Handle:
@@ -128,9 +127,8 @@ def handle(token: str) -> Handle:
 def pass_on(token: str) -> None:
     """Note that another process, which has inherited the descriptor, runs this command from now on."""
     with _guard:
-        fd, _ = _held.pop(token, (-1, ""))
-        if fd >= 0:
-            os.close(fd)
+        if command := _held.pop(token, None):
+            os.close(command[0])
 
 
 def take(command: Handle) -> None:

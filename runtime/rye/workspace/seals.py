@@ -45,7 +45,12 @@ def secret(ws: Workspace) -> bytes:
         if found is None:
             # Two processes may both find none: whoever is second to get the lock takes what the first one made.
             with atomic.locked(f"{path}.lock"):
-                found = _read(path) or _create_secret(path)
+                found = _read(path)
+                if found is None:
+                    found = os.urandom(_BYTES)
+                    # As durable as what it seals, which is not made so either: two waits for the disk less in every new
+                    # folder. One that a power cut left empty counts as missing.
+                    atomic.write(path, found, 0o600, durably=False)
     except OSError:
         return _of_this_process
     return found
@@ -62,14 +67,6 @@ def _read(path: str) -> bytes | None:
     # A secret that others could read or replace seals nothing.
     private = info.st_uid == os.geteuid() and not stat.S_IMODE(info.st_mode) & 0o077
     return data if private and len(data) == _BYTES else None
-
-
-def _create_secret(path: str) -> bytes:
-    made = os.urandom(_BYTES)
-    # As durable as what it seals, which is not made so either: two waits for the disk less in every new folder. One that a
-    # power cut left empty counts as missing.
-    atomic.write(path, made, 0o600, durably=False)
-    return made
 
 
 def space(key: bytes) -> str:

@@ -148,11 +148,8 @@ def glanced(data: bytes, encoding: Encoding) -> Text:
             points.lines.append(count)
             points.offsets.append(low)
         ends_in_newline = data.endswith(encoding.newline, low, high)
-        count += (
-            data.count(encoding.newline, low, high) + (not ends_in_newline)
-            if one_byte
-            else len(split(data[low:high], encoding))
-        )
+        ended = data.count(encoding.newline, low, high)
+        count += ended + (not ends_in_newline) if one_byte else len(split(data[low:high], encoding))
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
 
 
@@ -265,9 +262,5 @@ def content_lines(content: str) -> list[str]:
 
     `""` is none, `"\n"` one empty line, `"a"` and `"a\n"` both one line. `"\r\n"` separates like `"\n"`.
     """
-    lines = content.split("\n")
-    last = lines.pop()
-    out = [line.removesuffix("\r") for line in lines]
-    if last:
-        out.append(last)
-    return out
+    *lines, last = content.split("\n")
+    return [line.removesuffix("\r") for line in lines] + ([last] if last else [])

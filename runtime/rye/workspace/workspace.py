@@ -26,19 +26,10 @@ from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 from rye.workspace.root import OpenRoot, opened
 
-_OF_PYTHON = (
-    "__pycache__",
-    ".venv",
-    "venv",
-    ".tox",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    "*.egg-info",
-    ".eggs",
-    ".nox",
-)
-IGNORED_DIRECTORIES = ("node_modules", *repositories.FOLDERS, "dist", "build", *_OF_PYTHON)
+IGNORED_DIRECTORIES = (
+    "node_modules", *repositories.FOLDERS, "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".pytest_cache",
+    ".mypy_cache", ".ruff_cache", "*.egg-info", ".eggs", ".nox",
+)  # fmt: skip
 """The one list of directories that listing and searching leave out (glob patterns)."""
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -428,17 +419,15 @@ class Workspace:
     def refusal(self, err: OSError, path: str) -> WorkspaceError:
         """Turn what the kernel said about `path` into an instruction."""
         if err.errno == errno.EXDEV:
+            is_absolute = "absolute" in str(err.strerror)
             return outside(
-                path,
-                "it passes an absolute symbolic link that does not begin with the root's own path"
-                if "absolute" in str(err.strerror)
-                else "",
+                path, "it passes an absolute symbolic link that does not begin with the root's own path" if is_absolute else ""
             )
         if err.errno == errno.ENOENT:
             # Only who is refused pays for the search for what was meant.
             from rye.workspace.path_suggestions import not_found
 
-            return not_found(self, path, IGNORED_DIRECTORIES)
+            return not_found(self, path)
         if err.errno == errno.ENOTDIR:
             return WorkspaceError(
                 "not_a_directory",
