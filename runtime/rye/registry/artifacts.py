@@ -274,14 +274,12 @@ def form_in_registry(file: Candidate) -> Form:
 
 def signed_by(fetched: Fetched) -> TrustedKey | None:
     """Return the key that came along, if it is the one that made the signature: a claim that can be shown, not trust."""
-    head = fetched.files[0]
-    try:
-        if fetched.key is not None:
+    head, key = fetched.files[0], fetched.key
+    with contextlib.suppress(TrustError):
+        if key is not None:
             # The document is only a claim until its key verifies this very signature.
-            check(fetched.key.public, split(head.raw, form_in_registry(head)))
-            return fetched.key
-    except TrustError:
-        pass
+            check(key.public, split(head.raw, form_in_registry(head)))
+            return key
     return None
 
 

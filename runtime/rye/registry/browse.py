@@ -225,9 +225,8 @@ def _declared(checked: VerifiedFile) -> dict[str, Any]:
 def _compared(head: VerifiedFile, search_path: Sequence[spaces.Space]) -> dict[str, Any]:
     """Return what serves the id here now, and the diff from it to what would be installed."""
     file = head.file
-    if file.item_type == "bundle":
-        return {"installed": None, "diff": ""}
     try:
+        # No space serves a bundle by its id.
         current = spaces.find(file.item_type, file.item_id, search_path)
     except RyeError:
         return {"installed": None, "diff": ""}
@@ -241,11 +240,9 @@ def _compared(head: VerifiedFile, search_path: Sequence[spaces.Space]) -> dict[s
         difflib.unified_diff(old, new, f"installed {version or '(not verified)'}", f"pulled {head.version}", lineterm="")
     )
     omitted = [f"… {len(lines) - _DIFF_LINES} more lines"] if len(lines) > _DIFF_LINES else []
-    diff = (
-        content("\n".join([*lines[:_DIFF_LINES], *omitted]))
-        if version is not None or not lines
-        else "(the file installed here is not verified)"
-    )
+    diff = content("\n".join([*lines[:_DIFF_LINES], *omitted]))
+    if version is None and lines:
+        diff = "(the file installed here is not verified)"
     return {"installed": {"version": version, "path": os.fspath(current.path), "space": current.space}, "diff": diff}
 
 

@@ -51,9 +51,6 @@ class PullOptions(Record):
     overwrite: bool = False
 
 
-_DEFAULT = PullOptions()
-
-
 class Pull(Record, frozen=False):
     """One artifact on its way."""
 
@@ -108,7 +105,7 @@ def pull(target: RegistryTarget, item_type: str, texts: Sequence[str], options: 
 
     def gathered(reference: Reference) -> Pull | RyeError:
         repository = repositories[reference.registry, reference.namespace]
-        return _unless_refused(verified_pull, repository, reference, search_path, options)
+        return _unless_refused(_verified, repository, reference, search_path, options.destination)
 
     pulls = at_once(most, gathered, references)
     # All are judged under one lock before the first is installed: two pulls cannot pass each other's checks.
@@ -161,12 +158,10 @@ def _refused(reference: Reference, err: RyeError) -> dict[str, Any]:
     }
 
 
-def verified_pull(
-    repository: Repository, reference: Reference, search_path: Sequence[Space], options: PullOptions = _DEFAULT
-) -> Pull:
+def _verified(repository: Repository, reference: Reference, search_path: Sequence[Space], destination: str) -> Pull:
     """Fetch and verify, and warn of a version that the registry marks as yanked. Errors as `fetch` and `verify`."""
     fetched = fetch(repository, reference)
-    pull = Pull(fetched, verify_files(fetched, search_path, options.destination))
+    pull = Pull(fetched, verify_files(fetched, search_path, destination))
     head = pull.checked[0]
     reason = yank_reason(repository, head.file.item_type, head.file.item_id, head.version)
     if reason is not None:
@@ -186,7 +181,7 @@ def verify(target: RegistryTarget, item_type: str, reference: str) -> dict[str, 
     parsed = parse(reference, item_type)
     search_path = spaces.spaces(target.project)
     repository = Repository(target.store(parsed), parsed.namespace)
-    pulled = verified_pull(repository, parsed, search_path)
+    pulled = _verified(repository, parsed, search_path, "project")
     for checked in pulled.checked:
         check_install(checked, pins.load(), search_path, PullOptions("none"))
     return {"verdict": "valid", **pulled.row}
@@ -198,7 +193,7 @@ def _admit(pull: Pull, known: Marks, search_path: Sequence[Space], options: Pull
         check_install(checked, known, search_path, options)
     for checked in pull.checked:
         # Only when every file of the pull passed: a refused bundle must leave no mark.
-        remember(checked, known, pin=options.pin)
+        _remember(checked, known, pin=options.pin)
     return pull
 
 
@@ -247,7 +242,7 @@ def _refuse_rollback(checked: VerifiedFile, known: Marks, space: Space | None, s
         )
 
 
-def remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
+def _remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
     """Note the highest version seen, and the namespace's key where the user says so."""
     if is_version(checked.version):
         name = versions.name_of(checked.file)
@@ -336,9 +331,8 @@ def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set
 def _lock_anew(checked: VerifiedFile, root: str, options: PullOptions) -> str | None:
     """Renew the lockfile of a tool that has one where it was installed; return its path below `.ai`."""
     file = checked.file
-    space = spaces.Space(
-        options.destination, user_dirs.user_ai() if options.destination == "user" else os.path.join(root, ".ai")
-    )
+    folder = user_dirs.user_ai() if options.destination == "user" else os.path.join(root, ".ai")
+    space = spaces.Space(options.destination, folder)
     if file.item_type != "tool" or not lockfiles.versions(space, file.item_id):
         return None
     tool, chain = executor.chain_of(file.item_id, root)

@@ -192,25 +192,15 @@ def yank(target: RegistryTarget, item_type: str, named: str, reason: str) -> dic
     store = target.store(reference)
     tag = tag_of(reference.item_type, reference.item_id, reference.version)
     current = oci_manifest.parse(store.manifest(reference.namespace, tag))
-    annotations = {
-        ID: reference.item_id,
-        TYPE: reference.item_type,
-        VERSION: reference.version,
-        YANKED: plain(reason, 500) or "yes",
-    }
+    annotations = {ID: reference.item_id, TYPE: reference.item_type, VERSION: reference.version}
+    annotations[YANKED] = plain(reason, 500) or "yes"
     # A yank is a tag of its own: OCI has no marks, and deleting would break who pinned the version.
     text = f"{reference.item_id}:{reference.version} ({current.digest}) was yanked. {annotations[YANKED]}\n".encode()
     manifest, blobs = oci_manifest.compose({"yanked.txt": ("text/plain", text)}, annotations)
-    store.push(
-        reference.namespace,
-        [Pushed(tag_of(reference.item_type, reference.item_id, reference.version, yanked=True), manifest, blobs)],
-    )
-    return {
-        "item_type": reference.item_type,
-        "item_id": reference.item_id,
-        "version": reference.version,
-        "reason": annotations[YANKED],
-    }
+    mark = tag_of(reference.item_type, reference.item_id, reference.version, yanked=True)
+    store.push(reference.namespace, [Pushed(mark, manifest, blobs)])
+    row = {"item_type": reference.item_type, "item_id": reference.item_id, "version": reference.version}
+    return {**row, "reason": annotations[YANKED]}
 
 
 def yank_reason(repository: Repository, item_type: str, item_id: str, version: str) -> str | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from rye.call import context
 from rye.errors import RegistryError
+from rye.fs import atomic
 from rye.plain_class import Record, field
 from rye.process.child import program_on_path
 from rye.workspace.workspace import Workspace, find_root
@@ -58,11 +59,7 @@ def credentials(host: str) -> Credentials | None:
     for_host = os.environ.get("RYE_REGISTRY_HOST") == host
     if for_host and (password := os.environ.get("RYE_REGISTRY_PASSWORD")):
         return Credentials(os.environ.get("RYE_REGISTRY_USERNAME", ""), password)
-    for document in _documents():
-        found = _from_document(document, host)
-        if found is not None:
-            return found
-    return None
+    return next((found for document in _documents() if (found := _from_document(document, host)) is not None), None)
 
 
 def _documents() -> list[dict[str, Any]]:
@@ -73,12 +70,7 @@ def _documents() -> list[dict[str, Any]]:
         f"{runtime}/containers/auth.json" if runtime else None,
         f"{config or os.path.expanduser('~/.docker')}/config.json",
     ]
-    for path in filter(None, paths):
-        try:
-            with open(path, "rb") as file:
-                texts.append(file.read(_MOST))
-        except OSError:
-            continue
+    texts += [atomic.read(path, _MOST) or b"" for path in paths if path]
     found = []
     for text in texts:
         try:

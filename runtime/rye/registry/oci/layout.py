@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,13 +75,14 @@ class Layout:
     def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
         """Write items; they become visible together. See `Store.push`."""
         folder = self._root / repository
-        entries = []
+        entries: list[dict[str, Any]] = []
         try:
             self._make(folder)
             for one in pushed:
                 for digest, data in {**one.blobs, digest_of(one.manifest): one.manifest}.items():
                     self._write_blob(folder, digest, data)
-                entries.append(_entry(one))
+                size, named = len(one.manifest), {_REF_NAME: one.tag}
+                entries.append({"mediaType": MEDIA_TYPE, "digest": digest_of(one.manifest), "size": size, "annotations": named})
             # Names of the blobs reach the disk before the index that refers to them.
             atomic.sync(folder / "blobs" / "sha256")
             with atomic.locked(folder / ".lock"):
@@ -101,12 +103,10 @@ class Layout:
 
     def _write_blob(self, folder: Path, digest: str, data: bytes) -> None:
         path = folder / "blobs" / "sha256" / digest.removeprefix("sha256:")
-        try:
+        with suppress(OSError):
             # Compared, not only found: a blob that was damaged is written again.
             if _read(folder, f"blobs/sha256/{path.name}", len(data)) == data:
                 return
-        except OSError:
-            pass
         atomic.write(path, data, sync_folder=False)
 
     def _index_anew(self, repository: str, folder: Path, entries: list[dict[str, Any]]) -> None:
@@ -191,20 +191,8 @@ def check_digest(data: bytes, digest: str, what: str) -> None:
 
 def _read(folder: Path, path: str, limit: int) -> bytes:
     """Read at most `limit` + 1 bytes of a regular file that no link leads to."""
-    root = os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)
-    try:
+    with atomic.closing(os.open(folder, beneath.DIRECTORY | os.O_NOFOLLOW)) as root:
         return atomic.read_open(beneath.open_unlinked(root, path.split("/"), _READ), limit + 1, path)[0]
-    finally:
-        os.close(root)
-
-
-def _entry(pushed: Pushed) -> dict[str, Any]:
-    return {
-        "mediaType": MEDIA_TYPE,
-        "digest": digest_of(pushed.manifest),
-        "size": len(pushed.manifest),
-        "annotations": {_REF_NAME: pushed.tag},
-    }
 
 
 def _name(entry: Any) -> str | None:

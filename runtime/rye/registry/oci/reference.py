@@ -130,7 +130,7 @@ def read_tag(tag: str) -> Named | None:
     rest = tag.removeprefix(_YANKED)
     item_type, _, name_and_version = rest.partition("--")
     name, _, version = name_and_version.rpartition("--")
-    item_id = _unescaped(name)
+    item_id = re.sub(r"Z([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), name.replace(".", "/"))
     # Only the one spelling that `tag_of` gives is ours.
     if item_type not in TYPES or not is_version(version) or not name or _escaped(item_id) != name or len(rest) > _TAG_LENGTH:
         return None
@@ -143,10 +143,6 @@ def _escaped(item_id: str) -> str:
         return match[0] if plain and match.start() else f"Z{ord(match[0]):02x}"
 
     return _ESCAPED.sub(stand_in, item_id).replace("/", ".")
-
-
-def _unescaped(name: str) -> str:
-    return re.sub(r"Z([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), name.replace(".", "/"))
 
 
 _HINT = "A reference reads [oci://host/]namespace/category/name[:version][@sha256:…], such as my/text/report:1.2.0."
