@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rye.errors import ItemError, TrustError
 from rye.items import parse, spaces
@@ -79,29 +79,19 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
             _REPAIR,
             fingerprint=verified.key.public.fingerprint,
         )
-    try:
-        content = parse.yaml_mapping(verified.body.decode())
-    except UnicodeDecodeError:
-        raise _no_manifest(bundle_id) from None
-    bundle, item_table, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
-    if (
-        not isinstance(bundle, dict)
-        or not isinstance(item_table, dict)
-        or not all(map(_is_listing, (*item_table.values(), metadata)))
-    ):
-        raise _no_manifest(bundle_id)
+    content = parse.yaml_mapping(parse.text_of(verified.body))
+    bundle, listed, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
+    if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(is_listing, (*listed.values(), metadata))):
+        raise ItemError("malformed_item", f"The manifest of {bundle_id} lists no items by id.", _REPAIR)
     # A signed manifest of another bundle could be copied here, with other files listed.
     if bundle.get("id") != bundle_id:
         raise TrustError("misplaced", f"The manifest of {bundle_id} is that of another bundle.", _REPAIR)
-    return Manifest(verified, bundle, item_table, metadata)
+    return Manifest(verified, bundle, listed, metadata)
 
 
-def _is_listing(found: object) -> bool:
+def is_listing(found: object) -> TypeGuard[dict[str, str]]:
+    """Tell whether what YAML said is a mapping of texts to texts."""
     return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
-
-
-def _no_manifest(bundle_id: str) -> ItemError:
-    return ItemError("malformed_item", f"The manifest of {bundle_id} lists no items by id.", _REPAIR)
 
 
 def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = None) -> tuple[Verified, str]:

@@ -36,21 +36,10 @@ _ELEMENT = re.compile(r"\s*(?:<!--.*?-->\s*)*<([A-Za-z_][\w.-]*)((?:\s[^<>]*)?)>
 _SECTIONS = ("metadata", "inputs", "outputs")
 _PLACEHOLDER = re.compile(r"\{input:([\w.-]+)(?:(\?)|[:|]([^{}]*))?\}|\$\{inputs\.([\w.-]+)\}")
 _TYPES = {
-    "string": "string",
-    "str": "string",
-    "text": "string",
-    "path": "string",
-    "integer": "integer",
-    "int": "integer",
-    "number": "number",
-    "float": "number",
-    "boolean": "boolean",
-    "bool": "boolean",
-    "array": "array",
-    "list": "array",
-    "object": "object",
-    "dict": "object",
-}
+    "string": "string", "str": "string", "text": "string", "path": "string", "integer": "integer", "int": "integer",
+    "number": "number", "float": "number", "boolean": "boolean", "bool": "boolean", "array": "array", "list": "array",
+    "object": "object", "dict": "object",
+}  # fmt: skip
 
 
 class DirectiveText(Record):
@@ -87,17 +76,9 @@ def parse(text: str) -> DirectiveText:
     names = [one["name"] for one in inputs]
     if len(set(names)) != len(names):
         raise _malformed("two inputs have one name")
-    outputs = tuple(
-        {"name": one.get("name", ""), "description": _words(one)} for one in _children(sections, "outputs", "output")
-    )
-    return DirectiveText(
-        attributes.get("name", ""),
-        attributes.get("version", ""),
-        {child.tag: _words(child) for child in _children(sections, "metadata", None)},
-        inputs,
-        outputs,
-        rest,
-    )
+    outputs = [{"name": one.get("name", ""), "description": _words(one)} for one in _children(sections, "outputs", "output")]
+    metadata = {child.tag: _words(child) for child in _children(sections, "metadata", None)}
+    return DirectiveText(attributes.get("name", ""), attributes.get("version", ""), metadata, inputs, tuple(outputs), rest)
 
 
 def _split(text: str) -> tuple[dict[str, str], str]:

@@ -12,7 +12,7 @@ from rye.errors import ItemError, WorkspaceError
 from rye.fs import names
 from rye.items import spaces
 from rye.journal import commit, journal, own_files
-from rye.workspace.atomic_replace import digest_of
+from rye.workspace.atomic_replace import digest_of, is_free
 from rye.workspace.workspace import Place, Workspace
 
 
@@ -57,18 +57,13 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
                 continue
             entry = journal.whole_entry(ws, tool, place, old, copy.raw)
             changes.append(commit.Change(place, None if old is None else digest_of(old), copy.raw, entry))
-        warnings += _apply(ws, changes, tool)
+        # Several files are one commit, so that a crash leaves all of them or none.
+        warnings += commit.commit(ws, changes, tool).warnings
+        for change in changes:
+            warnings += apply.index_whole(ws, change.place, change.data or b"", "utf-8")
         shown = [names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(copy.path))) for copy in copies]
         before = {change.place.shown: change.expected for change in changes}
         return Installed(shown, [before.get(place.shown) for place, _ in held], warnings)
-
-
-def _apply(ws: Workspace, changes: Sequence[commit.Change], tool: str) -> list[str]:
-    # Several files are one commit, so that a crash leaves all of them or none.
-    warnings = commit.commit(ws, changes, tool).warnings
-    for change in changes:
-        warnings += apply.index_whole(ws, change.place, change.data or b"", "utf-8")
-    return warnings
 
 
 def _refuse_unfit(place: Place, copy: Copy, old: bytes | None, may_replace: Callable[[str, bytes], bool]) -> None:
@@ -95,17 +90,9 @@ def _refuse_siblings(place: Place, copy: Copy) -> None:
     name = stem.rpartition("/")[2]
     scripts = spaces.scripts_named(place.dir_fd, name) if copy.item_type == "tool" else []
     for other in (*spaces.TYPES[copy.item_type][1], *scripts):
-        if other != suffix and _exists(place, f"{name}{other}"):
+        if other != suffix and not is_free(place, os.fsencode(f"{name}{other}")):
             raise ItemError(
                 "destination_exists",
                 f"{stem}{other} has the same id. Nothing was copied.",
                 "Remove it first, if it is not needed.",
             )
-
-
-def _exists(place: Place, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=place.dir_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

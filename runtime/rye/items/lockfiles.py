@@ -16,6 +16,7 @@ from typing import Any
 
 from rye.errors import ItemError, TrustError, WorkspaceError
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.items import spaces
 from rye.items.spaces import Space
 from rye.plain_class import changed
@@ -122,19 +123,16 @@ def _current(space: Space, item_id: str) -> list[str]:
     except OSError:
         return []
     try:
-        fd, _ = beneath.open_beneath(root, os.fsencode(folder).split(b"/"), os.O_RDONLY | os.O_DIRECTORY)
+        with closing(root):
+            fd, _ = beneath.open_beneath(root, os.fsencode(folder).split(b"/"), os.O_RDONLY | os.O_DIRECTORY)
     # Only absence means that nothing is pinned; any other failure must not lift a pin.
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError:
         raise _mismatch(item_id, space, "the folder of its lockfiles cannot be read") from None
-    finally:
-        os.close(root)
     stem = item_id.rpartition("/")[2]
-    try:
+    with closing(fd):
         return sorted(name for name in os.listdir(fd) if name.startswith(f"{stem}@") and name.endswith(".lock.json"))
-    finally:
-        os.close(fd)
 
 
 def versions(space: Space, item_id: str) -> list[str]:

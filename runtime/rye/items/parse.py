@@ -198,10 +198,8 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
             return Tool(item_id, verified, suffix, "", suffix[1:], item_id.rpartition("/")[0], "", None, "", {}, {})
         found = yaml_mapping(text)
         found |= {f"__{name}__": found[name] for name in _DECLARED if name in found and f"__{name}__" not in found}
-        metadata, docstring = (
-            {name: found.get(name) for name in _NAMES},
-            str(found.get("docstring", found.get("description", ""))),
-        )
+        metadata = {name: found.get(name) for name in _NAMES}
+        docstring = str(found.get("docstring", found.get("description", "")))
         schema = found.get("config_schema", {"type": "object", "properties": {}})
         bound_id = found.get("item_id")
     # Before anything else: a file that was moved must be reported as that, whatever else is wrong with it.
@@ -217,19 +215,9 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
     if metadata["tool_type"] == "runtime" and (why := wrong_claim(item_id, found)):
         raise _malformed(item_id, why)
+    permissions = _permissions(item_id, found)
     return Tool(
-        item_id,
-        verified,
-        suffix,
-        metadata["version"],
-        metadata["tool_type"],
-        metadata["category"],
-        metadata["description"],
-        metadata["executor_id"],
-        docstring,
-        schema,
-        found,
-        _permissions(item_id, found),
+        item_id, verified, suffix, **metadata, docstring=docstring, schema=schema, metadata=found, permissions=permissions
     )
 
 

@@ -30,14 +30,14 @@ def store_of(project: str) -> TrustStore:
 
 def waiting(store: TrustStore, root: Root) -> list[TrustedKey]:
     """Return the project's keys that a person may approve: new ones, and those whose tools want more than was approved."""
-    more = [key for key in store.keys if key.role == "approved" and wants_more(key, root)]
-    return [*(key for key in store.proposed if key.role == "project"), *more]
-
-
-def wants_more(key: TrustedKey, root: Root) -> bool:
-    """Tell whether a tool of an approved key wants a permission that was not approved with it."""
     decided = decisions.load()
-    return any(decided.unapproved(root, key.public.digest, row.item_id, row.permissions) for row in admitted(key, root))
+    more = [
+        key
+        for key in store.keys
+        if key.role == "approved"
+        and any(decided.unapproved(root, key.public.digest, row.item_id, row.permissions) for row in admitted(key, root))
+    ]
+    return [*(key for key in store.proposed if key.role == "project"), *more]
 
 
 def admitted(key: TrustedKey, root: Root) -> list[Admitted]:

@@ -17,18 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from rye.errors import ItemError, RyeError, TrustError
-from rye.items import parse, spaces
+from rye.items import bundles, parse, spaces
 from rye.trust import verify
 from rye.trust.signature import form_of
 from rye.trust.verify import TrustStore
 
 NAME: Final = "bundles/rye/release.yaml"
 _AGAIN = "Install the package again from a source that you trust, and find out what changed the file."
-
-
-def package_folder() -> str:
-    """Return the folder of the package `rye` that runs."""
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def is_listed() -> bool:
@@ -90,15 +85,16 @@ def _read(store: TrustStore) -> tuple[dict[str, str], str, str]:
             "untrusted_key", "The list of the release is signed by another key than RYE's.", _AGAIN, fingerprint=print_of
         )
     files = parse.yaml_mapping(verified.body.decode("utf-8", "replace")).get("files")
-    if not isinstance(files, dict) or not all(isinstance(text, str) for pair in files.items() for text in pair):
+    if not bundles.is_listing(files):
         raise ItemError("malformed_item", "The list of the release lists no files.", _AGAIN)
     return files, verified.key.public.fingerprint, verified.key.owner
 
 
 def _digests() -> Iterator[tuple[str, str]]:
     """Yield (path in the package as a wheel installs it, SHA-256) of every file but the items."""
-    package, bundle = package_folder(), spaces.system_folder()
-    yield from _below(package, "", skipped=(".ai",))
+    bundle = spaces.system_folder()
+    # The package that runs.
+    yield from _below(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "", skipped=(".ai",))
     for part in ("config", "trusted_keys"):
         yield from _below(os.path.join(bundle, part), f".ai/{part}/")
     yield ".ai/bundles/rye/manifest.yaml", _digest(os.path.join(bundle, "bundles/rye/manifest.yaml"))

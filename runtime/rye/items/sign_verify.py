@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import rye
 from rye.errors import ItemError, RyeError, TrustError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.items import bundles, parse, scripts, spaces, tool_files
 from rye.plain_class import changed
 from rye.trust import decisions, signature
 from rye.trust import verify as trust_verify
 from rye.trust.signature import PrivateKey
-from rye.trust.verify import TrustStore, Verified
+from rye.trust.verify import TrustStore
 from rye.workspace import atomic_replace, cache, path_errors, workspace
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
             _judge(target, store, row)
         except RyeError as err:
             row["verdict"] = err.code if err.code in trust_verify.VERDICTS else "malformed"
-            row["hint"] = " ".join((str(err), *_broken_documents(err, store)))
+            # Why key documents were ignored may be why a key is not known.
+            row["hint"] = " ".join((str(err), *(store.problems[:2] if err.code == "untrusted_key" else ())))
             row["signer"] = row["signer"] or err.details.get("fingerprint")
             row.update({name: err.details[name] for name in ("expected", "actual") if name in err.details})
         yield row
@@ -87,23 +89,11 @@ def _manifest(target: Target, store: TrustStore) -> bundles.Manifest | None:
 
 def _candidate(target: Target, item_id: str, item_type: str, raw: bytes) -> spaces.Candidate:
     """Return a file as the item of its place; of a project only where the user lets it serve a reserved id."""
-    space = "project" if item_id in _shadows_at(target) else "system"
-    return spaces.Candidate(item_type, item_id, target.suffix, space, os.fspath(target.path), raw)
-
-
-def _shadows_at(target: Target) -> frozenset[str]:
-    """Return the reserved ids that the user lets the root above a file's `.ai` serve."""
     decided = decisions.load()
-    return (
-        decided.shadowed(decisions.Root.of(os.fsdecode(os.path.dirname(_anchor(target)[0]))))
-        if decided.shadows
-        else frozenset()
-    )
-
-
-def _broken_documents(err: RyeError, store: TrustStore) -> Sequence[str]:
-    """Return why key documents were ignored, where that may be why a key is not known."""
-    return store.problems[:2] if err.code == "untrusted_key" else ()
+    root = os.fsdecode(os.path.dirname(_anchor(target)[0]))
+    is_let = bool(decided.shadows) and item_id in decided.shadowed(decisions.Root.of(root))
+    space = "project" if is_let else "system"
+    return spaces.Candidate(item_type, item_id, target.suffix, space, os.fspath(target.path), raw)
 
 
 def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> Iterator[dict[str, Any]]:
@@ -159,12 +149,16 @@ def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row:
         # A good signature of this key stays: signing again would change the timestamp, and so the file.
         verified, signed = trust_verify.verify(text, form, store), text
     except TrustError:
-        signed = signature.sign(text, form, key, timestamp=_now())
+        signed = signature.sign(text, form, key, timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         verified = trust_verify.verify(signed, form, store)
     if target.item_id is not None:
         bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
         # Before the file is replaced: what a reader would refuse is not written.
-        _check_schema(verified, item_type, target.item_id, target.suffix)
+        if item_type == "tool":
+            from rye.items import schema
+
+            # A reader would find out only when it runs the tool that it can never be called.
+            schema.SchemaChecker(parse.read_tool(verified, target.item_id, target.suffix).schema)
     row["digest"] = verified.digest
     return signed
 
@@ -207,14 +201,6 @@ def _with_bindings(target: Target, item_type: str, raw: bytes) -> bytes:
     )
 
 
-def _check_schema(verified: Verified, item_type: str, item_id: str, suffix: str) -> None:
-    """Refuse a tool that could never be called; a reader finds that out only when it runs it."""
-    if item_type == "tool":
-        from rye.items import schema
-
-        schema.SchemaChecker(parse.read_tool(verified, item_id, suffix).schema)
-
-
 def _refuse_installed(path: Path) -> None:
     system = spaces.system_folder()
     # Both sides as real paths: a link to the bundle leads into it as well.
@@ -227,27 +213,20 @@ def _refuse_installed(path: Path) -> None:
         )
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 @contextmanager
 def _opened(target: Target, *, links: bool) -> Iterator[tuple[workspace.Place, bytes]]:
     """Hold the folder of a file open, and read the file; one that is to be replaced must not be a link."""
     folder, parts = _anchor(target)
     try:
         with ExitStack() as stack:
-            root = os.open(folder, beneath.DIRECTORY)
-            stack.callback(os.close, root)
-            parent, _ = beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)
-            stack.callback(os.close, parent)
-            # In the folder held open: the path could lead elsewhere when the file is replaced.
-            fd = (
-                beneath.open_beneath(root, parts, _READ)[0]
-                if links
-                else os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
-            )
-            stack.callback(os.close, fd)
+            root = stack.enter_context(closing(os.open(folder, beneath.DIRECTORY)))
+            parent = stack.enter_context(closing(beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)[0]))
+            if links:
+                opened, _ = beneath.open_beneath(root, parts, _READ)
+            else:
+                # In the folder held open: the path could lead elsewhere when the file is replaced.
+                opened = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
+            fd = stack.enter_context(closing(opened))
             raw = _content(fd, target.text)
             yield workspace.Place(parent, parts[-1:], os.fstat(fd)), raw
     except OSError as err:

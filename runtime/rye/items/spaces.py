@@ -22,6 +22,7 @@ from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.fs.stamps import NOT_KEPT, Basis
 from rye.plain_class import Record
 from rye.trust import decisions
@@ -145,9 +146,7 @@ def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Ba
 
 def _project(project_path: str | Path, decided: Decisions) -> Space:
     folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
-    if not decided.shadows:
-        return Space("project", folder)
-    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)))
+    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)) if decided.shadows else frozenset())
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
@@ -276,10 +275,8 @@ def read_file(space: Space, path: str, basis: Basis = NOT_KEPT) -> bytes | None:
         root = os.open(space.folder, beneath.DIRECTORY)
     except OSError:
         return None
-    try:
+    with closing(root):
         return _read(root, os.fsencode(path).split(b"/"))
-    finally:
-        os.close(root)
 
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis) -> tuple[str, bytes] | None:
@@ -287,16 +284,13 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis
     # The folders before they are opened: one that is exchanged after that is noticed.
     basis.rest_on_way(space.folder, stem.split("/")[:-1])
     try:
-        root = os.open(space.folder, beneath.DIRECTORY)
-        try:
+        with closing(os.open(space.folder, beneath.DIRECTORY)) as root:
             # Opened once for all suffixes: a folder that is exchanged in between cannot give a mixture.
             parent, _ = beneath.open_beneath(root, above, beneath.DIRECTORY)
-        finally:
-            os.close(root)
     except OSError as err:
         _refuse_failing(err)
         return None
-    try:
+    with closing(parent):
         named = _lazily(lambda: _files_named(parent, os.fsdecode(name)) if suffixes is TYPES["tool"][1] else ())
         for suffix in chain(suffixes, named):
             basis.rest_on(f"{space.folder}/{stem}{suffix}")
@@ -305,8 +299,6 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis
             raw = _read(parent, (name + suffix.encode(),))
             if raw is not None:
                 return suffix, raw
-    finally:
-        os.close(parent)
     return None
 
 
@@ -322,10 +314,8 @@ def _files_named(folder: int, stem: str) -> list[str]:
     except OSError as err:
         _refuse_failing(err)
         return []
-    try:
+    with closing(fd):
         found = sorted(name[len(stem) :] for name in os.listdir(fd) if name.startswith(f"{stem}."))
-    finally:
-        os.close(fd)
     return [suffix for suffix in found if is_script_suffix(suffix)]
 
 
@@ -336,10 +326,8 @@ def is_script(path: str | Path, folder: int | None = None) -> bool:
     except OSError as err:
         _refuse_failing(err)
         return False
-    try:
+    with closing(fd):
         return stat.S_ISREG(os.fstat(fd).st_mode) and beginning(os.read(fd, 1_000)) is not None
-    finally:
-        os.close(fd)
 
 
 def _refuse_failing(err: OSError) -> None:
@@ -357,7 +345,7 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
     except OSError as err:
         _refuse_failing(err)
         return None
-    try:
+    with closing(fd):
         info = os.fstat(fd)
         # Opened with O_NONBLOCK, since a named pipe would block here before its type is known.
         if not stat.S_ISREG(info.st_mode):
@@ -374,8 +362,6 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
                 "item_unreadable", f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.", "Items are small text files."
             )
         return data
-    finally:
-        os.close(fd)
 
 
 def served_items(
@@ -388,9 +374,8 @@ def served_items(
     found: dict[str, tuple[str, Path]] = {}
     for space in (*search_path, *(installed_bundles() if installed is None else installed)):
         for item_id, path in items_in(space, item_type):
-            if not serves(space, item_id):
-                continue
-            found.setdefault(item_id, (space.name, path))
+            if serves(space, item_id):
+                found.setdefault(item_id, (space.name, path))
     for item_id in sorted(found):
         yield item_id, *found[item_id]
 
@@ -471,7 +456,7 @@ def _key_documents(folder: str, basis: Basis) -> tuple[list[bytes], str]:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return [], ""
-    try:
+    with closing(fd):
         problem = ""
         names = sorted(name for name in os.listdir(fd) if name.endswith(".toml"))
         # A project can bring any number of files, and each is read at every call.
@@ -483,8 +468,6 @@ def _key_documents(folder: str, basis: Basis) -> tuple[list[bytes], str]:
             basis.rest_on(f"{folder}/{name}")
         found = [_document(fd, name) for name in names]
         return [document for document in found if document is not None], problem
-    finally:
-        os.close(fd)
 
 
 def _document(fd: int, name: str) -> bytes | None:

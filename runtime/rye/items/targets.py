@@ -234,15 +234,12 @@ def _is_signable(target: Target) -> bool:
 
 def _file(path: str) -> Target:
     where = Path(path)
-    located = spaces.locate(where)
-    if located is not None:
-        return Target(_shown(path), where, *located, where.suffix)
-    return Target(_shown(path), where, None if where.suffix == ".md" else "tool", None, where.suffix)
+    item_type, item_id = spaces.locate(where) or (None if where.suffix == ".md" else "tool", None)
+    return Target(_shown(path), where, item_type, item_id, where.suffix)
 
 
 def _shown(path: str) -> str:
-    working_folder = os.path.join(os.getcwd(), "")
-    return _printed(path.removeprefix(working_folder))
+    return _printed(path.removeprefix(os.path.join(os.getcwd(), "")))
 
 
 def _printed(text: str) -> str:

@@ -130,7 +130,7 @@ def set_aside(place: Place, temporary: bytes, expected: str) -> None:
 
 
 def is_free(place: Place, temporary: bytes) -> bool:
-    """Tell whether a change left nothing under its temporary name, which else `sweep` must settle later."""
+    """Tell whether nothing has a name beside a place, such as a change's temporary one, which else `sweep` must settle."""
     try:
         os.stat(temporary, dir_fd=place.dir_fd, follow_symlinks=False)
     except OSError as err:
