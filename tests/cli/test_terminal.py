@@ -16,7 +16,6 @@ from support.signed_tools import put_tool
 from support.terminal import typed
 
 ESCAPE = re.compile(r"\x1b\[\d*m")
-CHANGE = 'changes=[{"after_line_id": "start", "new_content": "-- x"}]'
 COLOURS = {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": ""}
 
 
@@ -48,14 +47,6 @@ def test_colours_are_for_terminals_and_for_whom_they_are_asked(here, words, env,
     assert b"\x1b" not in rye("read", "a.txt", "--json", *words, cwd=here, env=env).stdout
 
 
-def test_a_diff_is_coloured_line_by_line(here):
-    assert rye("read", "a.txt", cwd=here).returncode == 0
-    text = rye("edit_lines", "a.txt", CHANGE, "--color", "always", cwd=here).stdout.decode()
-    assert "\x1b[32m+-- x\x1b[0m" in text
-    assert "\x1b[36m@@ " in text
-    assert "\x1b[1m--- a/a.txt\x1b[0m" in text
-
-
 def test_colours_change_nothing_but_colours_and_lines_of_a_file_are_no_diff(here):
     (here / "a.txt").write_text("- a\n+ b\n--- c\nx\n")
     plain = rye("read", "a.txt", "line_ids=none", cwd=here).stdout.decode()
@@ -65,6 +56,7 @@ def test_colours_change_nothing_but_colours_and_lines_of_a_file_are_no_diff(here
         rye("edit_lines", "a.txt", change, "--dry-run", "--color", how, cwd=here).stdout.decode() for how in ("never", "always")
     )
     assert ESCAPE.sub("", coloured) == plain
+    assert "\x1b[36m@@ " in coloured
     # A line that looks like the head of a file is one that was removed.
     assert "\x1b[31m---- c\x1b[0m\n x\n" in coloured
 

@@ -172,16 +172,6 @@ def test_words_that_are_no_value_are_2_with_what_to_write(here, name):
     assert b"Traceback" not in done.stderr
 
 
-def test_an_edit_of_the_first_page_in_short_words(here):
-    change = '[{"line_id": "4d90b3", "new_content": "    return round(sum(prices), 2)"}]'
-    assert rye("read", "app.py", cwd=here).returncode == 0
-    done = rye("edit_lines", "app.py", change, cwd=here)
-    assert done.returncode == 0, done
-    assert b"round" in (here / "app.py").read_bytes()
-    assert rye("undo", cwd=here).returncode == 0
-    assert (here / "app.py").read_bytes() == APP
-
-
 def test_any_text_can_be_given_by_name_and_comes_whole(here):
     for text in ("", " ", "a\nb", "é☃", '"', "\\", "null", "7", "{", "-", "--", "=", ":=", "@", "~", "a=b", "\t"):
         assert got("echo", f"text:={json.dumps(text)}", "[]", cwd=here) == {**A, "text": text}, text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from support.calling import call, done, ids, refused, rows
@@ -62,9 +60,7 @@ def test_control_a_file_in_utf_8_says_nothing_of_its_encoding(project):
     (project / "f.txt").write_text(FRENCH)
     data = done("read", project, file_path="f.txt")
     assert "encoding" not in data["output"]
-    assert call("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "vitæ"}])[
-        "success"
-    ]
+    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "vitæ"}])
 
 
 GREP, SEARCH, WINDOW = "rye/file-system/grep", "rye/swe/search_dir", "rye/workspace/workspace_read_file"
@@ -121,17 +117,6 @@ def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
     assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]
 
 
-def test_many_such_lines_take_little_more_time_than_one(project):
-    (project / "a.c").write_bytes(b"int x; /* M\xfcller */\n" * 40_000)
-    first, seconds = ids(project, "a.c")[0], []
-    for count in (1, 400):
-        start = time.monotonic()
-        change = {"after_line_id": first, "new_content": ["/* M\\xfcller */"] * count}
-        done("edit_lines", project, file_path="a.c", changes=[change], dry_run=True)
-        seconds.append(time.monotonic() - start)
-    assert seconds[1] < 5 * seconds[0] + 1
-
-
 @pytest.mark.parametrize(
     "tool", ["edit_lines", "rye/swe/edit_range", "rye/swe/edit_file", "rye/workspace/workspace_write_patch"]
 )
@@ -172,8 +157,11 @@ def test_in_a_file_that_decodes_it_is_text(project):
 
 def test_write_refuses_what_was_shown_escaped(project):
     (project / "a.c").write_bytes(LATIN)
-    refused("escaped_bytes", "write", project, file_path="a.c", content="/* M\\xfcller */\nint y;\n")
-    assert (project / "a.c").read_bytes() == LATIN
+    # Nor does an encoding that the write alone names make it text.
+    for more in ({}, {"encoding": "latin-1"}):
+        refused("escaped_bytes", "write", project, file_path="a.c", content="/* M\\xfcller */\nint y;\n", **more)
+        assert (project / "a.c").read_bytes() == LATIN
+        done("read", project, file_path="a.c")
     answer = call("write", project, file_path="a.c", content="/* Müller */\nint y;\n", encoding="latin-1")
     assert answer["success"], answer
     assert (project / "a.c").read_bytes() == b"/* M\xfcller */\nint y;\n"
@@ -187,10 +175,3 @@ def test_an_escape_in_the_content_is_text_where_the_files_known_encoding_shows_n
     # Such a byte stands in the file, as a part of a character.
     done("write", project, file_path="f.txt", content="puts('\\xb0')\n", encoding="euc_kr")
     assert (project / "f.txt").read_bytes() == b"puts('\\xb0')\n"
-
-
-def test_an_encoding_named_at_the_write_alone_does_not_make_shown_escapes_text(project):
-    (project / "a.c").write_bytes(LATIN)
-    done("read", project, file_path="a.c")
-    refused("escaped_bytes", "write", project, file_path="a.c", content="/* M\\xfcller */\n", encoding="latin-1")
-    assert (project / "a.c").read_bytes() == LATIN

@@ -142,13 +142,6 @@ def test_a_dry_run_returns_the_diff_which_also_comes_when_asked_for_or_always(pr
     assert edit(project, 2, 2, "z")["diff"].endswith("-y\n+z")
 
 
-def test_lines_keep_their_ids_through_an_edit_by_number(project):
-    put(project, b"a\nb\nc\n")
-    rows = done("read", project, file_path="f")["output"].split("\n")
-    data = edit(project, 1, 1, "x\ny", line_ids=True)
-    assert lines(data)[-2:] == [f"{n}: {row}" for n, row in ((3, rows[1]), (4, rows[2]))]
-
-
 def test_safe_read_only_shows_the_patch_and_applies_nothing(project, monkeypatch):
     path = put(project, b"a\nb\n")
     edit(project, 1, 1, "A")
@@ -162,11 +155,6 @@ def test_safe_read_only_shows_the_patch_and_applies_nothing(project, monkeypatch
     assert (data["code"], data["output"].startswith("--- a/f")) == ("read_only_profile", True)
     assert (data["applied"], path.read_bytes()) == (False, b"A\nb\n")
     assert swe("undo_edit", project, list=True)["count"] == 1
-
-
-def test_the_kill_switch_stops_it_before_anything_is_read(project, monkeypatch):
-    monkeypatch.setenv("RAGIX_ENABLE_SWE", "0")
-    assert "RAGIX_ENABLE_SWE" in no("swe_disabled", "edit_range", project, path="f", start_line=1, end_line=1, new_text="x")
 
 
 # --- a line that was shown and is another one now is refused; one that was never shown goes through ---

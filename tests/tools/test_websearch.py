@@ -134,6 +134,8 @@ def test_as_many_results_as_are_asked_for_are_asked_for(project, user_space):
         (503, {}, b"<html>down</html>", "provider_failed"),
         (200, {}, b"<html>no json</html>", "bad_answer"),
         (200, {}, b"[]", "bad_answer"),
+        # Of another shape it is no result, and no crash.
+        *[(200, {}, body, None) for body in (b'{"results": null}', b'{"results": [1, {}, {"url": 3}]}', b'{"web": null}')],
     ],
 )
 def test_each_fault_of_a_provider_has_its_error(project, user_space, kind, status, headers, body, code):
@@ -141,20 +143,11 @@ def test_each_fault_of_a_provider_has_its_error(project, user_space, kind, statu
         own(user_space, kind, apis.url)
         apis.status, apis.headers, apis.body = status, headers, body
         data = search(project)
-    assert data["code"] == ("provider_refused" if (kind, status) == ("searxng", 401) else code), data
+    assert data.get("code") == ("provider_refused" if (kind, status) == ("searxng", 401) else code), data
+    assert code or data["count"] == 0
     assert KEY not in json.dumps(data)
     if status == 429:
         assert "in 7 s" in data["error"]
-
-
-@pytest.mark.parametrize("content", [{}, {"results": None}, {"results": [1, {}, {"url": 3}]}, {"web": {}}, {"web": None}])
-@pytest.mark.parametrize("kind", SPEAKERS)
-def test_an_answer_of_another_shape_is_no_result_and_no_crash(project, user_space, kind, content):
-    with listening(SPEAKERS[kind]) as apis:
-        own(user_space, kind, apis.url)
-        apis.body = json.dumps(content).encode()
-        data = search(project)
-    assert (data["success"], data["count"]) == (True, 0), data
 
 
 def test_a_key_and_a_place_come_from_variables_and_no_error_says_the_key(project, user_space, monkeypatch):
@@ -254,14 +247,6 @@ def test_the_library_without_a_key_fails_with_its_reason_where_nothing_is_reache
     data = search(project, provider="ddgs", timeout=5)
     assert data["code"] == "provider_failed"
     assert re.search(r"failed: .*[^ ,;:.]\. Try again later", data["error"], re.DOTALL)
-
-
-@pytest.mark.parametrize(
-    "text", ["[1]", "default_provider: 3", "providers: {exa: {type: nothing}}", "{", "a: !!python/object:x {}"]
-)
-def test_a_broken_file_says_so(project, user_space, text):
-    configure(user_space, text)
-    assert search(project)["code"] == "bad_config"
 
 
 def test_an_unknown_provider_names_the_known_ones(project):
