@@ -6,7 +6,6 @@ The commands are typed as a person types them. What `rye lint` says of each mist
 from __future__ import annotations
 
 import json
-import re
 import shutil
 
 import pytest
@@ -116,45 +115,3 @@ def test_three_commands_lead_to_a_first_right_answer_and_each_mistake_is_named(s
     session.tried(good)
     session.file.write_text(good.replace("executor_id", "executor_id ", 1))
     assert f"run `rye sign {session.item}`" in session.type(session.item, session.argument)[1]
-
-
-PROGRAMS = {
-    "awk": ("gawk", 'BEGIN { print "hello " ENVIRON["PARAM_text"] }'),
-    "lua": ("lua", 'print("hello " .. os.getenv("PARAM_text"))'),
-    "jq": ("jq", '{output: "hello \\(.text)"}'),
-    "php": ("php", 'echo "hello ", getenv("PARAM_text");'),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("language", PROGRAMS)
-def test_from_a_language_that_rye_does_not_know_to_the_first_right_answer(project, user_space, language):
-    program, line = PROGRAMS[language]
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not installed")
-    (project / ".git").mkdir()
-    runtime, item = f"my/runtimes/{language}", f"my/{language}/greet"
-
-    def type_well(*words):
-        code, said = typed(*words, cwd=project)
-        assert code == 0, said
-        return said
-
-    type_well("keys", "generate")
-    # What the refusal says is what a person does: ten lines, the header, one line of the language.
-    code, said = typed("new", "tool", item, "--runtime", runtime, cwd=project)
-    assert code == 2, said
-    path = project / f".ai/tools/{runtime}.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(re.search(r"\{version.*\}(?=\.)", said.replace("\r\n", "\n"))[0])
-    type_well("lint", runtime)
-    type_well("sign", runtime)
-    type_well("new", "tool", item, "--runtime", runtime)
-    with (project / f".ai/tools/{item}.{language}").open("a") as file:
-        file.write(f"{line}\n")
-    type_well("lint", item)
-    type_well("sign", item)
-    assert type_well(item, "world").strip() == "hello world"
-    assert type_well("lock", item)
-    assert "greet" in type_well("tools")
-    assert type_well(item, "world").strip() == "hello world"

@@ -12,7 +12,6 @@ import pytest
 import rye
 from rye.journal import journal
 from rye.journal.history import History
-from rye.snapshots import tree
 from rye.workspace.workspace import Workspace
 from support.change_scripts import script
 from support.harness import times
@@ -151,31 +150,3 @@ def test_a_file_that_was_written_by_another_name_is_taken_back(tmp_path: Path, c
     assert call("file-system/undo", tmp_path)["success"]
     assert file.read_text() == "a\n"
     assert call("file-system/undo", tmp_path, list=True)["entries"][-1]["tool"] == "rye/bash/bash"
-
-
-def test_after_an_edit_of_ours_a_command_is_looked_at_by_what_changed_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.txt").write_text("a\n")
-    whole: list[bool] = []
-    run = tree.Walk.run
-
-    def watched(self: tree.Walk, root_fd: int) -> None:
-        run(self, root_fd)
-        whole.append(self.is_whole)
-
-    monkeypatch.setattr(tree.Walk, "run", watched)
-    for _ in range(2):
-        bash(tmp_path, "true")
-    if whole[-1]:
-        pytest.skip("the kernel tells of no changes here")
-    shown = call("file-system/read", tmp_path, file_path="a.txt", line_ids="short")["output"]
-    assert call("file-system/edit_lines", tmp_path, file_path="a.txt", changes=[{"line_id": shown[0], "new_content": "b"}])[
-        "success"
-    ]
-    whole.clear()
-    bash(tmp_path, "sed -i s/b/c/ a.txt")
-    assert whole == [False, False]
-    # Control: a name that came and went.
-    bash(tmp_path, "touch b; rm b")
-    assert whole == [False, False, False, True]

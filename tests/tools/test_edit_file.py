@@ -53,34 +53,19 @@ def test_what_is_not_there_or_changes_nothing_is_refused(project):
     refused("snippet_not_found", EDIT, project, path="f", old="\u0061", new="x")
 
 
-def in_lines(text, width):
-    return "\n".join(text[at : at + width] for at in range(0, len(text), width))
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda letters: (letters * 5, letters[:-1] + "X"),
-        lambda _: ("x" * 5_000_000, "x" * 3_000_000 + "y"),
-        lambda letters: (in_lines(letters, 1000), letters[5:900] + "Z"),
-        lambda letters: (in_lines(letters, 40), letters[5:45] + "Z"),
-    ],
-    ids=["one line", "one line of one letter", "long lines", "many lines"],
-)
-def test_to_name_the_nearest_lines_costs_a_bounded_work(project, monkeypatch, made):
-    content, old = made("".join(random.Random(1).choices("abcdefghij ", k=1_000_000)))
-    (project / "f").write_text(content)
-    compared = []
-    ratio = difflib.SequenceMatcher.ratio
+@pytest.mark.parametrize("width", [1_000_000, 40], ids=["one line", "many lines"])
+def test_to_name_the_nearest_lines_costs_a_bounded_work(project, monkeypatch, width):
+    letters = "".join(random.Random(1).choices("abcdefghij ", k=1_000_000))
+    (project / "f").write_text("\n".join(letters[at : at + width] for at in range(0, len(letters), width)))
+    compared, ratio = [], difflib.SequenceMatcher.ratio
 
     def counted(matcher):
         compared.append(len(matcher.a) * len(matcher.b))
         return ratio(matcher)
 
     monkeypatch.setattr(difflib.SequenceMatcher, "ratio", counted)
-    said = refused("snippet_not_found", EDIT, project, path="f", old=old, new="x")
-    assert "1: " in said
-    assert len(said) < 3_000
+    said = refused("snippet_not_found", EDIT, project, path="f", old=letters[5 : width - 5] + "Z", new="x")
+    assert ("1: " in said, len(said) < 3_000) == (True, True)
     # At most 200 pairs of 80 characters each, and one to begin with; the naive way takes the product of the whole lines.
     assert 0 < sum(compared) <= 201 * 80 * 80
 
