@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 
 import pytest
@@ -158,19 +157,6 @@ def test_a_file_over_the_limit_has_no_ids_and_is_said_to(project):
     data = done("grep", project, pattern="needle")
     assert data["matches"] == [{"file": "a", "line": 1, "line_id": None, "content": "needle here"}]
     assert data["output"] == "a:1:[no LID]:needle here\n[no line IDs for a: larger than 64 MB]"
-
-
-def test_files_without_ids_for_one_reason_are_told_in_one_line(project, monkeypatch):
-    write(project, a="needle\n", b="needle\n", c="needle\n")
-
-    def none(*_):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr("fcntl.flock", none)
-    data = done("grep", project, pattern="needle")
-    assert data["count"] == 3
-    without = [line for line in data["output"].split("\n") if line.startswith("[no line IDs")]
-    assert len(without) <= 1, without
 
 
 def test_short_addresses_come_in_the_form_of_read_below_each_path_once(project):

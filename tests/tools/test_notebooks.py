@@ -36,6 +36,11 @@ def put(project, *cells, indent=1, minor=5, name="n.ipynb"):
     (project / name).write_text(json.dumps(whole, indent=indent, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def ends(project):
+    """Return the addresses of each cell's first and last line."""
+    return re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
+
+
 def sources(project):
     return ["".join(cell["source"]) for cell in json.loads((project / "n.ipynb").read_bytes())["cells"]]
 
@@ -51,9 +56,8 @@ def at(output, text):
 
 
 def edit(project, *changes, **params):
-    return done("edit_lines", project, file_path="n.ipynb", changes=[*changes], line_ids="short", diff=False, **params)[
-        "output"
-    ]
+    params = {"changes": [*changes], "line_ids": "short", "diff": False, **params}
+    return done("edit_lines", project, file_path="n.ipynb", **params)["output"]
 
 
 def test_cells_are_shown_with_their_text_and_what_they_printed(project):
@@ -87,21 +91,16 @@ def test_the_answer_and_refusals_show_text_too(project):
     refused("text_not_found", "edit_lines", project, file_path="n.ipynb", changes=[{"find": "b = 9", "replace": "c"}])
     (project / "n.ipynb").write_text((project / "n.ipynb").read_text().replace("b = 3", "b = 4"))
     change = f"{at(shown, 'a = 1')}-{at(shown, 'b = 2')} delete"
-    error = refused(
-        "invalid_line_id", "edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short", on_stale="rebase"
-    )
-    assert "\tb = 4" in error
+    more = {"changes": [change], "line_ids": "short", "on_stale": "rebase"}
+    assert "\tb = 4" in refused("invalid_line_id", "edit_lines", project, file_path="n.ipynb", **more)
 
 
 def test_grep_shows_what_read_shows_and_an_edit_can_follow(project):
     put(project, markdown(["# Title\n", "text"]), code(["x = 1\n", "total = 'x'\n", "print(total)"], printed("total 3\n")))
     for _ in range(2):
         found = done("grep", project, pattern="total", include="*.ipynb", line_ids="short")["output"]
-        assert [line.partition("\t")[2].strip() for line in found.split("\n")[1:]] == [
-            '"total 3\\n"',
-            "total = 'x'",
-            "print(total)",
-        ]
+        texts = [line.partition("\t")[2].strip() for line in found.split("\n")[1:]]
+        assert texts == ['"total 3\\n"', "total = 'x'", "print(total)"]
     edit(project, f"{at(found, 'print(total)')}|print(2 * total)")
     assert sources(project)[1] == "x = 1\ntotal = 'x'\nprint(2 * total)"
     # Control: the JSON of the file, where IDs name its lines.
@@ -111,12 +110,8 @@ def test_grep_shows_what_read_shows_and_an_edit_can_follow(project):
 def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
     put(project, code(["a = 1\n", "b = 2"]), markdown(["text"]))
     shown = read(project)
-    edit(
-        project,
-        f"{at(shown, 'b = 2')}+|# %%\nc = 3",
-        f"{at(shown, 'text')}|other",
-        f"{at(shown, 'text')}+|# %% [markdown]\nend",
-    )
+    b, text = at(shown, "b = 2"), at(shown, "text")
+    edit(project, f"{b}+|# %%\nc = 3", f"{text}|other", f"{text}+|# %% [markdown]\nend")
     assert sources(project) == ["a = 1\nb = 2", "c = 3", "other", "end"]
     # Control: before the last line it is text.
     edit(project, f"{at(read(project), 'a = 1')}+|# %%")
@@ -125,23 +120,23 @@ def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
 
 def test_cells_are_added_deleted_moved_and_copied(project):
     put(project, markdown(["one"]), code(["two"]), code(["three"]))
-    ends = re.findall(r"lines (\d+)-(\d+)\]", read(project))
-    edit(project, f"{ends[0][1]}+|new = 1\nmore = 2")
+    cells = ends(project)
+    edit(project, f"{cells[0][1]}+|new = 1\nmore = 2")
     assert sources(project) == ["one", "new = 1\nmore = 2", "two", "three"]
-    edit(project, f"{ends[2][1]}+|# %% [markdown]\n# Title\n\ntext\n# %%\nlast = 1")
+    edit(project, f"{cells[2][1]}+|# %% [markdown]\n# Title\n\ntext\n# %%\nlast = 1")
     assert sources(project)[-3:] == ["three", "# Title\n\ntext", "last = 1"]
     whole = json.loads((project / "n.ipynb").read_bytes())
     assert [cell["cell_type"] for cell in whole["cells"]] == ["markdown", "code", "code", "code", "markdown", "code"]
     assert all(re.fullmatch("[0-9a-f]{8}", cell["id"]) for cell in (whole["cells"][1], *whole["cells"][4:]))
     assert (project / "n.ipynb").read_text(encoding="utf-8") == json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
-    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
-    edit(project, f"{ends[4][0]}-{ends[5][1]} delete", f"{ends[0][0]}-{ends[0][1]} delete")
+    cells = ["-".join(one) for one in ends(project)]
+    edit(project, f"{cells[4].partition('-')[0]}-{cells[5].partition('-')[2]} delete", f"{cells[0]} delete")
     assert sources(project) == ["new = 1\nmore = 2", "two", "three"]
-    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
-    edit(project, f"{ends[0][0]}-{ends[0][1]} move after {ends[2][1]}")
+    (first, last), _, (_, end) = ends(project)
+    edit(project, f"{first}-{last} move after {end}")
     assert sources(project) == ["two", "three", "new = 1\nmore = 2"]
-    ends = re.findall(r"lines (\d+\w*)-(\d+\w*)\]", read(project))
-    edit(project, f"{ends[1][0]}-{ends[1][1]} copy after {ends[2][1]}")
+    _, (first, last), (_, end) = ends(project)
+    edit(project, f"{first}-{last} copy after {end}")
     assert sources(project) == ["two", "three", "new = 1\nmore = 2", "three"]
 
 
@@ -160,14 +155,9 @@ def test_the_files_own_line_ends_and_indentation_are_kept(project, newline, inde
     put(project, code(["a = 1\n", "b = 2"]), code([]), indent=indent)
     path = project / "n.ipynb"
     path.write_bytes(path.read_bytes().replace(b"\n", newline.encode()))
-    shown = read(project)
-    ends = re.findall(r"lines (\d+)-(\d+)\]", shown)
-    edit(
-        project,
-        f"{at(shown, 'b = 2')}+|c = 3",
-        f"{at(shown.partition('cell 2')[2], '')}|d = 4",
-        f"{ends[1][1]}+|# %% [markdown]\ntext",
-    )
+    shown, (_, (_, end)) = read(project), ends(project)
+    empty = at(shown.partition("cell 2")[2], "")
+    edit(project, f"{at(shown, 'b = 2')}+|c = 3", f"{empty}|d = 4", f"{end}+|# %% [markdown]\ntext")
     assert sources(project) == ["a = 1\nb = 2\nc = 3", "d = 4", "text"]
     data = path.read_bytes()
     assert data.count(b"\n") == data.count(newline.encode())
@@ -192,8 +182,8 @@ def test_json_for_a_cells_line_is_refused_and_found_text_is_replaced(project):
 def test_what_would_break_the_notebook_is_refused_whatever_the_guard(project):
     put(project, code(["a = 1"]), code(["b = 2"]))
     before = (project / "n.ipynb").read_bytes()
-    ends = re.findall(r"lines (\d+)-(\d+)\]", read(project))
-    for change in (f"{ends[0][0]}|x", f"{ends[0][0]} delete", f"{ends[0][1]}|oops"):
+    (first, last), _ = ends(project)
+    for change in (f"{first}|x", f"{first} delete", f"{last}|oops"):
         refused("notebook_broken", "edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short")
     assert (project / "n.ipynb").read_bytes() == before
 
@@ -219,9 +209,9 @@ def test_a_notebook_on_one_line_is_shown_and_says_why_it_has_no_addresses(projec
         *(
             "{}",
             "[]",
+            "not json",
             '{"cells": 3, "nbformat": 4}',
             '{"cells": [3], "nbformat": 4}',
-            "not json",
             '{"cells": [], "nbformat": 3}',
         ),
         # Valid JSON, of which nobody can say which lines are the cells.
@@ -262,12 +252,8 @@ def test_a_range_of_lines_ends_where_it_was_asked_to(project):
 
 def test_outputs_are_bounded(project):
     error = {"ename": "ValueError", "evalue": "bad \x1b[31mred\x1b[0m", "output_type": "error", "traceback": ["x" * 100_000]}
-    put(
-        project,
-        code(["a"], printed("".join(f"line {n}\n" for n in range(5_000)))),
-        code(["b"], error),
-        code(["c"], *[pictured()] * 9),
-    )
+    long = printed("".join(f"line {n}\n" for n in range(5_000)))
+    put(project, code(["a"], long), code(["b"], error), code(["c"], *[pictured()] * 9))
     data = done("read", project, file_path="n.ipynb", line_ids="short")
     assert "[… 4980 lines of output left out …]" in data["output"]
     assert "ValueError: bad red" in data["output"]
@@ -293,10 +279,8 @@ def run_model(project, seed):
     """Edit cells at random, and compare with lists of lines; all that is no text of a cell stays."""
     rnd = random.Random(seed)
     cells = [[rnd.choice(TEXTS) for _ in range(rnd.randint(0, 5))] for _ in range(rnd.randint(1, 4))]
-    made = [
-        rnd.choice([code, markdown])([f"{line}\n" for line in cell[:-1]] + cell[-1:], id=f"c{at}")
-        for at, cell in enumerate(cells)
-    ]
+    written = [[f"{line}\n" for line in cell[:-1]] + cell[-1:] for cell in cells]
+    made = [rnd.choice([code, markdown])(cell, id=f"c{at}") for at, cell in enumerate(written)]
     put(project, *made, indent=rnd.choice([1, 2, 4]))
     model = [cell or [""] for cell in cells]
     for _ in range(8):

