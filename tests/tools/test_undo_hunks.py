@@ -8,9 +8,9 @@ from itertools import count
 
 import pytest
 
-import rye
 from support.calling import call, done, ids, refused
 from support.harness import times
+from support.shell_calls import bash
 
 LINES = [f"line {number}" for number in range(1, 21)]
 
@@ -20,10 +20,6 @@ def file(project):
     path = project / "f.txt"
     path.write_text("".join(f"{line}\n" for line in LINES))
     return path
-
-
-def bash(project, command):
-    return rye.execute("rye/bash/bash", {"command": command}, project_path=str(project))["data"]
 
 
 def edited(project, *numbers):

@@ -104,8 +104,7 @@ def test_each_provider_is_spoken_to_as_it_documents(project, user_space, kind):
     with listening(SPEAKERS[kind]) as apis:
         own(user_space, kind, apis.url)
         data = search(project)
-    assert data["success"], data
-    assert data["provider"] == kind
+    assert (data["success"], data["provider"]) == (True, kind), data
     assert [row["url"] for row in data["results"]][:2] == [ROWS[0][1], ROWS[2][1]]
     assert data["results"][0]["title"] == "First hit"
     assert data["results"][0]["snippet"].startswith("Snippet & more")
@@ -178,11 +177,9 @@ def test_the_answer_keeps_to_its_budget_and_says_what_was_left_out(project, user
         apis.body = json.dumps({"results": rows}).encode()
         options = CallOptions(max_output_bytes=budget)
         data = rye.execute(TOOL, {"query": "q", "num_results": 20}, project_path=project, options=options)["data"]
-    assert data["success"], data
-    assert len(data["output"].encode()) <= budget
+    assert (data["success"], data["truncated"], len(data["output"].encode()) <= budget) == (True, True, True), data
     shown = len(re.findall(r"^\d+\. \d+ t", data["output"], re.MULTILINE))
     assert 0 < shown < data["count"]
-    assert data["truncated"]
     assert f"[tool_result: {shown} of {data['count']} results; {data['count'] - shown} more omitted. " in data["output"]
 
 
