@@ -48,14 +48,25 @@ def call(clone, item_id="my/report", **parameters):
     return rye.execute(item_id, parameters, project_path=clone)
 
 
+def asked(clone, line, *said, code=0, answer="yes"):
+    """Type a line to `rye trust` at a terminal and answer; hold the exit code and what is shown, and return that."""
+    got, shown = typed("trust", *line.split(), cwd=clone, answers=[answer])
+    assert (got, [one for one in said if one not in shown]) == (code, []), shown
+    return shown
+
+
+def listed(clone):
+    return json.loads(shell("trust", "list", "--json", cwd=clone).stdout)
+
+
 # --- without a terminal ---
 
 
 @pytest.mark.parametrize("agents", ["deny", "allow"])
 def test_without_a_terminal_nothing_is_ever_approved(clone, user_space, agents):
     put(user_space, "config/rye.yaml", f"signing: {{agents: {agents}}}\n".encode())
-    for words in (("approve",), ("approve", PRINT), ("approve", "--shadow", "rye/file-system/read")):
-        done = shell("trust", *words, cwd=clone, stdin=b"yes\nyes\n")
+    for line in ("approve", f"approve {PRINT}", "approve --shadow rye/file-system/read"):
+        done = shell("trust", *line.split(), cwd=clone, stdin=b"yes\nyes\n")
         assert (done.returncode, done.stdout, MARK.encode() in done.stderr) == (1, b"", False)
         assert b"Only a person at a terminal may approve" in done.stderr
         assert b"Ask your user" in done.stderr
@@ -76,8 +87,8 @@ def test_without_a_terminal_add_and_revoke_need_the_users_own_leave(clone, user_
     for words in (("add", DOCUMENT), ("revoke", DIGEST)):
         done = shell("trust", *words, cwd=clone, stdin=b"yes\n")
         assert (done.returncode, done.stdout) == (1, b"")
-        assert b"signing: {agents: allow}" in done.stderr
-        assert b"--key" not in done.stderr, "these take none"
+        # These take no key.
+        assert (b"signing: {agents: allow}" in done.stderr, b"--key" in done.stderr) == (True, False)
     assert not Path(decisions.path()).exists()
     assert not (user_space / ".ai/trusted_keys").exists()
     put(user_space, "config/rye.yaml", b"signing: {agents: allow}\n")
@@ -88,43 +99,35 @@ def test_without_a_terminal_add_and_revoke_need_the_users_own_leave(clone, user_
 
 def test_list_and_show_are_for_all_but_the_words_of_strangers_for_persons_only(clone):
     put_tool(clone, "my/mine")
-    rows = json.loads(shell("trust", "list", "--json", cwd=clone).stdout)
+    rows = listed(clone)
     told = [(row["role"], row["state"], row["owner"]) for row in rows]
     assert told == [("system", "counts", "rye"), ("user", "counts", "tester"), ("project", "does not count", None)]
     assert list(rows[0]) == ["fingerprint", "owner", "role", "state", "digest"]
     assert rows[2]["digest"] == DIGEST
-    for words in (("list",), ("list", "--json"), ("show", PRINT), ("show", DIGEST, "--json")):
-        done = shell("trust", *words, cwd=clone)
-        assert done.returncode == 0, done.stderr
-        assert PRINT in done.stdout.decode()
-        assert MARK not in done.stdout.decode() + done.stderr.decode()
-    code, shown = typed("trust", "show", PRINT, cwd=clone)
-    assert code == 0
-    assert f"owner: rye-registry {MARK}" in shown
-    assert rf"attestation: {MARK}\x9b2J" in shown
-    assert STRANGER.public.pem.decode() in shown
-    (own,) = [row for row in rows if row["role"] == "user"]
-    assert json.loads(shell("trust", "show", own["fingerprint"], "--json", cwd=clone).stdout)["pem"] == MINE.public.pem.decode()
+    for line in ("list", "list --json", f"show {PRINT}", f"show {DIGEST} --json"):
+        done = shell("trust", *line.split(), cwd=clone)
+        said = (done.stdout + done.stderr).decode()
+        assert (done.returncode, PRINT in said, MARK in said) == (0, True, False), said
+    told = (f"owner: rye-registry {MARK}", rf"attestation: {MARK}\x9b2J", STRANGER.public.pem.decode())
+    asked(clone, f"show {PRINT}", *told)
+    own = shell("trust", "show", rows[1]["fingerprint"], "--json", cwd=clone).stdout
+    assert json.loads(own)["pem"] == MINE.public.pem.decode()
 
 
 # --- at a terminal ---
 
 
 def test_approve_shows_the_key_and_what_it_would_admit_then_asks(clone):
-    code, shown = typed("trust", "approve", cwd=clone, answers=["yes"])
-    assert code == 0
-    assert f"key {PRINT}, says it belongs to 'rye-registry {MARK}'" in shown
-    assert f"full digest {DIGEST}" in shown
-    assert f"For the project {os.path.realpath(clone)} it would admit:" in shown
-    listed = [line.strip() for line in shown.splitlines() if line.startswith("  ")]
+    key = (f"key {PRINT}, says it belongs to 'rye-registry {MARK}'", f"full digest {DIGEST}")
+    shown = asked(clone, "approve", *key, f"For the project {os.path.realpath(clone)} it would admit:")
     quiet, report = "side effects not stated", "Side effects: writes report.txt?[2J."
-    assert listed == [f"my/quiet  may: nothing; {quiet}", f"my/report  may: nothing; {report}", "my/entry  knowledge"]
+    lines = [f"my/quiet  may: nothing; {quiet}", f"my/report  may: nothing; {report}", "my/entry  knowledge"]
+    assert [line.strip() for line in shown.splitlines() if line.startswith("  ")] == lines
     (approval,) = decisions.load().approvals
     assert (approval.key, approval.root) == (DIGEST, decisions.Root.of(clone))
     assert approval.ids == {"my/report", "my/quiet", "my/entry"}
     response = call(clone)
-    assert (response["status"], response["isolation"]["permissions"]) == ("success", [])
-    assert "warnings" not in response
+    assert (response["status"], response["isolation"]["permissions"], "warnings" in response) == ("success", [], False)
     # It admits what is signed by that key, and the system's ids stay the system's.
     (clone / "a.txt").write_text("x\n")
     assert call(clone, "my/moved")["code"] == "misplaced"
@@ -135,31 +138,24 @@ def test_approve_shows_the_key_and_what_it_would_admit_then_asks(clone):
 def test_anything_but_yes_is_no(clone):
     others = [("approve --shadow rye/file-system/read", "y"), (f"revoke {DIGEST}", "no"), (f"add {DOCUMENT}", "")]
     for line, answer in [*(("approve", answer) for answer in ("no", "", "y", "Yes ", "yes please")), *others]:
-        code, shown = typed("trust", *line.split(), cwd=clone, answers=[answer])
-        assert (code, "Nothing was changed." in shown) == (1, True), shown
+        asked(clone, line, "Nothing was changed.", code=1, answer=answer)
     assert decisions.load() == decisions.Decisions()
     assert call(clone)["code"] == "untrusted_key"
 
 
 def test_one_of_several_keys_is_approved_by_name(clone):
     bring_key(clone, MINE, "other")
-    code, shown = typed("trust", "approve", MINE.public.digest, cwd=clone, answers=["yes"])
-    assert code == 0
-    assert PRINT not in shown
+    assert PRINT not in asked(clone, f"approve {MINE.public.digest}")
     assert call(clone, "my/others")["status"] == "success"
     assert call(clone)["code"] == "untrusted_key"
-    code, shown = typed("trust", "approve", cwd=clone, answers=["no"])
-    assert (code, MINE.public.fingerprint in shown) == (1, False)
-    code, shown = typed("trust", "approve", "f" * 16, cwd=clone)
-    assert (code, "brings no such key" in shown) == (1, True)
+    assert MINE.public.fingerprint not in asked(clone, "approve", code=1, answer="no")
+    asked(clone, f"approve {'f' * 16}", "brings no such key", code=1)
 
 
 def test_a_shadow_is_approved_by_id_and_shown_with_its_signer(clone):
     (clone / "a.txt").write_text("x\n")
-    typed("trust", "approve", cwd=clone, answers=["yes"])
-    code, shown = typed("trust", "approve", "--shadow", "rye/file-system/read", cwd=clone, answers=["yes"])
-    assert code == 0
-    assert f"signed by {PRINT} (full digest {DIGEST})" in shown
+    asked(clone, "approve")
+    asked(clone, "approve --shadow rye/file-system/read", f"signed by {PRINT} (full digest {DIGEST})")
     assert decisions.load().shadowed(decisions.Root.of(clone)) == {"rye/file-system/read"}
     # Its own schema takes no parameter: the project's tool is asked.
     assert call(clone, "rye/file-system/read")["item"]["space"] == "project"
@@ -172,61 +168,52 @@ def test_a_shadow_is_approved_by_id_and_shown_with_its_signer(clone):
         path = put(clone, f"tools/{item_id}.py", tool_text(item_id))
         done = shell("sign", path, "--key", pem, cwd=clone)
         assert (done.returncode, b"reserved for the system" in done.stdout) == (code, bool(code))
-    for item_id, told in (("my/report", "not reserved"), ("../x", "Not an item id")):
-        code, shown = typed("trust", "approve", "--shadow", item_id, cwd=clone)
-        assert (code != 0, told in shown) == (True, True)
-    code, shown = typed("trust", "approve", "--shadow", "rye/none", cwd=clone, answers=["no"])
-    assert "not there, or not signed" in shown
+    for item_id, code, told in (("my/report", 2, "not reserved"), ("../x", 1, "Not an item id"), ("rye/none", 1, "not there")):
+        asked(clone, f"approve --shadow {item_id}", told, code=code, answer="no")
 
 
 def test_add_makes_a_key_count_everywhere_and_revoke_nowhere(clone, user_space, tmp_path):
     document = tmp_path / "sender.toml"
     document.write_bytes(key_document(STRANGER, "Sender"))
-    code, shown = typed("trust", "add", document, cwd=clone, answers=["yes"])
-    assert (code, f"full digest {DIGEST}" in shown) == (0, True)
+    asked(clone, f"add {document}", f"full digest {DIGEST}")
     added = user_space / f".ai/trusted_keys/{PRINT}.toml"
     assert verify.parse_key_document(added.read_bytes()).owner == "Sender"
     assert [path.name for path in added.parent.iterdir()] == [added.name]
     assert call(clone)["item"]["owner"] == "Sender"
     # Again is no error; another key is never replaced.
-    assert typed("trust", "add", document, cwd=clone, answers=["yes"])[0] == 0
+    asked(clone, f"add {document}")
     kept = added.read_bytes()
     added.write_bytes(key_document(MINE, "other"))
-    code, shown = typed("trust", "add", document, cwd=clone, answers=["yes"])
-    assert (code, "holds another key" in shown) == (1, True)
+    asked(clone, f"add {document}", "holds another key", code=1)
     added.write_bytes(kept)
-    code, shown = typed("trust", "revoke", DIGEST, cwd=clone, answers=["yes"])
-    assert (code, f"Revoked {DIGEST}." in shown) == (0, True)
-    assert call(clone)["code"] == "revoked_key"
-    assert DIGEST in call(clone)["error"]
-    rows = json.loads(shell("trust", "list", "--json", cwd=clone).stdout)
-    assert [row["state"] for row in rows if row["digest"] == DIGEST] == ["revoked"]
+    asked(clone, f"revoke {DIGEST}", f"Revoked {DIGEST}.")
+    answer = call(clone)
+    assert (answer["code"], DIGEST in answer["error"]) == ("revoked_key", True)
+    assert [row["state"] for row in listed(clone) if row["digest"] == DIGEST] == ["revoked"]
     # One that is known by its digest alone can be revoked beforehand.
-    assert typed("trust", "revoke", "f" * 64, cwd=clone, answers=["yes"])[0] == 0
-    rows = json.loads(shell("trust", "list", "--json", cwd=clone).stdout)
-    assert rows[-1] == {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": "f" * 64}
+    asked(clone, f"revoke {'f' * 64}")
+    assert listed(clone)[-1] == {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": "f" * 64}
     # Nothing brings it back.
     added.unlink()
-    for words in (("add", document), ("approve", PRINT)):
-        code, shown = typed("trust", *words, cwd=clone, answers=["yes"])
-        assert (code, f"You revoked the key {PRINT}" in shown) == (3, True), shown
+    for line in (f"add {document}", f"approve {PRINT}"):
+        asked(clone, line, f"You revoked the key {PRINT}", code=3)
 
 
 def test_revoking_the_systems_key_stops_every_item_and_not_the_verb(clone):
     (clone / "a.txt").write_text("x\n")
     put_tool(clone, "my/mine")
-    assert typed("trust", "revoke", verify.SYSTEM_KEY_DIGEST, cwd=clone, answers=["yes"])[0] == 0
+    asked(clone, f"revoke {verify.SYSTEM_KEY_DIGEST}")
     assert call(clone, "rye/file-system/read", file_path="a.txt")["code"] == "revoked_key"
-    assert call(clone, "my/mine")["code"] == "revoked_key"  # its runtime is the system's
-    done = shell("trust", "list", "--json", cwd=clone)
-    assert (done.returncode, json.loads(done.stdout)[0]["state"]) == (0, "revoked")
+    # Its runtime is the system's.
+    assert call(clone, "my/mine")["code"] == "revoked_key"
+    assert listed(clone)[0]["state"] == "revoked"
 
 
 def test_broken_decisions_are_said_by_every_verb(clone):
     put(os.environ["USER_SPACE"], "trust/decisions.json", b"{")
-    for words in (("trust", "list"), ("tools",), ("verify", "--all"), ("execute", "rye/file-system/read", "file_path=a")):
-        done = shell(*words, cwd=clone)
-        assert (done.returncode, done.stdout, b"nothing is trusted" in done.stderr) == (3, b"", True), words
+    for line in ("trust list", "tools", "verify --all", "execute rye/file-system/read file_path=a"):
+        done = shell(*line.split(), cwd=clone)
+        assert (done.returncode, done.stdout, b"nothing is trusted" in done.stderr) == (3, b"", True), line
 
 
 # --- unsigned tools ---
@@ -240,9 +227,8 @@ def test_an_unsigned_tool_runs_for_a_person_at_a_terminal_only_and_the_result_sa
     code, shown = typed("execute", "my/unsigned", cwd=clone)
     assert (code, "carries no signature" in shown) == (3, True)
     code, shown = typed("execute", "my/unsigned", "--allow-unsigned", cwd=clone)
-    assert code == 0
-    assert "my/unsigned is unsigned; it ran because a person gave --allow-unsigned." in shown
-    assert "done" in shown
+    told = "my/unsigned is unsigned; it ran because a person gave --allow-unsigned."
+    assert (code, told in shown, "done" in shown) == (0, True, True)
     code, shown = typed("execute", "my/unsigned", "--allow-unsigned", "--json", cwd=clone)
     response = json.loads(shown)
     assert (response["status"], response["isolation"]["permissions"], response["item"]["owner"]) == ("success", [], "nobody")
@@ -256,12 +242,10 @@ def test_a_person_approves_a_projects_interpreter_and_nobody_else(project):
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    words = ("trust", "approve", "--interpreter", ".venv/bin/python3")
-    assert b"person" in shell(*words, cwd=project).stderr
-    code, shown = typed(*words, cwd=project, answers=["no"])
-    assert (code, "Nothing was changed." in shown) == (1, True)
-    code, shown = typed(*words, cwd=project, answers=["yes"])
-    assert (code, "Approved: .venv/bin/python3" in shown) == (0, True)
+    line = "approve --interpreter .venv/bin/python3"
+    assert b"person" in shell("trust", *line.split(), cwd=project).stderr
+    asked(project, line, "Nothing was changed.", code=1, answer="no")
+    asked(project, line, "Approved: .venv/bin/python3")
     for path in ("../x", "/bin/sh", ".venv/bin/gone"):
         assert typed("trust", "approve", "--interpreter", path, cwd=project)[0] != 0
 
@@ -280,13 +264,10 @@ def test_a_person_brings_back_what_was_set_aside_and_it_stays(project, named):
     assert "`rye trust settings PATH`" in data["output"]
     assert value_of(project, "core.pager") == ""
     refused = shell("trust", "settings", named, cwd=project)
-    assert refused.returncode == 1
-    assert b"Only a person at a terminal" in refused.stderr
-    code, shown = typed("trust", "settings", named, cwd=project, answers=["no"])
-    assert (code, value_of(project, "core.pager")) == (1, "")
-    assert "core.pager = ./mine" in shown
-    code, shown = typed("trust", "settings", named, cwd=project, answers=["yes"])
-    assert (code, value_of(project, "core.pager")) == (0, "./mine"), shown
+    assert (refused.returncode, b"Only a person at a terminal" in refused.stderr) == (1, True)
+    for answer, code, value in (("no", 1, ""), ("yes", 0, "./mine")):
+        asked(project, f"settings {named}", "core.pager = ./mine", code=code, answer=answer)
+        assert value_of(project, "core.pager") == value
     assert "set_aside" not in bash(project, "git -C lib config user.name x")
     assert value_of(project, "core.pager") == "./mine"
     # At another place the same is a new one.
@@ -298,8 +279,7 @@ def test_what_a_person_sets_while_a_job_runs_stays_once_it_is_trusted(project):
     subprocess.run(["git", "init", "-q", "lib"], cwd=project, check=True)
     job_id = started(project, "sleep 60")
     subprocess.run([*own, "alias.a", "!mine"], cwd=project, check=True)
-    code, shown = typed("trust", "settings", "lib/.git/config", cwd=project, answers=["yes"])
-    assert code == 0, shown
+    asked(project, "settings lib/.git/config")
     subprocess.run([*own, "alias.b", "!mine"], cwd=project, check=True)
     assert [one["what"] for one in bash(project, "true")["set_aside"]] == ["alias.b"]
     assert (value_of(project, "alias.a"), value_of(project, "alias.b")) == ("!mine", "")
