@@ -109,8 +109,7 @@ def test_three_commands_lead_to_a_first_right_answer_and_each_mistake_is_named(s
         assert (code == 0) <= (where == "sign"), (wrong, said)
         assert [word for word in told if word.format(session.kind) not in " ".join(said.split())] == [], (wrong, said)
         # No traceback of our own, no bare name of an event.
-        assert "rye/cli" not in said
-        assert "tool_crashed\n" not in said
+        assert ("rye/cli" in said, "tool_crashed\n" in said) == (False, False)
     # A change behind the signature is noticed.
     session.tried(good)
     session.file.write_text(good.replace("executor_id", "executor_id ", 1))

@@ -50,8 +50,7 @@ def test_a_bundle_is_made_verified_and_inspected(bundle):
 def test_creating_one_is_signing(bundle):
     for env in ({}, {"RYE_SIGNING_KEY": str(bundle / "key.pem")}):
         done = shell("bundle", "create", *WHERE, cwd=bundle, env=env)
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert b"Ask your user" in done.stderr
+        assert (done.returncode, done.stdout, b"Ask your user" in done.stderr) == (1, b"", True)
     assert not (bundle / MANIFEST).exists()
     code, shown = typed("bundle", "create", *WHERE, cwd=bundle, env={"RYE_SIGNING_KEY": str(bundle / "key.pem")})
     assert code == 0, shown
@@ -96,8 +95,7 @@ def test_whatever_differs_from_the_manifest_or_is_not_good_itself_is_named(bundl
 def test_a_manifest_that_is_not_good_is_refused_as_a_whole(bundle):
     for action in ("verify", "inspect"):
         done = shell("bundle", action, *WHERE, cwd=bundle)
-        assert (done.returncode, done.stdout) == (3, b"")
-        assert b"has no manifest" in done.stderr
+        assert (done.returncode, done.stdout, b"has no manifest" in done.stderr) == (3, b"", True)
     create(bundle, "--key", "key.pem")
     (bundle / MANIFEST).write_bytes((bundle / MANIFEST).read_bytes() + b"#")
     done = shell("bundle", "verify", *WHERE, cwd=bundle)

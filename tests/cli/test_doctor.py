@@ -37,8 +37,7 @@ def findings(project):
     done = rye("doctor", "--project", str(project), "--json", cwd=project)
     content = json.loads(done.stdout)
     problems = [one for one in content["findings"] if one["status"] == "problem"]
-    assert content["problems"] == len(problems)
-    assert done.returncode == (1 if problems else 0)
+    assert (content["problems"], done.returncode) == (len(problems), 1 if problems else 0)
     assert all(one["fix"] for one in content["findings"] if one["status"] != "ok")
     found = {}
     for one in content["findings"]:
@@ -53,11 +52,9 @@ def test_what_works_is_said(project):
     assert named <= set(found)
     if not sandbox.layers()["bubblewrap"]:
         assert found["sandbox"][0]["status"] == "ok"
-    assert found["signing key"][0]["fix"] == "rye keys generate"
-    assert found["clients"][0]["status"] == "note"
+    assert (found["signing key"][0]["fix"], found["clients"][0]["status"]) == ("rye keys generate", "note")
     text = rye("doctor", "--project", str(project), cwd=project).stdout.decode()
-    assert "signing key: none" in text
-    assert "        fix: rye keys generate" in text
+    assert ("signing key: none" in text, "        fix: rye keys generate" in text) == (True, True)
 
 
 def broken(tmp_path, monkeypatch, script, **kernel):
@@ -98,8 +95,7 @@ def test_no_sandbox_at_all_and_one_that_is_switched_off(project, user_space, mon
     monkeypatch.setattr(bubblewrap, "_PLACES", ())
     monkeypatch.setattr(landlock, "why_not", lambda: "no Landlock")
     found = findings(project)["sandbox"][0]
-    assert found["status"] == "problem"
-    assert "Install bubblewrap" in found["fix"]
+    assert (found["status"], "Install bubblewrap" in found["fix"]) == ("problem", True)
     put_settings(user_space, "sandbox: {mode: 'off'}")
     assert "switched off" in findings(project)["sandbox"][0]["detail"]
 
@@ -109,8 +105,7 @@ def test_a_missing_ripgrep_limits_and_bad_settings(project, user_space, monkeypa
     monkeypatch.setattr(resource_limits, "_parents", dict)
     put_settings(user_space, "sandbox: [")
     found = findings(project)
-    assert found["ripgrep"][0]["status"] == "problem"
-    assert found["settings"][0]["status"] == "problem"
+    assert (found["ripgrep"][0]["status"], found["settings"][0]["status"]) == ("problem", "problem")
     (user_space / ".ai/config/rye.yaml").unlink()
     assert findings(project)["limits"][0]["status"] == "note"
 
@@ -128,8 +123,7 @@ def test_clients_are_found_and_a_program_that_is_gone_is_named(project, own_home
     (own_home / ".claude.json").write_text('{"mcpServers": {"other": {"command": "/no/such/other"}}, "mcp": [1]}')
     found = findings(project)
     assert "/no/such/rye" in found["client claude-code"][0]["detail"]
-    assert len(found["client claude-code"]) == 1
-    assert found["client codex"][0]["status"] == "ok"
+    assert (len(found["client claude-code"]), found["client codex"][0]["status"]) == (1, "ok")
     assert "clients" not in found
 
 

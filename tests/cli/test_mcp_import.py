@@ -32,8 +32,7 @@ def test_a_servers_tools_are_shown_signed_found_and_called(server):
     code, shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["yes"])
     assert (code, "2 of 2 signed" in shown) == (0, True), shown
     rows = {row["item_id"]: row for row in package.tools("mcp/calc", project_path=server)}
-    assert set(rows) == {"mcp/calc/add", "mcp/calc/odd_name_"}
-    assert rows["mcp/calc/add"]["verdict"] == "valid"
+    assert (set(rows), rows["mcp/calc/add"]["verdict"]) == ({"mcp/calc/add", "mcp/calc/odd_name_"}, "valid")
     answer = package.execute("mcp/calc/add", {"a": 2, "b": 3}, project_path=server)
     assert answer["data"]["structured"] == {"total": 5}, answer
     # The server says something else: refused, until it is imported anew.
@@ -44,8 +43,7 @@ def test_a_servers_tools_are_shown_signed_found_and_called(server):
     assert package.execute("mcp/calc/add", {"a": 2}, project_path=server)["status"] == "success"
     (server / "tools.json").write_text(json.dumps(json.loads((server / "tools.json").read_text())[:1]))
     shown = typed("mcp", "import", "calc", *command(), cwd=server, answers=["no"])[1]
-    assert "mcp/calc/odd_name_: the server has it no more" in shown
-    assert "changed:" not in shown
+    assert ("mcp/calc/odd_name_: the server has it no more" in shown, "changed:" in shown) == (True, False)
 
 
 def test_each_tool_has_an_item_of_its_own_and_is_shown_whole(server):
@@ -78,8 +76,7 @@ def test_all_that_a_model_will_read_is_shown_before_it_is_signed(server):
     assert code == 1
     for number in ("one", "two", "three", "four", "five", "six"):
         assert f"obey {number}" in shown.lower(), shown
-    assert "\x1b[2J" not in shown
-    assert "\u202e" not in shown
+    assert ("\x1b[2J" in shown, "\u202e" in shown) == (False, False)
 
 
 def test_what_nobody_would_read_is_not_imported_nor_is_anything_without_a_person(server):

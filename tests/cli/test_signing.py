@@ -55,8 +55,7 @@ def test_from_no_key_to_a_valid_item(shell):
     shell.put(".ai/tools/my/greet.py")
     code, out, err = shell.rye("sign", "my/greet")
     assert (code, out) == (1, "")
-    assert err.count("\n") == 1
-    assert "rye keys generate" in err
+    assert (err.count("\n"), "rye keys generate" in err) == (1, True)
     code, out, _ = shell.rye("keys", "generate")
     assert code == 0
     fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
@@ -73,8 +72,7 @@ def test_from_no_key_to_a_valid_item(shell):
     assert "my/grete names no item, file or folder. Nothing was signed. Did you mean my/greet?" in err
     code, out, _ = shell.rye("verify", "--space", "project")
     assert code == 3
-    assert "unsigned  .ai/tools/my/greet.py" in out
-    assert "rye sign" in out
+    assert ("unsigned  .ai/tools/my/greet.py" in out, "rye sign" in out) == (True, True)
     code, out, _ = shell.rye("sign", "--all")
     assert code == 0
     heading, row, counts = out.splitlines()
@@ -156,8 +154,7 @@ def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_ke
     for line, env in (("sign my/greet", {}), ("sign my/greet", named), ("sign --all --json", named), ("keys generate", {})):
         code, out, err = lone.rye(*line.split(), **env)
         assert (code, "--json" in line or out == "") == (1, True), line
-        assert "Ask your user" in err
-        assert "signing: {agents: allow}" in err
+        assert ("Ask your user" in err, "signing: {agents: allow}" in err) == (True, True)
     assert (lone.root / ".ai/tools/my/greet.py").read_bytes() == GREET
     assert not (lone.root.parent / "home/.ai/keys").exists()
     assert lone.rye("sign", "my/greet", "--key", pem)[0] == 0
@@ -180,8 +177,7 @@ def test_names_cannot_steer_the_terminal(shell):
     for env in ({}, {"PYTHONIOENCODING": "ascii"}):
         code, out, _ = shell.rye("verify", ".", **env)
         assert code == 3
-        assert r"a\x1b[2J\x0a\xff.py" in out
-        assert out.count("\n") == 3
+        assert (r"a\x1b[2J\x0a\xff.py" in out, out.count("\n")) == (True, 3)
         json.loads(shell.rye("verify", ".", "--json", **env)[1])
 
 

@@ -82,5 +82,4 @@ def test_mcp_at_a_terminal_says_what_to_do(here):
         server.kill()
     os.close(ours)
     os.close(theirs)
-    assert str(here).encode() in said
-    assert b"rye mcp install --client" in said
+    assert (str(here).encode() in said, b"rye mcp install --client" in said) == (True, True)

@@ -76,8 +76,7 @@ def test_a_project_cannot_take_the_name_of_the_systems_own(here):
 def test_a_name_of_two_tools_is_refused_with_both(here):
     put_tool(here, "your/echo", ECHO, TYPES)
     done = rye("echo", "a", "[]", cwd=here)
-    assert done.returncode == 2
-    assert b"my/echo or your/echo" in done.stderr
+    assert (done.returncode, b"my/echo or your/echo" in done.stderr) == (2, True)
     assert got("my/echo", "a", "[]", cwd=here)["text"] == "a"
     (here.parent / "elsewhere").mkdir()
     assert got("my/echo", "a", "[]", "--project", str(here), cwd=here.parent / "elsewhere")["text"] == "a"
@@ -210,8 +209,7 @@ def test_a_long_output_is_whole_in_a_pipe(here):
 def test_a_reader_that_goes_away_ends_the_command(here):
     line = f"{sys.executable} -m rye bash 'echo $$ > pid; yes' | head -2; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, check=False, timeout=100)
-    assert done.stdout == b"y\ny\n"
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (done.stdout, done.returncode, done.stderr) == (b"y\ny\n", 141, b"")
 
 
 def test_one_change_is_typed_without_brackets(project, user_space):
@@ -230,6 +228,5 @@ def test_one_change_is_typed_without_brackets(project, user_space):
     assert (project / "app.py").read_text() == "# top\ndef t(p):\n    yield 1\n# end\n"
     for broken in ("[{line_id: 4d90b3}]", "{find: x}", "['12|x']"):
         done = rye("edit_lines", "app.py", broken, cwd=project)
-        assert done.returncode == 2
-        assert b"changes is not JSON" in done.stderr
+        assert (done.returncode, b"changes is not JSON" in done.stderr) == (2, True)
     assert rye("read", "app.py", "more=app.py:2", cwd=project).stdout.count(b"def t(p)") == 2

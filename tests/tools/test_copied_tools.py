@@ -38,21 +38,6 @@ def call(project, item_id, **parameters):
     return answer
 
 
-def test_what_a_copy_of_read_shows_and_refuses_is_word_for_word_that_of_the_systems(copies):
-    (copies / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 3_001)))
-    known = rows(call(copies, "rye/file-system/read", file_path="a.txt", limit=10)["data"])
-    version = call(copies, "rye/file-system/read", file_path="a.txt", limit=10)["data"]["version"]
-    call(copies, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": known[4][0], "new_content": "five"}])
-    windows = [{"offset": -2}, {"offset": 9_999}, {"limit": 3, "show_whitespace": True}, {"line_ids": "none", "limit": 4}]
-    for asked in (*windows, {"file_path": "missing.txt"}, {"file_path": "../outside"}, {"changes_since": version}):
-        own, copied = (
-            rye.execute(item_id, {"file_path": "a.txt", **asked}, project_path=copies)["data"]
-            for item_id in ("rye/file-system/read", "my/fs/read")
-        )
-        # But for what only the system's own may print.
-        assert copied == json.loads(json.dumps(own).replace("[tool_result", "(tool_result")), asked
-
-
 @pytest.mark.parametrize(
     ("permissions", "allowed"), [(["read"], ["read"]), (["write"], ["read", "edit_lines", "write"]), (["network"], [])]
 )

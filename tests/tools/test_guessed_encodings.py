@@ -33,8 +33,7 @@ def test_a_guess_is_shown_as_one_and_takes_nothing_but_ascii_unconfirmed(project
     assert f'encoding="{codec}"' in data["output"].split("\n")[-1]
     change = [{"line_id": rows(data)[0][0], "new_content": new}]
     error = refused("unencodable", "edit_lines", project, file_path="f.txt", changes=change)
-    assert f'encoding="{codec}"' in error
-    assert file.read_bytes() == text.encode(codec)
+    assert (f'encoding="{codec}"' in error, file.read_bytes()) == (True, text.encode(codec))
     # Confirmed once, it is remembered.
     done("edit_lines", project, file_path="f.txt", changes=change, encoding=codec)
     rest = text.split("\n", 1)[1]

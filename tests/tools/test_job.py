@@ -112,8 +112,7 @@ def test_a_killed_supervisor_is_reported_as_what_it_is(project, user_space, mode
     os.kill(record(user_space, job_id)["supervisor"], signal.SIGKILL)
     until(lambda: job(project, "read", job_id)["status"] != "running")
     data = job(project, "read", job_id)
-    assert (data["output"], data["status"]) == ("up\n", "lost")
-    assert "killed" in data["why"]
+    assert (data["output"], data["status"], "killed" in data["why"]) == ("up\n", "lost", True)
     assert job(project, "write", job_id, data="x")["code"] == "bad_job_call"
     assert job(project, "wait", job_id, timeout=PATIENCE)["status"] == "lost"
     assert job(project, "end", job_id)["success"]

@@ -18,8 +18,7 @@ def test_folders_first_then_files_by_name(project):
         ".github/\nTests/\nsrc/\n.env\nREADME.md\na.py\n[left out by the ignore list: node_modules; no_ignore=true shows them]"
     )
     assert data["entries"][0] == {"name": ".github", "type": "directory"}
-    assert data["entries"][-1] == {"name": "a.py", "type": "file"}
-    assert data["ignored"] == ["node_modules"]
+    assert (data["entries"][-1], data["ignored"]) == ({"name": "a.py", "type": "file"}, ["node_modules"])
     assert (data["count"], data["total"], data["truncated"]) == (6, 6, False)
     assert "node_modules/" in done("ls", project, no_ignore=True)["output"]
 
@@ -58,8 +57,7 @@ def test_a_tree_with_limits_for_each_folder(project):
     (project / "src/a.py").touch()
     data = done("ls", project, depth=3)
     lines = data["output"].split("\n")
-    assert lines[:2] == ["many/", "  000"]
-    assert lines[101] == '  … 30 more: ls(path="many")'
+    assert (lines[:2], lines[101]) == (["many/", "  000"], '  … 30 more: ls(path="many")')
     assert lines[102:] == ["src/", "  lib/", "    deep/", "  a.py"]
     assert data["entries"][-1] == {"name": "src/a.py", "type": "file"}
     assert done("ls", project, depth=2)["output"].split("\n")[102:] == ["src/", "  lib/", "  a.py"]

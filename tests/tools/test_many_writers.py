@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from support.calling import call, done, undo
+from support.calling import call, undo
 from support.harness import RUNTIME, environment, times
 from support.shell_calls import bash, job, started
 
@@ -98,20 +98,6 @@ def judge(project, seed, processes=3, count=10):
 @pytest.mark.parametrize("seed", range(times(4)))
 def test_what_many_writers_changed_is_one_chain_of_changes(project, seed):
     assert judge(project, seed) > 0
-
-
-def test_a_command_that_goes_on_at_once_with_what_an_edit_wrote_has_its_own_change_alone(project):
-    (project / "a.txt").write_text("one\n")
-    job_id = started(project, "until grep -q two a.txt; do :; done; echo three >> a.txt")
-    edit = done("edit_lines", project, file_path="a.txt", changes=[{"find": "one\n", "replace": "one\ntwo\n"}])["entry_id"]
-    job(project, "wait", job_id, timeout=60)
-    # Found when the job ended, or by the edit's own look before that.
-    change = next(one["entry_id"] for one in undo(project, list=True)["entries"] if one["tool"] == "rye/bash/bash")
-    assert (project / "a.txt").read_text() == "one\ntwo\nthree\n"
-    done("undo", project, entry_id=change)
-    assert (project / "a.txt").read_text() == "one\ntwo\n"
-    done("undo", project, entry_id=edit)
-    assert (project / "a.txt").read_text() == "one\n"
 
 
 EDITOR = """

@@ -103,11 +103,9 @@ def test_stored_then_applied_then_undone_then_applied_again(project, batch):
     assert contents(project) == NEW
     assert apply(project, batch)["code"] == "already_applied"
     assert call("undo", project, batchId=batch)["success"]
-    assert contents(project) == OLD
-    assert get(project, batch)["result"]["status"] == "undone"
+    assert (contents(project), get(project, batch)["result"]["status"]) == (OLD, "undone")
     assert apply(project, batch)["success"]
-    assert contents(project) == NEW
-    assert get(project, batch)["result"]["status"] == "applied"
+    assert (contents(project), get(project, batch)["result"]["status"]) == (NEW, "applied")
 
 
 def test_a_dry_run_verifies_and_writes_nothing(project, batch):
@@ -126,8 +124,7 @@ def test_one_file_that_changed_since_holds_all_back(project, batch, path, data, 
     (project / path).unlink(missing_ok=True) if data is None else (project / path).write_bytes(data)
     stands = contents(project)
     assert [one["code"] for one in apply(project, batch)["errors"]] == [code]
-    assert contents(project) == stands
-    assert get(project, batch)["result"]["status"] == "stored"
+    assert (contents(project), get(project, batch)["result"]["status"]) == (stands, "stored")
 
 
 # --- get_patch_change ---
@@ -177,8 +174,7 @@ def test_a_batch_that_could_not_be_applied_is_kept_with_the_reason(project, monk
     assert (answer["code"], answer["successful"]) == ("no_space", False)
     (kept,) = (Path(user_dirs.state_dir(str(project))) / "patches").glob("*.json")
     told = get(project, kept.stem)["result"]
-    assert told["status"] == "not_applied"
-    assert "The disk is full" in told["error"]
+    assert (told["status"], "The disk is full" in told["error"]) == ("not_applied", True)
 
 
 def test_a_file_of_a_batch_names_its_own_entry_and_fate(project):

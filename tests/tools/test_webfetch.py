@@ -224,8 +224,7 @@ def test_json_that_would_fill_the_memory_comes_as_it_is(project, site, at):
 )
 def test_each_fault_has_its_error(project, site, path, code, says):
     data = fetch(project, site.url + path)
-    assert (data["success"], data["code"]) == (False, code)
-    assert says in data["error"]
+    assert (data["success"], data["code"], says in data["error"]) == (False, code, True)
 
 
 def test_redirects_are_followed_and_told(project, site):

@@ -433,8 +433,7 @@ def test_section_11_files_are_created_and_deleted_with_the_rest(project):
     assert (project / "New/Folder/File.txt").read_bytes() == b"x\ny"
     assert not (project / APP).exists()
     call("undo", project, batchId=result["batchId"])
-    assert app(project) == old
-    assert (project / APP).stat().st_mode & 0o777 == 0o640
+    assert (app(project), (project / APP).stat().st_mode & 0o777) == (old, 0o640)
     assert not (project / "New/Folder/File.txt").exists()
 
 
