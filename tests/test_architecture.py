@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 import rye
-import rye.toolkit
 
 RUNTIME = Path(rye.__file__).parent
 ROOT = RUNTIME.parents[1]
@@ -148,54 +147,6 @@ def test_tools_import_the_standard_library_the_library_packages_and_what_they_de
             top = imported.split(".")[0]
             in_library = imported.startswith("rye.") and LEVEL[imported.split(".")[1]] >= LEVEL["toolkit"]
             assert in_library or top in allowed, f"{path}:{line} imports {imported}"
-
-
-# What one tool alone uses of the library, and why it does not stand in the tool's file.
-ENTRY_POINTS = {
-    "edits.patch_store": "the format of stored patches stays in one module; the other patch tools write them",
-    "journal.recorded_command": "how a command is begun and becomes a job stays with the record of its changes, which a job ends",
-    "lsp.queries": "what is asked of a language server; edits are checked through the same session",
-    "lsp.workspace_edit": "a server's edits become splices; the positions are the library's",
-    "process.autorun.git_settings": "which settings of git run programs; what a command changed is judged by the same list",
-    "process.jobs": "the one way to a job's supervisor, which bash and job share",
-    "process.run": "the one way to run a command whole, which the library's own programs share",
-    "process.sandbox_hints": "read from the report of the sandbox, whose words it knows",
-    "web.cache": "stored pages, sealed and pruned like every cache; a module of its own for its tests of time and size",
-    "web.page": "pages are read in a process of their own, which a tool file cannot be the program of",
-    "web.search_providers": "one function for each provider; the tool chooses",
-}
-
-
-def _named(tree, own=""):
-    """Yield what a module uses of the library: (module, function)."""
-    modules = {}
-    for node in ast.walk(tree):
-        for one in node.names if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rye") else ():
-            modules[one.asname or one.name] = f"{node.module}.{one.name}"
-            yield node.module, one.name
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            yield modules[node.value.id], node.attr
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield own, node.id
-
-
-def test_what_one_tool_alone_uses_stands_in_its_file_or_is_an_entry_point_of_a_module():
-    functions = {
-        (name, node.name)
-        for name, path in MODULES.items()
-        for node in _tree(path).body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-    }
-    users = {one: set() for one in functions}
-    facade = {(f"rye.{module}", name) for name, module in rye.toolkit._HOMES.items()}
-    for name, tree in [(path.stem, _tree(path)) for path in TOOLS] + [(name, _tree(path)) for name, path in MODULES.items()]:
-        for used in set(_named(tree, name)) & functions:
-            users[used].add(name)
-    tools = {path.stem for path in TOOLS}
-    alone = {one for one, by in users.items() if len(by) == 1 and by <= tools and one not in facade}
-    assert alone, "control: there are some"
-    assert {module.removeprefix("rye.") for module, _ in alone} == ENTRY_POINTS.keys(), sorted(alone)
 
 
 def test_tools_open_no_file_and_judge_no_path_by_themselves():

@@ -45,7 +45,7 @@ def test_every_block_says_how_it_is_run():
     assert len(BLOCKS) >= 9
     for block in BLOCKS:
         kind = block.marker.partition(":")[0]
-        assert kind in ("run", "not run", "command", "session"), f"say above the block how it is run: {block.text[:80]!r}"
+        assert kind in ("run", "not run", "command"), f"say above the block how it is run: {block.text[:80]!r}"
         assert kind != "not run" or len(block.marker) > len("not run: "), "say why"
 
 
@@ -63,7 +63,9 @@ def run_shell(block, place):
         line = ["bash", "-euo", "pipefail", "-c", command.line]
         done = subprocess.run(line, cwd=place, env=environment(place), capture_output=True, check=False)
         assert done.returncode == 0, (command, done.stderr.decode())
-        assert as_shown(command.shown, done.stdout.decode()), (command, done.stdout.decode())
+        # A terminal shows what is said beside the result, too.
+        told = (done.stdout.decode(), (done.stdout + done.stderr).decode())
+        assert any(as_shown(command.shown, text) for text in told), (command, told)
 
 
 def run_python(block, place):
@@ -154,3 +156,4 @@ def test_control_wrong_output_and_missing_markers_are_seen():
     (bare,) = blocks("text\n```console\n$ a \\\n  b\nshown\n```\n")
     assert bare.marker == ""
     assert [tuple(one) for one in commands(bare.text)] == [("a \\\n  b", "shown\n")]
+    assert [tuple(one) for one in commands("$ a <<E\n> b\n> E\nshown\n")] == [("a <<E\nb\nE", "shown\n")]

@@ -11,7 +11,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import subprocess
 import threading
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from support.client_programs import installed
 from support.mcp_peer import listening
 from support.signed_tools import put, put_tool, signed
 
@@ -174,12 +174,8 @@ def proxied(project, *options):
 
 def install(folder):
     """Install the suite and a Node.js that runs it into a folder; return the command, or the reason why it cannot be had."""
-    if not shutil.which("npm"):
-        return "npm is not installed"
-    words = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--prefer-offline", SUITE, NODE]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return f"npm cannot install the suite: {done.stderr.strip().splitlines()[-1:]}"
+    if why := installed(folder, npm=(SUITE, NODE)):
+        return why
     return [f"{folder}/node_modules/node/bin/node", f"{folder}/node_modules/@modelcontextprotocol/conformance/dist/index.js"]
 
 

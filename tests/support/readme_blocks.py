@@ -35,13 +35,13 @@ def blocks(text):
 
 
 def commands(text):
-    """Return the commands of a console block: lines from `$ ` on, joined where a line ends in a backslash."""
+    """Return the commands of a console block: from `$ ` on, with what follows a backslash at a line's end or stands behind `> `."""
     out = []
     for line in text.splitlines():
         if line.startswith("$ "):
             out.append([line[2:], "", ""])
-        elif out and not out[-1][2] and out[-1][0].endswith("\\"):
-            out[-1][0] += f"\n{line}"
+        elif out and not out[-1][2] and (line.startswith("> ") or out[-1][0].endswith("\\")):
+            out[-1][0] += f"\n{line.removeprefix('> ')}"
         else:
             out[-1][2] += f"{line}\n"
     return [Command(line, shown) for line, _, shown in out]
