@@ -56,12 +56,8 @@ def test_directives_are_prompts_with_arguments(place, revision):
         assert not any("bad" in name for name in listed)
         release = listed["team__ops__release"]
         assert release["description"] == "Make a release"
-        assert {one["name"]: one["required"] for one in release["arguments"]} == {
-            "tag": True,
-            "count": False,
-            "push": False,
-            "notes_file": False,
-        }
+        required = {one["name"]: one["required"] for one in release["arguments"]}
+        assert required == {"tag": True, "count": False, "push": False, "notes_file": False}
         given = {"tag": "v1 {input:count}", "count": "2"}
         got = server.ask("prompts/get", {"name": "team__ops__release", "arguments": given})["result"]
         (message,) = got["messages"]
@@ -139,14 +135,14 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         got = server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]
         assert got["text"] == "Read me.\n"
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
-        for uri in (
+        for wrong in (
             "skill://knowledge/my/bad/SKILL.md",
             "skill://knowledge/no/SKILL.md",
             "skill://x",
             "rye://knowledge/my/notes",
         ):
-            error = server.ask("skills/get", {"uri": uri})["error"]
-            assert (error["code"], error["data"]) == (-32602, {"uri": uri})
+            error = server.ask("skills/get", {"uri": wrong})["error"]
+            assert (error["code"], error["data"]) == (-32602, {"uri": wrong})
 
 
 def test_the_worked_example_is_made_of_calls_that_work(project):

@@ -180,17 +180,8 @@ def play(
     with scripted_api(script, "All done.", fills=helped) as api:
         env = _environment(project, home, api.url) | ({"GEMINI_CLI_TRUST_WORKSPACE": "true"} if helped else {})
         words = _command(name, folder, project, home, env, api.url, steps, helped=helped)
-        process = subprocess.Popen(
-            words,
-            cwd=project,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        )
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        process = subprocess.Popen(words, cwd=project, env=env, text=True, errors="replace", start_new_session=True, **streams)
         try:
             if interrupt is not None:
                 _interrupt(process, interrupt)
@@ -223,22 +214,13 @@ def _interrupt(process: subprocess.Popen[str], when: Path) -> None:
 def _environment(project: Path, home: Path, url: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE")}
     keys = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "sk-script")
+    # Nothing but the script is asked.
+    quiet = ("OPENAI_AGENTS_DISABLE_TRACING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "OPENCODE_DISABLE_AUTOUPDATE")
     return {
-        **kept,
-        **keys,
-        "HOME": str(home),
-        "PWD": str(project),
-        "USER_SPACE": str(home),
-        "NO_PROXY": "*",
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "ANTHROPIC_BASE_URL": url,
-        "GOOGLE_GEMINI_BASE_URL": url,
-        # Nothing but the script is asked.
-        "OPENAI_AGENTS_DISABLE_TRACING": "1",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "OPENCODE_DISABLE_AUTOUPDATE": "1",
-        "OPENCODE_DISABLE_MODELS_FETCH": "1",
-    }
+        **kept, **keys, **dict.fromkeys((*quiet, "OPENCODE_DISABLE_MODELS_FETCH"), "1"),
+        "HOME": str(home), "PWD": str(project), "USER_SPACE": str(home), "NO_PROXY": "*",
+        "OPENAI_BASE_URL": f"{url}/v1", "ANTHROPIC_BASE_URL": url, "GOOGLE_GEMINI_BASE_URL": url,
+    }  # fmt: skip
 
 
 def _command(
@@ -271,14 +253,8 @@ _ARGUMENTS = {
 def _configure(client: str, home: Path, env: dict[str, str], project: Path, url: str, *, helped: bool) -> None:
     """Tell a command line of the server as a user does, and of the scripted API; what an earlier run wrote goes."""
     (home / ".codex/config.toml").unlink(missing_ok=True)
-    done = subprocess.run(
-        [*RYE, "mcp", "install", "--client", client, "--write"],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = [*RYE, "mcp", "install", "--client", client, "--write"]
+    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     if client == "codex":
         path = home / ".codex/config.toml"

@@ -16,19 +16,15 @@ import rye
 
 RUNTIME = Path(rye.__file__).parents[1]
 META = "io.modelcontextprotocol/"
+STREAMS = ("stdin", "stdout", "stderr")
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 ARGUMENTS = {
     "write": {"file_path": "made.txt", "content": "one\n"},
     "read": {"file_path": "made.txt"},
     "edit_lines": {"file_path": "made.txt", "changes": [{"after_line_id": "end", "new_content": "two"}]},
-    "undo": {},
-    "glob": {"pattern": "*.txt"},
-    "grep": {"pattern": "one"},
-    "ls": {},
-    "bash": {"command": "echo out"},
-    "job": {"action": "list"},
-    "rye_search": {"query": "edit a line"},
-}
+    "undo": {}, "glob": {"pattern": "*.txt"}, "grep": {"pattern": "one"}, "ls": {}, "bash": {"command": "echo out"},
+    "job": {"action": "list"}, "rye_search": {"query": "edit a line"},
+}  # fmt: skip
 """A call of each default tool that succeeds, in an order in which they do."""
 
 
@@ -46,14 +42,8 @@ class Peer:
     """A server over stdio, and the requests made of it, from any thread."""
 
     def __init__(self, project, *options, words=None, revision="2025-11-25", env=None, capabilities=None):
-        self.process = subprocess.Popen(
-            words or command(project, *options),
-            cwd=project if words else None,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env or environment(),
-        )
+        argv, where = words or command(project, *options), project if words else None
+        self.process = subprocess.Popen(argv, cwd=where, env=env or environment(), **dict.fromkeys(STREAMS, subprocess.PIPE))
         self.revision = revision
         self.capabilities = capabilities or {}
         self.lines, self.notices, self.errors = [], [], []
@@ -169,13 +159,9 @@ class Listening:
     """A server over HTTP, its URL and token as it printed them."""
 
     def __init__(self, project, *options, address="127.0.0.1:0", env=None):
-        self.process = subprocess.Popen(
-            command(project, "--http", address, *options),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env or environment(),
-        )
+        streams = {**dict.fromkeys(STREAMS, subprocess.PIPE), "stdin": subprocess.DEVNULL}
+        words = command(project, "--http", address, *options)
+        self.process = subprocess.Popen(words, env=env or environment(), **streams)
         self.said = [self.process.stderr.readline().decode() for _ in range(2)]
         self.url = self.said[0].split()[-1]
         self.token = self.said[1].split()[-1]

@@ -137,12 +137,9 @@ def main() -> None:
         if method == "initialize":
             if OPTIONS.get("start") == "die":
                 sys.exit(4)
-            offered = {
-                "hoverProvider": True,
-                "renameProvider": True,
-                "definitionProvider": True,
-                "documentFormattingProvider": True,
-            }
+            offered = dict.fromkeys(
+                ("hoverProvider", "renameProvider", "definitionProvider", "documentFormattingProvider"), True
+            )
             send({"id": number, "result": {"capabilities": {**offered, "diagnosticProvider": bool(OPTIONS.get("pull"))}}})
         elif method == "initialized" and OPTIONS.get("deaf"):
             time.sleep(600)

@@ -27,16 +27,7 @@ def lints(project, path):
 
 def passes_lint_and_its_own_test(project, made, suffix):
     assert lints(project, made["tool"]) == []
-    words = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        f"--basetemp={project.parent / 'inner'}",
-        made["test"],
-    ]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={project.parent}/inner", made["test"]]
     done = subprocess.run(words, cwd=project, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert rye.execute(made["item_id"], project_path=project)["code"] == "unsigned"

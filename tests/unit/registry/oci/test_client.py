@@ -212,9 +212,7 @@ def test_what_a_killed_server_left_half_written_is_made_good_or_refused(project,
 
 
 SHOWN_INSTEAD = {
-    "busy": (503, {}, b""),
     "many requests": (429, {}, b""),
-    "broken": (500, {}, b"{}"),
     "forbidden": (403, {}, b"{}"),
     "a proxy's page": (200, {}, b"<html>Log in</html>"),
     "another artifact": (200, {}, b'{"schemaVersion": 1}'),
