@@ -34,8 +34,6 @@ HEAVY = {
     "httpx", "asyncio", "yaml", "cryptography", "jsonschema_rs", "mcp", "mcp_types", "anyio", "uvicorn", "starlette", "rich",
     "charset_normalizer", "ddgs", "tomllib", "multiprocessing", "dask", "python_multipart", "distributed", "jinja2", "markupsafe",
 }  # fmt: skip
-# Themselves imported only where they are used, so that their own heavy imports are late too.
-LATE = {f"rye.{name}" for name in ("web.transport", "agent_sandbox.server", "review.guard", "review.site", "review.frame")}
 
 
 @cache
@@ -190,14 +188,6 @@ def test_names_say_what_a_module_is_for_and_its_docstring_too():
             assert name in ("rye.__init__", "rye.fleet.__init__") or not path.read_bytes(), f"{path} is to be empty"
         else:
             assert ast.get_docstring(_tree(path)), path
-
-
-def test_nothing_heavy_is_imported_before_it_is_needed():
-    for name, path in MODULES.items():
-        early = set(_at_top(_tree(path)))
-        if name not in LATE:
-            assert not early & LATE, (path, early & LATE)
-            assert not {one.split(".")[0] for one in early} & HEAVY, (path, early)
 
 
 COLD = """

@@ -147,9 +147,7 @@ def test_control_a_new_code_is_seen():
     tree = ast.parse('raise EditError("no_such_line", f"{path} has no line {n}.", "Read it.")')
     assert list(_raised(tree)) == [("no_such_line", "EditError", "… has no line ….")]
     # Those in `errors[]` of a patch, in rows, and of a crash.
-    answered = (
-        "no_lines unexpected_field unknown_operation newline_in_line expected_lines_differ missing_field"
-    )
+    answered = "no_lines unexpected_field unknown_operation newline_in_line expected_lines_differ missing_field"
     answered += " malformed_digest no_files tool_crashed unreadable missing_metadata text_not_found"
     assert {*answered.split()} <= listed().keys()
     assert len(listed()) > 100

@@ -407,18 +407,6 @@ def test_when_nobody_reads_the_answers_the_server_goes_on_and_ends_with_its_inpu
         assert b"Traceback" not in server.process.stderr.read()
 
 
-def test_a_client_that_reads_late_gets_everything_whole(place):
-    reading, writing = os.pipe()
-    with wire(place, stdout=writing) as server, open(reading, "rb") as stream:
-        os.close(writing)
-        server.send(hello(), READY, *(call(number, "read", file_path="a.txt") for number in range(1, 101)))
-        time.sleep(1)
-        server.listen(stream)
-        found = [server.hear() for _ in range(101)]
-        assert sorted(one["id"] for one in found) == list(range(101))
-        assert server.end() == ([], 0)
-
-
 @pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "not blocking"])
 def test_over_a_socket_as_node_clients_give_it(place, blocking):
     ours, theirs = socket.socketpair()

@@ -4,8 +4,8 @@ A script is a list of steps. For each request the server counts the tool results
 a call of a tool, then the next; behind the last one the final text. So the client's own code does everything but think.
 A request that offers no tool (a title, a count of tokens) is answered with the final text and not counted.
 
-Each step is `(tool, arguments)`; `arguments` may be a function of the results so far. A tool is found among those that the
-client offers by the end of its name: clients put their own prefix before it (`mcp__rye__read`, `rye_read`).
+Each step is `(tool, arguments)`. A tool is found among those that the client offers by the end of its name: clients put their own
+prefix before it (`mcp__rye__read`, `rye_read`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,7 +31,6 @@ class ScriptedApi:
         offered: the names of the tools of the last request that offered any.
         requests: (path, body) of every request.
         faults: what in the script did not fit the client.
-        answered: whether the final text was given.
     """
 
     def __init__(self, steps: list[Step], answer: str) -> None:
@@ -41,7 +39,6 @@ class ScriptedApi:
         self.offered: list[str] = []
         self.requests: list[tuple[str, Any]] = []
         self.faults: list[str] = []
-        self.answered = threading.Event()
         self.url = ""
         self.fills = True
         self._lock = threading.Lock()
@@ -55,14 +52,12 @@ class ScriptedApi:
             if len(results) >= len(self.results):
                 self.results = results
             if len(results) >= len(self.steps):
-                self.answered.set()
                 return None
             tool, arguments = self.steps[len(results)]
             # Claude Code begins before its servers have started, and gives its model a tool to wait for them.
             if WAIT in offered and not any(name.endswith(tool) and "rye" in name for name in offered):
                 return WAIT, {}
-            given = arguments(results) if isinstance(arguments, Callable) else arguments
-        return self._named(tool), given
+        return self._named(tool), arguments
 
     def _named(self, tool: str) -> str:
         fitting = [name for name in self.offered if re.search(rf"(?:^|rye.*[_.-]){re.escape(tool)}$", name)]

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 OPTIONS: dict[str, Any] = {}
 DOCUMENTS: dict[str, tuple[int, str]] = {}
-SAID: dict[str, list[dict[str, Any]]] = {}
 
 
 def send(message: dict[str, Any]) -> None:
@@ -69,10 +68,6 @@ def pushed(uri: str) -> None:
         publish(uri, ["text", {"message": "no place"}, {"range": {"start": [1, 2]}}, *errors(uri)], version)
     elif how == "no list":
         publish(uri, 5, version)  # type: ignore[arg-type] - as a broken server would
-    elif how == "news only":
-        if SAID.get(uri) != errors(uri):
-            SAID[uri] = errors(uri)
-            publish(uri, errors(uri), version)
     elif how:
         publish(uri, errors(uri), None if how == "unversioned" else version)
 

@@ -137,34 +137,27 @@ SAID = [
             ({"type": "string"}, "", {"a": ""}),
             ({"type": "string", "minLength": 1}, "", {}),
             ({"type": "string", "enum": ["x"]}, "", {}),
-            ({"type": "string", "enum": ["x", ""]}, "", {"a": ""}),
             ({"type": "string", "pattern": "^x"}, "", {}),
-            ({"type": "string", "pattern": "x*"}, "", {"a": ""}),
             ({"type": "string", "format": "workspace-path"}, "", {}),
             ({"type": "integer"}, "", {}),
             ({"type": "integer"}, None, {}),
             ({"type": "integer", "default": 7}, None, {"a": 7}),
             ({"type": "null"}, None, {"a": None}),
-            ({"enum": [1, 2]}, None, {}),
             ({}, None, {"a": None}),
             ({"type": "integer"}, "12", {"a": 12}),
             ({"type": "integer"}, "1.5", None),
-            ({"type": "integer"}, "true", None),
             ({"type": "number"}, "1.5", {"a": 1.5}),
             ({"type": "boolean"}, "true", {"a": True}),
-            ({"type": "boolean"}, "1", None),
             ({"type": "string"}, "12", {"a": "12"}),
             ({"type": ["string", "null"]}, "", {"a": ""}),
             ({"type": ["string", "null"]}, None, {"a": None}),
             ({"type": ["integer", "null"]}, "", {}),
             (TEXT_OR_OBJECT, ' {"b": 1}', {"a": {"b": 1}}),
             (TEXT_OR_OBJECT, '{"b": 1', {"a": '{"b": 1'}),
-            (TEXT_OR_OBJECT, "12|{}", {"a": "12|{}"}),
             ({"type": "object"}, '{"b": [1]}', {"a": {"b": [1]}}),
             ({"type": "object"}, "no json", None),
             ({"type": "array"}, "[1, 2]", {"a": [1, 2]}),
             ({"type": "array"}, '{"b": 1}', None),
-            (True, "", {"a": ""}),
             ({}, "", {"a": ""}),
         ]
     ],
@@ -279,20 +272,6 @@ def test_calls_can_be_awaited_side_by_side_and_cancelling_one_ends_its_command(a
 
 def test_a_refusal_names_what_the_model_gave_and_no_default_of_ours(project):
     assert "Given: nothing." in rye.toolset(project, ["rye/file-system"]).call("read", {})
-
-
-def test_a_models_command_output_is_short_and_keeps_its_end(app):
-    tools = rye.toolset(app, ["rye/bash"])
-    answer = tools.call("bash", {"command": "seq 1 60000; echo the end"})
-    assert len(answer.encode()) < 9_000
-    assert answer.count("\n") < 1_500
-    assert "\n60000\nthe end\n" in answer
-    assert answer.startswith("1\n2\n")
-    again = re.search(r'job\(action="read", job_id="(\w+)", offset=(\d+)\)', answer)
-    assert re.match(r"\d+\n", tools.call("job", {"action": "read", "job_id": again[1], "offset": int(again[2])}))
-    # Control: a program that calls the item gets more.
-    data = rye.execute("rye/bash/bash", {"command": "seq 1 60000"}, project_path=app)["data"]
-    assert 40_000 < len(data["output"].encode()) <= 51_200
 
 
 def test_a_search_shows_a_model_nothing_at_zero(app):

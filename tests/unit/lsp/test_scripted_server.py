@@ -229,21 +229,6 @@ def test_diagnostics_are_those_of_the_text_on_the_disk(project, world, options, 
         assert lines(project, timeout=1 if wanted == "server_timeout" else 60) == wanted
 
 
-@pytest.mark.slow
-def test_a_server_that_only_tells_news_is_believed_when_it_tells_none(project, world, monkeypatch):
-    monkeypatch.setattr(session, "_AGAIN_SECONDS", 0.3)
-    messages = world(push="news only")
-    put(project, **{"a.zz": "BAD\n"})
-    time.sleep(0.08)
-    assert lines(project) == [1]
-    put(project, **{"b.zz": "2"})
-    assert lines(project) == [1]
-    # Its own text and another file at one time: the same file is shown once more behind that.
-    put(project, **{"a.zz": "fine\nBAD\n", "b.zz": "3"})
-    assert lines(project, timeout=20) == [2]
-    assert [one["forceRebuild"] for one in messages("textDocument/didChange")][:3] == [True, False, True]
-
-
 def test_a_warm_server_is_not_waited_for_after_an_empty_answer(project, world, monkeypatch):
     world(push="versioned")
     lines(project)
