@@ -30,8 +30,14 @@ SESSION = (
     "rye undo | tail -1",
 )
 THEMES = {
-    "light": {"back": "#ffffff", "text": "#1f2328", "faint": "#59636e", "good": "#1a7f37", "bad": "#cf222e", "line": "#d1d9e0", "bar": "#0969da", "other": "#afb8c1"},
-    "dark": {"back": "#0d1117", "text": "#e6edf3", "faint": "#9198a1", "good": "#3fb950", "bad": "#f85149", "line": "#3d444d", "bar": "#4493f8", "other": "#545d68"},
+    "light": {
+        "back": "#ffffff", "text": "#1f2328", "faint": "#59636e", "good": "#1a7f37", "bad": "#cf222e", "line": "#d1d9e0",
+        "bar": "#0969da", "other": "#afb8c1",
+    },
+    "dark": {
+        "back": "#0d1117", "text": "#e6edf3", "faint": "#9198a1", "good": "#3fb950", "bad": "#f85149", "line": "#3d444d",
+        "bar": "#4493f8", "other": "#545d68",
+    },
 }  # fmt: skip
 # ECMA-48's numbers for what `rye` prints in colour.
 _COLOURS = {"2": "faint", "31": "bad", "32": "good", "36": "bar"}

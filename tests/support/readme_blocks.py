@@ -35,7 +35,7 @@ def blocks(text):
 
 
 def commands(text):
-    """Return the commands of a console block: from `$ ` on, with what follows a backslash at a line's end or stands behind `> `."""
+    """Return the commands of a console block: from `$ ` on, with lines behind a backslash or a prompt `> `."""
     out = []
     for line in text.splitlines():
         if line.startswith("$ "):

@@ -4,8 +4,8 @@ A script is a list of steps. For each request the server counts the tool results
 a call of a tool, then the next; behind the last one the final text. So the client's own code does everything but think.
 A request that offers no tool (a title, a count of tokens) is answered with the final text and not counted.
 
-Each step is `(tool, arguments)`. A tool is found among those that the client offers by the end of its name: clients put their own
-prefix before it (`mcp__rye__read`, `rye_read`).
+Each step is `(tool, arguments)`. A tool is found among those that the client offers by the end of its name: clients put their
+own prefix before it (`mcp__rye__read`, `rye_read`).
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def test_a_fact_is_what_the_signed_text_declares(project, says, fact, wanted):
 
 
 FULL = {
-    "type": "object",
+    "type": "object", "required": ["file_path"], "additionalProperties": False,
     "properties": {
         "file_path": {"type": "string", "maxLength": 9, "description": "Where the file lies"},
         "limit": {"type": "integer", "minimum": 1, "default": 100, "description": "Most lines"},
@@ -153,9 +153,7 @@ FULL = {
         "form": {"type": "string", "enum": ["a", "b"], "default": "a", "description": "Which"},
         "odd": {"type": "boolean", "default": False, "description": "Odd"},
     },
-    "required": ["file_path"],
-    "additionalProperties": False,
-}
+}  # fmt: skip
 
 
 def test_only_the_named_and_the_required_parameters_are_listed(project):

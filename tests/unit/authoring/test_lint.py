@@ -73,15 +73,12 @@ BROKEN = {
         *(('__version__ = "1.0.0"\n', ""), ('__tool_description__ = "Count words"', "__tool_description__ = 3")),
         ('__category__ = "my/text"', '__category__ = "my" + "/text"'),
     ],
-    "bad_version": [('"1.0.0"', '"1.0"')],
-    "bad_tool_type": [('"python"', '"node"')],
-    "unknown_runtime": [("python_function_runtime", "other")],
+    "bad_version": [('"1.0.0"', '"1.0"')], "bad_tool_type": [('"python"', '"node"')], "wrong_category": [('"my/text"', '"my"')],
+    "unknown_runtime": [("python_function_runtime", "other")], "missing_entry_point": [("def execute", "def run")],
     "long_summary": [('"Count words"', f'"{"x" * 101}"'), ('"Count words"', '"a\\nb"')],
     "bad_requirement": [('">=0.1"', '"0.1"'), ("__timeout__ = 5", '__requires__ = "numpy"')],
     "bad_timeout": [("__timeout__ = 5", "__timeout__ = 0"), ("__timeout__ = 5", "__timeout__ = True")],
-    "wrong_category": [('"my/text"', '"my"')],
-    "missing_item_id": [('__item_id__ = "my/text/count"\n', "")],
-    "wrong_item_id": [('"my/text/count"', '"my/text/other"')],
+    "missing_item_id": [('__item_id__ = "my/text/count"\n', "")], "wrong_item_id": [('"my/text/count"', '"my/text/other"')],
     "bad_permissions": [('["read"]', '["admin"]'), ('["read"]', '"read"'), ('["read"]', '["read", "write"]')],
     "missing_permission": [('__permissions__ = ["read"]\n', ""), ('["read"]', '["network"]')],
     "bad_effects": [
@@ -92,41 +89,34 @@ BROKEN = {
         *(("Count the words of a file.", ""), ("Requires:", "Needs:"), ("Does not: change it.\n", "")),
         *(("Side effects: none.", "Side effects:"), ("Returns:", "Gives:"), ("Prefer it", "Take it")),
     ],
-    "long_docstring": [("change it.", f"change it. {'x' * 1_400}")],
-    "missing_schema": [("CONFIG_SCHEMA = ", "SCHEMA = ")],
+    "long_docstring": [("change it.", f"change it. {'x' * 1_400}")], "missing_schema": [("CONFIG_SCHEMA = ", "SCHEMA = ")],
     "bad_schema": [
         ('CONFIG_SCHEMA = {\n    "type": "object"', 'CONFIG_SCHEMA = {\n    "type": "array"'),
         *(("CONFIG_SCHEMA = {", "CONFIG_SCHEMA = dict() or {"), (PROPERTY, PROPERTY.replace('"string"', '"text"'))),
-        *((PROPERTY, '{"$ref": "http://x/y"}'), (PROPERTY, "True")),
-        ('"required": ["file_path"]', '"required": ["file"]'),
+        *((PROPERTY, '{"$ref": "http://x/y"}'), (PROPERTY, "True"), ('"required": ["file_path"]', '"required": ["file"]')),
         ("def execute", "OUTPUT_SCHEMA = []\n\n\ndef execute"),
     ],
     "open_schema": [
         ('    "additionalProperties": False,\n', ""),
         (PROPERTY, '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}'),
     ],
-    "undescribed_parameter": [(', "description": "The file"', "")],
-    "unmarked_path": [('"format": "workspace-path", ', "")],
-    "bad_parameter_name": [('"file_path":', '"file path":')],
+    "undescribed_parameter": [(', "description": "The file"', "")], "unmarked_path": [('"format": "workspace-path", ', "")],
+    "bad_parameter_name": [('"file_path":', '"file path":')], "hidden_character": [("Count words", "Count\u202e words")],
     "import_not_allowed": [
-        ("from rye.toolkit", "import numpy\nfrom rye.toolkit"),
-        ("from rye.toolkit", "from rye import executor\nfrom rye.toolkit"),
+        *(("from rye.toolkit", f"{one}\nfrom rye.toolkit") for one in ("import numpy", "from rye import executor")),
         ("from rye.toolkit", "from . import other\nfrom rye.toolkit"),
         ('    """Count."""', "    import rye.trust.verify"),
     ],
     "forbidden_call": [('    """Count."""', '    open("x")'), ('    """Count."""', '    eval("x")')],
-    "missing_entry_point": [("def execute", "def run")],
-    "bad_entry_point": [("(params: dict, project_path: str)", "(params)")],
-    "hidden_character": [("# ", "")],
-    "syntax_error": [("def execute", "def def")],
+    "bad_entry_point": [("(params: dict, project_path: str)", "(params)")], "syntax_error": [("def execute", "def def")],
     "long_file": [("def execute", "\n" * 400 + "def execute")],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("code", BROKEN)
 def test_what_is_wrong_is_told_by_its_code(found, code):
     for old, new in BROKEN[code]:
-        text = GOOD.replace("Count words", "Count\u202e words") if code == "hidden_character" else GOOD.replace(old, new, 1)
+        text = GOOD.replace(old, new, 1)
         assert text != GOOD
         codes = {one for _, one in found(text)}
         # What is wrong is told, and little else.

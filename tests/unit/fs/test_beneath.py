@@ -248,21 +248,14 @@ def test_an_absolute_link_means_the_folder_that_stands_at_the_roots_path_now(nam
 
 
 # Where a file would be made, or why not.
+PLACES = {
+    "f": b"f a/rel in/sibling", "new": b"new", "a/b/new": b"in/new", "a/b/f": b"infile through", "sub/new": b"dangle",
+    "chain0": b"chain40", "EXDEV": b"dangleout out/new outfile absfile absinfile fd0 ../new",
+    "ENOENT": b"danglepath missing/new", "ENOTDIR": b"f/new", "ELOOP": b"self chain41", "EISDIR": b". a/ a/.. dot dotdot todir",
+}  # fmt: skip
 PARENTS = {
     path: wanted if wanted.isupper() else tuple(wanted.encode().split(b"/"))
-    for wanted, paths in {
-        "f": b"f a/rel in/sibling",
-        "new": b"new",
-        "a/b/new": b"in/new",
-        "a/b/f": b"infile through",
-        "sub/new": b"dangle",
-        "chain0": b"chain40",
-        "EXDEV": b"dangleout out/new outfile absfile absinfile fd0 ../new",
-        "ENOENT": b"danglepath missing/new",
-        "ENOTDIR": b"f/new",
-        "ELOOP": b"self chain41",
-        "EISDIR": b". a/ a/.. dot dotdot todir",
-    }.items()
+    for wanted, paths in PLACES.items()
     for path in paths.split()
 } | {b"": "EISDIR"}
 

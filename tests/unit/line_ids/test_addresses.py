@@ -37,28 +37,6 @@ def test_what_callers_write(given, meant):
     assert addresses.parsed(given) == meant
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), max_size=9), st.data())
-def test_runs_say_what_a_list_of_numbers_says(parts, data):
-    """Each part counts on from the last number of its epoch, or leaves some out."""
-    last, runs = {}, []
-    for length, epoch in parts:
-        first = last.get(epoch, 0) + data.draw(st.integers(1, 3))
-        runs.append((length, first, epoch))
-        last[epoch] = first + length
-    data.draw(st.randoms()).shuffle(runs)
-    named = addresses.Addresses(runs)
-    numbers = [(number, epoch) for length, first, epoch in runs for number in range(first, first + length)]
-    assert named.numbers(0, len(numbers)) == numbers
-    assert named.is_sound()
-    low, high = sorted(data.draw(st.tuples(*[st.integers(0, len(numbers))] * 2)))
-    assert named.names(low, high) == [addresses.spelled(*number) for number in numbers[low:high]]
-    assert addresses.Addresses(named.part(low, high)).numbers(0, high - low) == numbers[low:high]
-    wanted = dict(zip(numbers, range(len(numbers)), strict=True))
-    for number in [(n, e) for n in range(30) for e in range(1, 5)]:
-        assert named.place(*number) == wanted.get(number)
-    assert addresses.Addresses([*runs, (1, *numbers[0])]).is_sound() is False if numbers else True
-
-
 def test_ranges():
     assert addresses.ranges(["1", "2", "3", "7", "8h", "9h"]) == "1-3, 7, 8h-9h"
     assert addresses.ranges([]) == ""
