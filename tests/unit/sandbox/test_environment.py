@@ -30,7 +30,8 @@ PACKAGES = {
 HARMLESS = {
     "PIP_INDEX_URL": "https://artifacts.corp.example:8443/artifactory/api/pypi/pypi-virtual-2024/simple",
     "GOPROXY": "https://proxy.golang.org,direct", "npm_config_registry": "https://registry.npmjs.org/",
-    "LC_TIME": "de_DE.UTF-8", "NO_PROXY": "localhost,127.0.0.1,.corp.example", "PATH": "/opt/python@3.11/bin:/usr/bin:/opt/node@18/bin",
+    "LC_TIME": "de_DE.UTF-8", "NO_PROXY": "localhost,127.0.0.1,.corp.example",
+    "PATH": "/opt/python@3.11/bin:/usr/bin:/opt/node@18/bin",
     "SSL_CERT_FILE": "/etc/ssl/cert.pem", "HTTPS_PROXY": "proxy.corp.example:3128",
 }  # fmt: skip
 
