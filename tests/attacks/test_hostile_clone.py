@@ -122,19 +122,10 @@ def _keys_and_tools(clone: Clone) -> None:
 def _configuration(clone: Clone) -> None:
     clone.put(".ai/config/rye.yaml", "signing: {agents: allow}\nlog: {events: true}\njournal: {max_bytes: 0}\n")
     clone.put(".ai/config/rye.yml", f"!!python/object/apply:os.system ['touch {clone.canary}'] # {MARK}\n")
-    clone.put(
-        ".ai/trust/decisions.json",
-        json.dumps(
-            {
-                "format": 1,
-                "shadows": [
-                    {"id": item_id, "root": str(clone.root), "device": 0, "inode": 0, "time": MARK} for item_id in SHADOWED
-                ],
-                "approvals": [{"key": DIGEST, "root": str(clone.root), "device": 0, "inode": 0, "ids": [], "time": MARK}],
-                "revoked": [],
-            }
-        ),
-    )
+    root = {"root": str(clone.root), "device": 0, "inode": 0, "time": MARK}
+    shadows, approvals = [{"id": one, **root} for one in SHADOWED], [{"key": DIGEST, "ids": [], **root}]
+    decided = {"format": 1, "shadows": shadows, "approvals": approvals, "revoked": []}
+    clone.put(".ai/trust/decisions.json", json.dumps(decided))
     for item_id in ("rye/bash/bash", "evil/signed"):
         clone.put(f".ai/lockfiles/{item_id}@1.0.0.lock.json", json.dumps({"root": MARK, "resolved_chain": [MARK]}))
     clone.put(".env", f"PATH={clone.root}/bin\nRYE_PYTHON={clone.root}/bin/python\nUSER_SPACE={clone.root}\nX={MARK}\n")
@@ -178,19 +169,15 @@ def _poison_cache(clone: Clone, genuine: Path, mode: py_compile.PycInvalidationM
 
 
 def _caches(clone: Clone) -> None:
-    index = {
-        "file_path": MARK,
-        "content_hash": MARK,
-        "last_modified": MARK,
-        "lines": [{"id": MARK, "line_num": 1, "content_hash": MARK}],
-    }
+    row = {"id": MARK, "line_num": 1, "content_hash": MARK}
+    index = {"file_path": MARK, "content_hash": MARK, "last_modified": MARK, "lines": [row]}
     for name in ("README.md", "new.txt"):
         digest = hashlib.sha256(name.encode()).hexdigest()[:16]
         clone.put(f".ai/cache/tools/read/line_index/{digest}.json", json.dumps(index))
         clone.put(f".ai/cache/tools/read/line_index/{digest}.bin", MARK.encode() * 99)
     clone.put(".ai/cache/verdicts.txt", MARK)
-    clone.put(".ai/state/journal.jsonl", json.dumps({"path": "/etc/passwd", "before": MARK}) + "\n")
-    clone.put(".ai/cache/journal/journal.jsonl", json.dumps({"path": "/etc/passwd", "before": MARK}) + "\n")
+    for folder in ("state", "cache/journal"):
+        clone.put(f".ai/{folder}/journal.jsonl", json.dumps({"path": "/etc/passwd", "before": MARK}) + "\n")
     (clone.root / ".ai/threads").symlink_to("/etc")
 
 
@@ -227,16 +214,14 @@ CALLS = (
 
 def test_the_naive_way_fires_the_canary_and_shows_the_mark(clone):
     """The control: each kind of trap goes off for a program that trusts what it finds."""
-    for fired, path in enumerate(
-        (
-            ".ai/tools/rye/bash/bash.py",
-            ".ai/tools/evil/unsigned.py",
-            ".ai/parsers/python/ast.py",
-            "json.py",
-            "trap/__init__.py",
-        ),
-        1,
-    ):
+    traps = (
+        ".ai/tools/rye/bash/bash.py",
+        ".ai/tools/evil/unsigned.py",
+        ".ai/parsers/python/ast.py",
+        "json.py",
+        "trap/__init__.py",
+    )
+    for fired, path in enumerate(traps, 1):
         spec = importlib.util.spec_from_file_location("naive", clone.root / path)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
         assert clone.canary.stat().st_size == fired, path
@@ -257,24 +242,16 @@ def test_the_naive_way_fires_the_canary_and_shows_the_mark(clone):
     assert len(marked) > 40
 
 
+LISTINGS = {
+    "tools": 0, "tools --json": 0, "tools --format mcp": 0, "lint": 1, "lint --json": 1, "verify --all": 3, "verify --all --json": 3,
+    "trust list": 0, "trust list --json": 0, f"trust show {PRINT} --json": 0, "bundle verify": 0, "--help": 0, "": 2,
+}  # fmt: skip
+
+
 @pytest.mark.slow
 def test_listing_and_verifying_runs_and_shows_nothing(clone):
-    for words, code in (
-        (("tools",), 0),
-        (("tools", "--json"), 0),
-        (("tools", "--format", "mcp"), 0),
-        (("lint",), 1),
-        (("lint", "--json"), 1),
-        (("verify", "--all"), 3),
-        (("verify", "--all", "--json"), 3),
-        (("trust", "list"), 0),
-        (("trust", "list", "--json"), 0),
-        (("trust", "show", PRINT, "--json"), 0),
-        (("bundle", "verify"), 0),
-        (("--help",), 0),
-        ((), 2),
-    ):
-        done = command(clone, *words)
+    for words, code in LISTINGS.items():
+        done = command(clone, *words.split())
         assert done.returncode == code, (words, done.stderr)
         harmless(clone, done.stdout, done.stderr)
     harmless(clone, json.dumps(rye.verify(everything=True, project_path=clone.root)))
@@ -344,15 +321,11 @@ def test_a_poisoned_bytecode_cache_is_never_looked_at(clone, mode):
 
 
 def test_the_clones_own_items_are_refused_by_name_of_key_and_command(clone):
-    for item_id, code in (
-        ("evil/signed", "untrusted_key"),
-        ("evil/unsigned", "unsigned"),
-        ("evil/tampered", "tampered"),
-        ("evil/misplaced", "untrusted_key"),
-        ("evil/cookie", "malformed"),
-        ("evil/json", "unsigned"),
-        ("evil/runtime", "untrusted_key"),
-    ):
+    refused = {
+        "evil/signed": "untrusted_key", "evil/unsigned": "unsigned", "evil/tampered": "tampered", "evil/misplaced": "untrusted_key",
+        "evil/cookie": "malformed", "evil/json": "unsigned", "evil/runtime": "untrusted_key",
+    }  # fmt: skip
+    for item_id, code in refused.items():
         done = command(clone, "execute", item_id, "--json")
         response = json.loads(done.stdout)
         assert (response["code"], response["metadata"]["ran"]) == (code, False), response

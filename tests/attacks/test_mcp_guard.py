@@ -174,12 +174,8 @@ def _served(app, **config):
 
 
 def test_only_this_machine_unless_told(server):
-    assert (
-        local_http.parse_address("8765")
-        == local_http.parse_address(":8765")
-        == local_http.parse_address("127.0.0.1:8765")
-        == local_http.Address("127.0.0.1", 8765)
-    )
+    for told in ("8765", ":8765", "127.0.0.1:8765"):
+        assert local_http.parse_address(told) == local_http.Address("127.0.0.1", 8765)
     assert local_http.parse_address("[::1]:80") == local_http.Address("::1", 80)
     for wrong in ("", "x", "host:", "host:x", "host:70000", "http://host:1", "a b:1", "127.0.0.1:１"):
         with pytest.raises(UsageError, match="HOST:PORT"):
@@ -193,12 +189,8 @@ def test_only_this_machine_unless_told(server):
 
 def test_an_address_for_all_takes_any_number_of_this_machine_but_no_name():
     guard = local_http.Guard(None, local_http.Address("0.0.0.0", 8765), "x" * 20, "rye mcp")
-    for host, expected in (
-        ("192.168.1.7:8765", True),
-        ("evil.example:8765", False),
-        ("192.168.1.7:1", False),
-        ("localhost:8765", True),
-    ):
+    hosts = {"192.168.1.7:8765": True, "evil.example:8765": False, "192.168.1.7:1": False, "localhost:8765": True}
+    for host, expected in hosts.items():
         scope = {"headers": [(b"host", host.encode()), (b"authorization", b"Bearer " + b"x" * 20)], "path": "/mcp"}
         assert (guard._judge(scope) is None) == expected, host
 
@@ -335,19 +327,14 @@ def test_84_calls_at_once_are_all_answered_or_wait_and_no_edit_is_lost(project):
 @pytest.mark.slow
 def test_an_idle_server_is_small_and_calls_do_not_grow_it(project):
     calls, marks = times(150), []
+    kinds = [("read", {"file_path": name}) for name in ("a.py", "missing.py")]
+    kinds += [("grep", {"pattern": "value = 7"}), ("ls", {}), ("glob", {"pattern": "*"})]
     (project / "a.py").write_bytes(b"".join(b"value = %d\n" % number for number in range(200)))
     with peer(project) as server:
         server.tools()
         assert server.resident() < IDLE_MB
         for number in range(calls):
-            name, arguments = (
-                ("read", {"file_path": "a.py"}),
-                ("grep", {"pattern": "value = 7"}),
-                ("ls", {}),
-                ("glob", {"pattern": "*"}),
-                ("read", {"file_path": "missing.py"}),
-            )[number % 5]
-            server.call(name, arguments)
+            server.call(*kinds[number % len(kinds)])
             if number + 1 in (calls // 10, calls):
                 marks.append(server.resident())
     early, late = marks

@@ -314,20 +314,14 @@ def main() -> int:
                 continue
             control, _, said = attempt(arena, way, "off")
             escaped, report, output = attempt(arena, way, "auto")
-            print(
-                json.dumps(
-                    {
-                        "name": way.name,
-                        "property": way.prop,
-                        "control": control,
-                        "escaped": escaped,
-                        "said": said[-300:] if not control else "",
-                        "held": way.prop in report["holds"],
-                        "output": output[-500:] if sys.argv[3:] else "",
-                    }
-                ),
-                flush=True,
-            )
+            told = {
+                "name": way.name,
+                "property": way.prop,
+                "control": control,
+                "escaped": escaped,
+                "held": way.prop in report["holds"],
+            }
+            print(json.dumps({**told, "said": "" if control else said[-300:], "output": output[-500:]}), flush=True)
     finally:
         arena.close()
     return 0

@@ -59,14 +59,6 @@ ATTACKS = [
         "mkdir -p $H/cloud/bin; echo CANARY | tee $H/cloud/token > $H/cloud/bin/token",
     ),
     Attack(
-        "node's programs become a link",
-        (
-            "mkdir -p node_modules; rm -rf node_modules/.bin; ln -s $H/.ssh/work node_modules/.bin",
-            "cat node_modules/.bin/id_rsa",
-        ),
-        "$ROOT/node_modules/.bin",
-    ),
-    Attack(
         "a link outside leads through the project",
         ("rm -rf tools; ln -s $H/.ssh/work tools", "cat $H/.ssh/work/id_rsa $H/mytools/id_rsa"),
         "$H/mytools",
@@ -101,9 +93,7 @@ ATTACKS = [
         'echo $H/.ssh/work > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git',
     ),
     Attack("beside ~/.fly/bin", ("cat $H/.fly/config.yml",), "$H/.fly/bin", "echo CANARY > $H/.fly/config.yml"),
-    Attack("beside ~/.pulumi/bin", ("cat $H/.pulumi/credentials.json",), "$H/.pulumi/bin", "echo CANARY > $H/.pulumi/credentials.json"),
     Attack("below ~/.foundry", ("cat $H/.foundry/keystores/key",), "$H/.foundry/bin", "mkdir -p $H/.foundry/keystores; echo CANARY > $H/.foundry/keystores/key"),
-    Attack("beside ~/dotfiles/bin", ("cat $H/dotfiles/netrc",), "$H/dotfiles/bin", "echo CANARY > $H/dotfiles/netrc"),
     _named("RYE_SIGNING_KEY", "release:key.pem"),
     _named("RYE_SIGNING_KEY", "release/key.pem", "linked", "ln -s release/key.pem $B/srv/linked"),
     Attack(
@@ -188,9 +178,9 @@ class Base:
         for path in (".ssh/work/id_rsa", ".ai/keys/private_key.pem"):
             (self.base / "home" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.base / "home" / path).write_text(CANARY)
-        for name in ("run", ".fly/bin", ".pulumi/bin", ".foundry/bin", "dotfiles/bin"):
+        for name in ("run", ".fly/bin", ".foundry/bin"):
             (self.base / "home" / name).mkdir(parents=True)
-        for name in ("bin", "tools", ".git/objects", ".git/refs", ".venv/bin", "node_modules/.bin"):
+        for name in ("bin", "tools", ".git/objects", ".git/refs", ".venv/bin"):
             (self.base / "project" / name).mkdir(parents=True)
         (self.base / "project/.git/HEAD").write_text("ref: refs/heads/main\n")
         (self.base / "project/.venv/bin/python").symlink_to(self.python)
