@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,13 +27,9 @@ TOLD = "Landlock, which does not protect names"
 
 
 @pytest.fixture(params=USERS)
-def there(request, tmp_path_factory):
+def there(request):
     """A project of a user in a place that he can read, and what runs `rye` there without bubblewrap."""
-    base = Path(
-        subprocess.run(
-            ["mktemp", "-d", "/var/tmp/rye-landlock-XXXX"], check=True, capture_output=True, text=True
-        ).stdout.strip()
-    )
+    base = Path(tempfile.mkdtemp(prefix="rye-landlock-", dir="/var/tmp"))
     user = request.param
     code = base / "code"
     code.mkdir()

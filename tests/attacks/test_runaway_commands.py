@@ -135,13 +135,6 @@ def kill_a_server(project, pause):
     return kill_survivors(word)
 
 
-def kill_servers(project, times, mode, seed):
-    """Kill servers at moments from before their commands run to well within; return how many processes lived on."""
-    set_sandbox(Path(os.environ["USER_SPACE"]), mode)
-    dice = random.Random(seed)
-    return sum(kill_a_server(project, dice.uniform(0, 0.4)) for _ in range(times))
-
-
 def naive(command, word):
     """The control: a process group of its own, `communicate`, killed by its group; return how many survived."""
     words = ["/bin/bash", "-c", command]
@@ -168,10 +161,10 @@ def test_no_call_hangs_and_what_survives_is_known(project, mode):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_killed_server_leaves_no_command(project, mode):
-    seed = random.randrange(10**6)
-    print("seed", seed)
-    assert kill_servers(project, times(3), mode, seed) == 0
+def test_a_killed_server_leaves_no_command(project, rng, mode):
+    """Killed at moments from before its commands run to well within."""
+    set_sandbox(Path(os.environ["USER_SPACE"]), mode)
+    assert [kill_a_server(project, rng.uniform(0, 0.4)) for _ in range(times(3))] == [0] * times(3)
 
 
 @pytest.mark.slow

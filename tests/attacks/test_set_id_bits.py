@@ -35,20 +35,22 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_content_of_a_model_is_setuid(project, way):
+@pytest.fixture
+def file(project):
     file = project / "s"
     file.write_text(OWN)
     file.chmod(0o6755)
     assert file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+    return file
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_content_of_a_model_is_setuid(project, file, way):
     WAYS[way](project)
     assert "evil" in file.read_text(), "control"
     assert not file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
 
 
-def test_control_a_plain_copy_of_the_mode_gives_the_rights(project):
-    file = project / "s"
-    file.write_text(OWN)
-    file.chmod(0o6755)
+def test_control_a_plain_copy_of_the_mode_gives_the_rights(project, file):
     subprocess.run("cp -p s t; echo evil >n; chmod --reference=s n; mv n s", shell=True, cwd=project, check=True)
     assert file.stat().st_mode & stat.S_ISUID

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.harness import environment
 from support.other_users import UNHIDDEN, as_user, python_for, system_copy
 
 # Root may read every process; what is tried here needs an ordinary user.
@@ -75,32 +76,17 @@ def test_a_command_reads_nothing_of_the_server(folder, command, found):
     assert found not in said["closed"]
 
 
-@pytest.mark.parametrize(("words", "dumpable"), [(["mcp"], 0), (["execute", "rye/file-system/ls"], 0), (["tools"], 1)])
-def test_the_doors_that_serve_close_themselves(project, words, dumpable):
-    code = (
-        "import ctypes, os, sys; from rye.cli.main import main; main(sys.argv[1:]); "
-        "os.write(2, b'dumpable %d' % ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=project,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+MAIN = "from rye.cli.main import main; main({!r})"
+LIBRARY = "import rye; rye.execute('rye/bash/bash', {'command': 'true'}, project_path='.')"
+
+
+@pytest.mark.parametrize(
+    ("code", "dumpable"),
+    [(MAIN.format(["mcp"]), 0), (MAIN.format(["execute", "rye/file-system/ls"]), 0), (MAIN.format(["tools"]), 1), (LIBRARY, 1)],
+    ids=["server", "command with a tool", "command without one", "library"],
+)
+def test_the_doors_that_serve_close_themselves_and_a_library_leaves_its_host_as_it_is(project, code, dumpable):
+    asked = f"{code}; import ctypes, os; os.write(2, b'dumpable %d' % ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+    words = [sys.executable, "-c", asked]
+    done = subprocess.run(words, cwd=project, env=environment(), input=b"", capture_output=True, timeout=60, check=False)
     assert b"dumpable %d" % dumpable in done.stderr, done
-
-
-def test_a_library_leaves_its_host_as_it_is(project):
-    code = (
-        "import ctypes, rye, sys; rye.execute('rye/bash/bash', {'command': 'true'}, project_path=sys.argv[1]); "
-        "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
-    )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, project], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stdout == "1\n", done

@@ -86,12 +86,6 @@ def test_control_a_projects_own_config_loosens_nothing_and_the_users_would(proje
     assert sandbox.effective(str(project)).mode == "off", "what the other tests keep out would count"
 
 
-def test_an_item_is_still_copied_to_the_users_space(project, user_space):
-    wanted = {"item_type": "knowledge", "item_id": "rye/core/agent-runtimes", "destination": "user"}
-    done("rye/primary-tools/rye_load", project, **wanted)
-    assert list((user_space / ".ai/knowledge").rglob("agent-runtimes.md"))
-
-
 # --- private keys ---
 
 SECRET = b"-----BEGIN PRIVATE KEY-----\nZXZlbiBoZXJlIGl0IGlzIG5vIGtleQ==\n-----END PRIVATE KEY-----\n"
