@@ -114,7 +114,7 @@ def test_no_path_that_a_command_can_change_shows_what_is_hidden(user, layer):
     if active != [layer]:
         pytest.skip(f"{layer} does not work on this machine")
     attacks = [one for one in found if "control" in one]
-    assert len(attacks) >= 15
+    assert len(attacks) >= 13
     for one in attacks:
         assert one["control"], f"without a sandbox the attack {one['name']!r} must succeed: {one['said']}"
         assert one["held"], one

@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -31,7 +29,6 @@ class Attack:
     calls: tuple[str, ...]
     path: str = ""
     setup: str = ""
-    network: str = "off"
     variables: tuple[tuple[str, str], ...] = ()
 
 
@@ -39,12 +36,9 @@ def _named(variable: str, file: str, value: str = "", control: str = "") -> Atta
     """A variable of the server names a file of credentials outside every home, or a folder with it."""
     place = f"$B/srv/{file}"
     setup = f"mkdir -p $(dirname {place}); echo CANARY > {place}; {control}"
-    return Attack(
-        f"{variable} names {value or file}", (f"cat {place}",), "", setup, "off", ((variable, f"$B/srv/{value or file}"),)
-    )
+    return Attack(f"{variable} names {value or file}", (f"cat {place}",), "", setup, ((variable, f"$B/srv/{value or file}"),))
 
 
-_CONNECT = "$PY -c 'import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(99).decode())' "
 _EVIL = (
     'mkdir -p evil; printf "%s" $ROOT/.git > evil/gitdir; echo {target} > evil/commondir; echo x > evil/HEAD; '
     "mv .git g.old; echo 'gitdir: {place}' > .git"
@@ -65,7 +59,6 @@ ATTACKS = [
         "ln -s $ROOT/tools $H/mytools",
     ),
     Attack("a chain of links in the project", ("rm -rf bin; ln -s b2 bin; ln -s ../home/.ssh/work b2", "cat $H/.ssh/work/id_rsa"), "$ROOT/bin"),
-    Attack("a hidden socket is shown", ("rm -rf bin; ln -s $H/run bin", _CONNECT + "$H/run/agent"), "$ROOT/bin", network="on"),
     Attack("the interpreter's name becomes a link", ("rm $ROOT/.venv/bin/python; ln -s $H/.ssh/work/id_rsa $ROOT/.venv/bin/python", "cat $H/.ssh/work/id_rsa")),
     Attack("a .git file names a folder of the project", ("cat $H/.ai/keys/private_key.pem",), setup="cd $ROOT; " + _EVIL.format(target="$H/.ai/keys", place="evil")),
     Attack(
@@ -131,42 +124,29 @@ _NO_SECRETS = {
 # Commands that must go on working: (name, PATH, setup, command), each prints `works`.
 WORKING = [
     (
-        "a tool in a home runs with its library",
-        "$H/.fly/bin",
-        (
-            "mkdir -p $H/.fly/bin $H/.fly/lib; echo works > $H/.fly/lib/data; "
-            "printf '#!/bin/sh\\ncat $(dirname $0)/../lib/data\\n' > $H/.fly/bin/fly; chmod 755 $H/.fly/bin/fly"
-        ),
-        "fly",
+        "a tool in a home runs with its library", "$H/.fly/bin",
+        ("mkdir -p $H/.fly/lib; echo works > $H/.fly/lib/data; "
+        "printf '#!/bin/sh\\ncat $(dirname $0)/../lib/data\\n' > $H/.fly/bin/fly; chmod 755 $H/.fly/bin/fly"), "fly",
     ),
     (
-        "what variables name without credentials, and what a command gets by name",
-        "",
-        (
-            f"mkdir -p $B/srv/jdk/bin $B/srv/sdk $B/srv/lib; cd $B/srv; touch jdk/config.json; cp /bin/cat browser;"
-            f"head -c 2M /dev/zero > model; for f in {_SHOWN}; do test -e $f || echo x > $f; done"
-        ),
-        (
-            f"cd $B/srv; for f in {_SHOWN} /etc/passwd /usr/bin/env /dev/null; do [ -s $f -o -c $f ] || echo hidden $f; done;"
-            "echo works | ./browser"
-        ),
+        "what variables name without credentials, and what a command gets by name", "",
+        (f"mkdir -p $B/srv/jdk/bin $B/srv/sdk $B/srv/lib; cd $B/srv; touch jdk/config.json; cp /bin/cat browser;"
+        f"head -c 2M /dev/zero > model; for f in {_SHOWN}; do test -e $f || echo x > $f; done"),
+        (f"cd $B/srv; for f in {_SHOWN} /etc/passwd /usr/bin/env /dev/null; do [ -s $f -o -c $f ] || echo hidden $f; done;"
+        "echo works | ./browser"),
     ),
     (
-        "a wrong common folder stops no command",
-        "",
-        (
-            "cd $ROOT; mv .git g.old; mkdir -p $B/other/x; echo $ROOT/.git > $B/other/x/gitdir; "
-            'echo /no/such/folder > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git'
-        ),
-        "echo works",
+        "a wrong common folder stops no command", "",
+        ("cd $ROOT; mv .git g.old; mkdir -p $B/other/x; echo $ROOT/.git > $B/other/x/gitdir; "
+        'echo /no/such/folder > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git'), "echo works",
     ),
     ("a NUL in a .git file stops no command", "", "cd $ROOT; mv .git g.old; printf 'gitdir: a\\0b' > .git", "echo works"),
     ("a circle of links stops no command", "$ROOT/bin", "cd $ROOT; rm -rf bin; ln -s bin2 bin; ln -s bin bin2", "echo works"),
-]
+]  # fmt: skip
 
 
 class Base:
-    """A home with keys, a project with an environment, and a socket of a stand-in for an agent."""
+    """A home with keys, and a project with an environment."""
 
     def __init__(self, base: Path, python: str) -> None:
         self.base, self.python = base, python
@@ -178,7 +158,7 @@ class Base:
         for path in (".ssh/work/id_rsa", ".ai/keys/private_key.pem"):
             (self.base / "home" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.base / "home" / path).write_text(CANARY)
-        for name in ("run", ".fly/bin", ".foundry/bin"):
+        for name in (".fly/bin", ".foundry/bin"):
             (self.base / "home" / name).mkdir(parents=True)
         for name in ("bin", "tools", ".git/objects", ".git/refs", ".venv/bin"):
             (self.base / "project" / name).mkdir(parents=True)
@@ -197,44 +177,26 @@ class Base:
         os.chdir(self.env["ROOT"])
         os.environ["PATH"] = f"{os.path.expandvars(path)}:{SYSTEM}" if path else SYSTEM
 
-    def call(self, command: str, mode: str, network: str) -> tuple[str, dict]:
+    def call(self, command: str, mode: str) -> tuple[str, dict]:
         from confined import run_confined
 
         from rye.sandbox import sandbox
 
         root = self.env["ROOT"]
-        policy = sandbox.Policy(root, root, network=network, env=self.env, pass_env=("PASSED_FILE",), required=("home_hidden",))
+        policy = sandbox.Policy(root, root, network="off", env=self.env, pass_env=("PASSED_FILE",), required=("home_hidden",))
         done, report = run_confined(["/bin/bash", "-c", command], policy, mode, cwd=root)
         return (done.stdout + done.stderr).decode("utf-8", "replace"), report
 
     def attack(self, one: Attack, mode: str) -> tuple[bool, dict, str]:
         self.prepare(one.setup, one.path, dict(one.variables))
-        agent = _agent(f"{self.env['H']}/run/agent")
         # What this process is started by, for the attack on the interpreter's name.
         started_by, sys.executable = sys.executable, f"{self.env['ROOT']}/.venv/bin/python"
         try:
             for command in one.calls:
-                said, report = self.call(command, mode, one.network)
+                said, report = self.call(command, mode)
         finally:
             sys.executable = started_by
-            agent.close()
         return CANARY in said, report, said
-
-
-def _agent(path: str) -> socket.socket:
-    """A stand-in for an agent: whoever connects is told the canary."""
-    import threading
-
-    made = socket.socket(socket.AF_UNIX)
-    made.bind(path)
-    made.listen()
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            made.accept()[0].send(CANARY.encode())
-
-    threading.Thread(target=serve, daemon=True).start()
-    return made
 
 
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
@@ -257,7 +219,7 @@ def main() -> int:
         print(json.dumps({**told, "said": said_inside if control else said}), flush=True)
     for name, path, setup, command in WORKING:
         arena.prepare(setup, path, _NO_SECRETS)
-        said, _ = arena.call(command, "auto", "off")
+        said, _ = arena.call(command, "auto")
         print(json.dumps({"name": name, "works": said == "works\n", "said": said}), flush=True)
     return 0
 
