@@ -143,25 +143,15 @@ def test_an_approval_ends_where_a_folder_above_the_project_moves(tmp_path):
     assert run(link / "project") == "untrusted_key"
 
 
-@pytest.fixture
-def far(project):
-    """Return a folder two levels above a tool."""
+def test_a_folder_above_a_tool_that_leaves_the_space_takes_it_along(project):
     trust_key()
     put(project, "tools/far/my/tool.py", signed(tool_text("far/my/tool", 'return {"success": True, "output": "far"}')))
-    return project / ".ai" / "tools" / "far"
-
-
-def run_far(project):
-    answer = rye.execute("far/my/tool", project_path=project)
-    return answer["data"].get("output") or answer["code"]
-
-
-def test_a_folder_above_a_tool_that_leaves_the_space_takes_it_along(project, far):
+    far = project / ".ai/tools/far"
     time.sleep(SETTLED)
-    assert run_far(project) == run_far(project) == "far"
+    assert {rye.execute("far/my/tool", project_path=project)["data"]["output"] for _ in range(2)} == {"far"}
     far.rename(project / "outside")
     far.symlink_to(project / "outside")
-    assert run_far(project) == "item_not_found"
+    assert rye.execute("far/my/tool", project_path=project)["code"] == "item_not_found"
 
 
 def test_a_path_too_long_to_ask_for_hides_no_change(project, monkeypatch):

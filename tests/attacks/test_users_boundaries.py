@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from rye.sandbox import hidden_paths, sandbox
+from rye.sandbox import sandbox
 from support.other_users import ORDINARY, UNHIDDEN
 from support.shell_calls import bash, set_sandbox
 
@@ -24,8 +23,6 @@ pytestmark = [
 @pytest.fixture
 def place(tmp_path_factory):
     """A folder that no sandbox hides."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="rye-users-", dir=UNHIDDEN) as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -62,18 +59,3 @@ def test_the_systems_secrets_and_their_copies_are_hidden(project, user_space, pa
     assert int(bash(project, f"cat {path} | wc -c")["output"]) > 0
     set_sandbox(user_space, "auto")
     assert bash(project, f"cat {path} | wc -c")["output"] == "0\n"
-
-
-def test_every_place_of_secrets_is_hidden_where_it_is(project, tmp_path, monkeypatch):
-    """Those that this machine does not have: made in a folder that stands for the system."""
-    system = tmp_path / "system"
-    moved = []
-    for path in hidden_paths._SYSTEM_SECRETS:
-        place = system / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.mkdir() if "." not in place.name else place.write_text("canary")
-        moved.append(str(place))
-    monkeypatch.setattr(hidden_paths, "_SYSTEM_SECRETS", tuple(moved))
-    monkeypatch.setattr(hidden_paths, "_SHARED", ())
-    hidden = hidden_paths.view(str(project), ()).hidden
-    assert set(moved) <= set(hidden)

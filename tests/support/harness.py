@@ -13,7 +13,6 @@ from pathlib import Path
 import rye
 
 RUNTIME = Path(rye.__file__).parents[1]
-EXCHANGE = 2
 # Words before a program's, which make it take Ctrl-C: what a shell starts in the background, as the tests may be, ignores it.
 AT_A_PROMPT = [
     sys.executable,
@@ -36,21 +35,22 @@ print(count, flush=True)
 
 def can_exchange(folder: Path) -> bool:
     """Tell whether the file system exchanges names at all."""
-    for name in ("x1", "x2"):
-        (folder / name).write_text("")
-    libc = ctypes.CDLL(None)
-    done = (
-        hasattr(libc, "renameat2")
-        and libc.renameat2(-100, os.fsencode(folder / "x1"), -100, os.fsencode(folder / "x2"), EXCHANGE) == 0
-    )
-    for name in ("x1", "x2"):
-        (folder / name).unlink()
-    return done
+    names = [folder / name for name in ("x1", "x2")]
+    for name in names:
+        name.write_text("")
+    try:
+        exchange(*names)
+    except OSError:
+        return False
+    finally:
+        for name in names:
+            name.unlink()
+    return True
 
 
 def exchange(one: Path, other: Path) -> None:
     """Exchange two names. Raises OSError."""
-    if ctypes.CDLL(None, use_errno=True).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), EXCHANGE):
+    if ctypes.CDLL(None, use_errno=True).renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
