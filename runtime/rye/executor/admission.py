@@ -102,16 +102,15 @@ class Admission:
         read = self.read(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
         # At every call, as the tool itself: what changed since is noticed, and what was read runs.
-        files = self._files(read, candidate.space) if "__files__" in read.metadata else {}
+        files: dict[str, bytes] = {}
+        if "__files__" in read.metadata:
+            # Few tools have several files, and a cold call of the others does without the module.
+            from rye.items import tool_files
+
+            files = tool_files.read(read, self._space(candidate.space))
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
         return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, files))
-
-    def _files(self, tool: Tool, space: str) -> dict[str, bytes]:
-        # Few tools have several files, and a cold call of the others does without the module.
-        from rye.items import tool_files
-
-        return tool_files.read(tool, self._space(space))
 
     def lasts(self, chain: Chain) -> bool:
         """Tell whether all that this chain rests on was noted, and every change of it from now on will be noticed."""
@@ -160,16 +159,12 @@ class Admission:
         if known is not None:
             return known
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
-        # The system's manifest sorts what it holds.
-        known_metadata = None if in_order else self._metadata_of(candidate)
+        known_metadata = None
+        # The system's manifest vouches for the metadata of these very bytes, which are not parsed then; it sorts what it holds.
+        if candidate.space == "system" and candidate.suffix == ".py" and not in_order:
+            known_metadata = bundles.metadata_from_manifest(candidate, self._manifest_in("system"), self._space("system"))
         read = parse.read_tool(verified, candidate.item_id, candidate.suffix, known_metadata)
         return _remember(_read, known_as, read)
-
-    def _metadata_of(self, candidate: Candidate) -> parse.ToolMetadata | None:
-        """Return what the system's manifest vouches for as the metadata of these very bytes, which are not parsed then."""
-        if candidate.space != "system" or candidate.suffix != ".py":
-            return None
-        return bundles.metadata_from_manifest(candidate, self._manifest_in("system"), self._space("system"))
 
     def admit(self, candidate: Candidate) -> Verified:
         """Return a candidate's bytes as verified, manifest included. Errors as `tool`."""
@@ -203,7 +198,7 @@ class Admission:
         return manifest
 
     def _manifest_of(self, space: Space) -> bundles.Manifest:
-        bundle_id = bundles.SYSTEM if space.name == "system" else bundles.bundle_of(space)
+        bundle_id = bundles.bundle_of(space)
         assert bundle_id is not None
         raw = spaces.read_file(space, f"bundles/{bundle_id}/manifest.yaml", self.basis)
         # By content: two writes within one tick of the clock leave the same modification time.

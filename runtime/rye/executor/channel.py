@@ -14,7 +14,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,10 +39,8 @@ T = TypeVar("T")
 _LINES_AT_ONCE = 2_000
 # Of a document: what takes lines [start, stop), and what else a worker may call.
 _OF_LINES = ("printed", "texts", "ids", "shorts", "rows")
-_METHODS = (
-    *(*_OF_LINES, "name", "shown", "changes_since", "encoding_notice"),
-    *("show_as_cells", "lines_named", "otherwise_named"),
-)
+_OTHERS = ("name", "shown", "changes_since", "encoding_notice", "show_as_cells", "lines_named", "otherwise_named")
+_METHODS = (*_OF_LINES, *_OTHERS)
 # In others, bytes that look like ASCII can mean something else: a worker must not make later reads show such text.
 _ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "latin-1", "cp1252")
 
@@ -85,11 +83,9 @@ class FileService:
             "document": self._call,
             "edit_lines": self._edit,
             "replace_file": self._replace,
+            "close": self.close,
         }
-        op = request.pop("op", None)
-        if op == "close":
-            return self.close()
-        return ops[op](**request)
+        return ops[request.pop("op", None)](**request)
 
     def _need(self, *permissions: str) -> None:
         # Checked here and not in the worker, whose code the tool can replace.
@@ -121,9 +117,6 @@ class FileService:
             self.line_ids.update(one for one in self._document.ids(*args) if one is not None)
         return found
 
-    def _given(self, rows: Iterable[Row]) -> None:
-        self.line_ids.update(row.id for row in rows if row.id is not None)
-
     def _edit(
         self, path: str, changes: list[Any], show: dict[str, Any] | None = None, encoding: str | None = None, **options: Any
     ) -> dict[str, Any]:
@@ -133,7 +126,7 @@ class FileService:
         edited = edit_files.edit_files(
             self._root, path, list(changes), tool=self._item_id, show=shown, encoding=code, **options
         )
-        self._given(row for applied in edited.files for row in applied.lines)
+        self.line_ids.update(row.id for applied in edited.files for row in applied.lines if row.id is not None)
         return {**as_dict(edited), "files": [_made(applied) for applied in edited.files]}
 
     def _replace(self, path: str, content: str, encoding: str | None = None, **options: Any) -> dict[str, Any]:
@@ -163,8 +156,8 @@ def _made(applied: Applied) -> dict[str, Any]:
 
 
 def _described(document: Document) -> dict[str, Any]:
-    facts = {name: getattr(document, name) for name in ("path", "count", "version", "short_version", "encoding")}
-    return {**facts, "no_ids": document.no_ids}
+    facts = ("path", "count", "version", "short_version", "encoding", "no_ids")
+    return {name: getattr(document, name) for name in facts}
 
 
 class RemoteDocument:

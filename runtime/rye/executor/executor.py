@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -106,7 +106,11 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
         asked = None if here else command_channel.ask_parent(call.item_id, call.parameters, call.project_path)
     except RyeError as err:
         refused = err
-        return answer(call, lambda *_: _raise(refused))
+
+        def refuse(*_: object) -> None:
+            raise refused
+
+        return answer(call, refuse)
     if asked:
         return asked
     response = answer(call, _run_tool)
@@ -121,16 +125,8 @@ _IN_A_JOB = (
 )
 
 
-def _raise(err: RyeError) -> None:
-    raise err
-
-
 # What the interpreter and the loader say where memory is short: no exception of their own tells it.
 _SHORT = ("can't start new thread", "failed to map segment", "annot allocate memory")
-
-
-def _ran_out(err: BaseException) -> bool:
-    return isinstance(err, MemoryError) or any(words in str(err) for words in _SHORT)
 
 
 def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) -> dict[str, Any]:
@@ -157,7 +153,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
         except RyeError as err:
             _refuse(response, err)
         except (MemoryError, ImportError, RuntimeError) as err:
-            if not _ran_out(err):
+            if not isinstance(err, MemoryError) and not any(words in str(err) for words in _SHORT):
                 raise
             _refuse(response, _out_of_memory())
         return _finished(call, settings, started, response)
@@ -213,7 +209,9 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     admission, candidate, ready = prepared.admission, prepared.candidate, prepared.ready
     response["item"] = dict(ready.item)
     response["envelope"] = ready.tool.metadata.get("__envelope__")
-    response["warnings"] = _shadow_warnings(candidate)
+    response["warnings"] = [
+        f"{path} does not serve {candidate.item_id}: ids under rye/ come from the system bundle." for path in candidate.shadowed
+    ]
     if not call.options.agent_defaults:
         # For who can mend them: a model cannot.
         response["warnings"] += context.settings().doubts()
@@ -260,7 +258,11 @@ def _run_admitted(
         with _recorded(workspace, ready.tool, started, response):
             data, printed = _invoke(call, ready, started, response)
     finally:
-        response["warnings"] += _said_of((started.isolation or {}).get("set_aside", ()))
+        # What was set aside after a confined tool: mostly nothing.
+        if set_aside := (started.isolation or {}).get("set_aside"):
+            from rye.process.autorun import command_check
+
+            response["warnings"].append(command_check.message(list(set_aside)))
     if started.isolation is not None and data.get("success") is not True:
         from rye.executor import failures
 
@@ -296,15 +298,6 @@ def _with_agent_defaults(call: Call, tool: Tool) -> Any:
         return call.parameters
     given: dict[Any, Any] = call.parameters
     return given | {name: value for name, value in tool.agent_defaults.items() if given.get(name) is None}
-
-
-def _said_of(set_aside: Sequence[dict[str, str]]) -> list[str]:
-    """Return what a caller must be told of what was set aside after a confined tool; mostly nothing."""
-    if not set_aside:
-        return []
-    from rye.process.autorun import command_check
-
-    return [command_check.message(list(set_aside))]
 
 
 def _recovered(workspace: Workspace) -> list[str]:
@@ -355,12 +348,6 @@ def _complete(response: dict[str, Any], data: dict[str, Any]) -> None:
     response.update(status="error" if failed else "success", data=data)
     if response["status"] == "error":
         response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
-
-
-def _shadow_warnings(candidate: Candidate) -> list[str]:
-    return [
-        f"{path} does not serve {candidate.item_id}: ids under rye/ come from the system bundle." for path in candidate.shadowed
-    ]
 
 
 def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_path: str, *, is_first: bool) -> list[str]:

@@ -88,13 +88,7 @@ def trace_of(data: dict[str, Any]) -> str:
         return ""
     inside = path.startswith(f"{user_dirs.user_ai()}/state/") and re.search(rf"/{FOLDER}/[0-9a-f]{{8}}\.txt\Z", path)
     # What a tool answers can name any file; ours are known by their place.
-    if not inside:
-        return ""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return (atomic.read(path) or b"").decode("utf-8", "replace") if inside else ""
 
 
 def with_permission(

@@ -241,7 +241,9 @@ class _Exchange:
                 raise _bad(f"it would have {size:,} bytes, and at most {_ANSWER_MAX:,} are accepted")
             if len(self._frames) < LENGTH.size + size:
                 break
-            message = _parsed(bytes(self._frames[LENGTH.size : LENGTH.size + size]))
+            message = safe_text.of_json(bytes(self._frames[LENGTH.size : LENGTH.size + size]))
+            if not isinstance(message, dict):
+                raise _bad("it is not a JSON object")
             del self._frames[: LENGTH.size + size]
             if message.keys() & {"data", "failure", "crash"}:
                 return message
@@ -257,13 +259,6 @@ class _Exchange:
         lines = self._errors.decode("utf-8", "replace").split("\n")
         shown = ["".join(c if c.isprintable() else "?" for c in line) for line in lines if line.strip()]
         return " | ".join(shown[-_ERROR_LINES:])
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    message = safe_text.of_json(body)
-    if not isinstance(message, dict):
-        raise _bad("it is not a JSON object")
-    return message
 
 
 def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:

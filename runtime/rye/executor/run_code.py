@@ -93,16 +93,14 @@ def checked(answer: Any, item_id: str) -> dict[str, Any]:
     else:
         try:
             # A long text need not be serialised to be checked.
-            json.dumps({name: value for name, value in answer.items() if not _is_plain(name, value)}, allow_nan=False)
+            plain = (str, int, bool, type(None))
+            rest = {name: value for name, value in answer.items() if type(name) is not str or type(value) not in plain}
+            json.dumps(rest, allow_nan=False)
             return answer
         except (TypeError, ValueError, RecursionError) as err:
             wrong = f"a dict that is no JSON ({type(err).__name__}: {err})"
     hint = 'Let it return {"success": True, "output": text}, or {"success": False, "error": text}, and sign it again.'
     raise ItemError("bad_tool_result", f"The function of {item_id} returned {wrong}.", hint)
-
-
-def _is_plain(name: object, value: object) -> bool:
-    return type(name) is str and (value is None or type(value) in (str, int, bool))
 
 
 class Crashed(Exception):  # noqa: N818 - it says what happened to the tool

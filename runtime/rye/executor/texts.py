@@ -187,10 +187,16 @@ def load(
         found["warnings"].append("Hidden characters or forged notices in the text are shown as marks; a copy has its bytes.")
     if destination is not None:
         if not allow_downgrade:
+            # Imported only for a copy.
+            from rye.items import versions
+            from rye.trust import pins
+
             version = str(metadata.get("version") or "")
-            _refuse_lower(candidate, version, next((one for one in search_path if one.name == destination), None), search_path)
-        space = next(one for one in search_path if one.name == candidate.space)
-        files = tool_files.read(parse.read_tool(verified, item_id, candidate.suffix), space) if item_type == "tool" else {}
+            space = next((one for one in search_path if one.name == destination), None)
+            remedy = f"rye load {candidate.item_type} {candidate.item_id} … --overwrite --allow-downgrade"
+            versions.refuse_lower(candidate, version, pins.load(), space, search_path, remedy)
+        own = next(one for one in search_path if one.name == candidate.space)
+        files = tool_files.read(parse.read_tool(verified, item_id, candidate.suffix), own) if item_type == "tool" else {}
         found.update(_copy(candidate, files, project_path, destination, found["warnings"], overwrite=overwrite))
     return found
 
@@ -217,15 +223,6 @@ def _metadata(verified: Verified, candidate: Candidate) -> dict[str, Any]:
         found |= {"tool_type": item.tool_type, "executor_id": item.executor_id}
     listed: dict[str, Any] = listable(verified, {**found, "version": item.version})
     return listed
-
-
-def _refuse_lower(candidate: Candidate, version: str, space: Space | None, search_path: Sequence[Space]) -> None:
-    # Imported only for a copy.
-    from rye.items import versions
-    from rye.trust import pins
-
-    remedy = f"rye load {candidate.item_type} {candidate.item_id} … --overwrite --allow-downgrade"
-    versions.refuse_lower(candidate, version, pins.load(), space, search_path, remedy)
 
 
 def _copy(

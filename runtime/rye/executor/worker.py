@@ -61,7 +61,9 @@ def serve(answers: int) -> None:
     _send(answers, {"started": True})
     last = _outcome(call, calls, answers)
     for stream in (sys.stdout, sys.stderr):
-        _flush(stream)
+        # Whatever the tool put in its place raises: what it printed is lost, its result is not.
+        with contextlib.suppress(BaseException):
+            stream.flush()
     _send(answers, last)
     # What the tool left running ends here.
     os._exit(0)
@@ -76,9 +78,8 @@ def _take_stdin() -> int:
     """Return a descriptor of the calls that no other program inherits; the tool's own standard input is empty."""
     calls = os.dup(0)
     # The calls come on descriptor 0; a tool that reads standard input would take bytes of the next frame.
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     return calls
 
 
@@ -211,13 +212,6 @@ def _crash(err: BaseException) -> dict[str, Any]:
     return {"crash": {"kind": type(err).__name__[:100], "trace": trace}}
 
 
-def _flush(stream: Any) -> None:
-    try:
-        stream.flush()
-    except BaseException:  # noqa: BLE001 - what it printed is lost, its result is not
-        return
-
-
 # --- a program ---
 
 
@@ -262,10 +256,7 @@ def _write_files(files: dict[str, str], folder: str) -> None:
 
 def _give_input(data: bytes) -> None:
     """Put the input where the program reads it: a file, so that one that never reads it does not block anybody."""
-    fd = os.memfd_create("input")
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-    os.lseek(fd, 0, os.SEEK_SET)
-    os.dup2(fd, 0)
-    os.close(fd)
+    with open(os.memfd_create("input"), "w+b") as file:
+        file.write(data)
+        file.seek(0)
+        os.dup2(file.fileno(), 0)

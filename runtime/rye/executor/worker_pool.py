@@ -150,8 +150,7 @@ class Worker:
             self._close_descriptors()
             raise
         finally:
-            for fd in (given, answer, out, err):
-                os.close(fd)
+            run.close_all((given, answer, out, err))
         self.report = self._guarded.confined.report
         self.may_wait = not self._guarded.look.token and not self._guarded.confined.shielded[0]
         self.set_aside: list[dict[str, str]] = []
@@ -161,8 +160,7 @@ class Worker:
             os.set_blocking(fd, False)
 
     def _close_descriptors(self) -> None:
-        for fd in self._ours:
-            os.close(fd)
+        run.close_all(self._ours)
         running_commands.end(self._token)
         if self._workspace is not None:
             self._workspace.close()
@@ -247,24 +245,18 @@ class Worker:
 def _started(
     policy: WorkerPolicy, workspace: Workspace, token: str, streams: run.Streams, answer: int
 ) -> tuple[Guarded, run.Tree]:
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-B",
-        "-X",
-        "utf8",
-        "-c",
-        _STARTS[policy.serves],
-        str(answer),
-        _runtime(),
-        *_packages(),
-    ]
+    options = ("-I", "-S", "-B", "-X", "utf8", "-c")
+    command = [sys.executable, *options, _STARTS[policy.serves], str(answer), _runtime(), *_packages()]
     ours = partial(file_history.by_our_tools, workspace)
     guarded = guarded_run.begin(workspace, token, partial(policy.confine, command), ours, policy.mode)
     confined = guarded.confined
     if policy.serves == "program" and "run" not in policy.permissions:
-        _note_no_programs(confined.report)
+        # Whether the program that the worker becomes is kept from starting others.
+        if confined.report["kind"] != "none" and seccomp.supported():
+            confined.report["holds"].append("no_programs")
+        else:
+            why = "the sandbox is off" if seccomp.supported() else "no system call filter here"
+            confined.report["missing"]["no_programs"] = why
     try:
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.
         return guarded, run.Tree(changed(confined, fds=(*confined.fds, answer)), workspace.fd, streams)
@@ -273,14 +265,6 @@ def _started(
         raise
     finally:
         confined.close()
-
-
-def _note_no_programs(report: dict[str, Any]) -> None:
-    """Say in a report whether the program that a worker becomes is kept from starting others."""
-    if report["kind"] != "none" and seccomp.supported():
-        report["holds"].append("no_programs")
-    else:
-        report["missing"]["no_programs"] = "the sandbox is off" if seccomp.supported() else "no system call filter here"
 
 
 class WorkerPool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call.context import command_budget
-from rye.call.results import call_text, cut_notice, ok
+from rye.call.results import cut_notice, ok
 from rye.errors import UsageError
 from rye.process import job_supervisor, output_files, run, terminal_text
 from rye.process.jobs import Record
@@ -100,8 +100,7 @@ def window(home: int, job_id: str, record: Record | None, offset: int, stream: s
     if found.lost:
         text = f"[{found.lost} bytes before this are no longer stored]\n{text}"
     if after < found.total:
-        which = {} if stream == "stdout" or record else {"stream": stream}
-        call = call_text("job", action="read", job_id=job_id, **which, offset=after)
+        call = output_files.reading_call(job_id, "stdout" if record else stream, after)
         text += ("" if text.endswith("\n") else "\n") + cut_notice(size, found.total, "bytes", call, found.total - after)
     # An empty answer would look like a failure to read: say that the job has printed nothing, and how it is.
     elif record and not size:

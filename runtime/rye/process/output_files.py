@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rye.call import context
-from rye.call.results import cut_notice
+from rye.call.results import call_text, cut_notice
 from rye.config import user_dirs
 from rye.fs.atomic import closing
 from rye.process import terminal_text
@@ -211,12 +211,10 @@ class Capture:
         head, tail = self.ends()
         return head + tail if len(head) + len(tail) == self.total else None
 
-    def shown(self, budget: int, call: Callable[[int], str]) -> tuple[str, bool]:
-        """Return the text within `budget` bytes, and whether something was cut: then from the middle.
+    def shown(self, budget: int, output_id: str, stream: str) -> tuple[str, bool]:
+        """Return the text within `budget` bytes of UTF-8, and whether something was cut: then from the middle.
 
-        Args:
-            budget: bytes of UTF-8.
-            call: writes the call that gives the output from an offset (bytes) on; used where it is stored.
+        Where all of it is stored, the notice names the call that shows it, of this output's `stream`.
         """
         complete = self.complete
         if complete is not None and terminal_text.fits(text := terminal_text.plain(complete), budget):
@@ -228,19 +226,22 @@ class Capture:
         space = max(0, budget - _NOTICE)
         first, head_bytes = terminal_text.first(head if complete is None else complete, space // _HEAD_SHARE)
         last, after = terminal_text.last(tail if complete is None else complete[head_bytes:], space - len(first.encode()))
-        return f"{first}{_newline_after(first)}{self._notice(head_bytes, after, call)}\n{last}", True
+        newline = "" if not first or first.endswith("\n") else "\n"
+        return f"{first}{newline}{self._notice(head_bytes, after, output_id, stream)}\n{last}", True
 
-    def _notice(self, head_bytes: int, after: int, call: Callable[[int], str]) -> str:
+    def _notice(self, head_bytes: int, after: int, output_id: str, stream: str) -> str:
         if self.stored:
-            return cut_notice(head_bytes + after, self.total, "bytes", call(head_bytes))
+            return cut_notice(head_bytes + after, self.total, "bytes", reading_call(output_id, stream, head_bytes))
         return (
             f"[tool_result: {head_bytes + after} of {self.total} bytes; {self.total - head_bytes - after} more omitted. "
             "They were not stored: run the command again with its output in a file, or narrowed.]"
         )
 
 
-def _newline_after(first: str) -> str:
-    return "" if not first or first.endswith("\n") else "\n"
+def reading_call(job_id: str, stream: str, offset: int) -> str:
+    """Return the call that shows a job's or an output's bytes from an offset on."""
+    which = {} if stream == "stdout" else {"stream": stream}
+    return call_text("job", action="read", job_id=job_id, **which, offset=offset)
 
 
 FOLDER = "outputs"

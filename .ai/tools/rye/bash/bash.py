@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:0239aeb3278ad1b2e7ec91e4f60ed6e1ec8cf924d0ebdd17d629698186e2e993:oD9MKiG9FD97kudavwftxJLyV-icV0I5bauADFNxgh99xKz6dv3MyK8U-jU0NlTxsKcOtYdPNGJjXTMy5DArAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:35:52Z:630873316bdf6fe37eaa7f8dde179b28cdc3ba5d70ba608ed9db39643d5176eb:VU46qyZMesXwCFUWsLH0wquzXZc-QJKrdyVTreldzr2x3v-C6Je8cnZs8EEjCdOJnnMxkicwF0lsg7RVqErtDw==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -281,8 +281,8 @@ def _run(channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: byt
             channel.end()
     budget = command_budget()
     # Of two long ones, standard error gets a quarter.
-    errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), _paging(stored.id, "stderr"))
-    text, text_cut = stdout.shown(budget - len(errors.encode()), _paging(stored.id, "stdout"))
+    errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), stored.id, "stderr")
+    text, text_cut = stdout.shown(budget - len(errors.encode()), stored.id, "stdout")
     result = {
         "output": text,
         "stderr": errors,
@@ -311,11 +311,6 @@ def _goes_on(job_id: str, seconds: float) -> str:
     return (
         f"[still running after {seconds:g} s; it goes on as a job ({most}): {waits} shows what it prints now, {ends} ends it]"
     )
-
-
-def _paging(output_id: str, stream: str) -> Callable[[int], str]:
-    which = {} if stream == "stdout" else {"stream": stream}
-    return lambda offset: call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _judged(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made: bool) -> dict[str, Any]:

@@ -49,12 +49,8 @@ def plan(chain: Chain) -> Plan:
     if not entry_point.isidentifier():
         raise malformed(tool.id, "entry_point must be a function's name")
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
-    return Plan(
-        run_code.compiled(parse.text_of(tool.verified.body), tool.id),
-        entry_point,
-        files,
-        int(chain.config.get("memory_mb") or 0) << 20,
-    )
+    memory = int(chain.config.get("memory_mb") or 0) << 20
+    return Plan(run_code.compiled(parse.text_of(tool.verified.body), tool.id), entry_point, files, memory)
 
 
 def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -109,10 +110,8 @@ def _of_project(paths: list[str], root: str, *, own_allowed: bool) -> tuple[str,
             continue
         approved = decisions.load().interpreter(Root.of(root), path)
         if approved is None:
-            return (
-                "",
-                f"The project has {path}, which is not used: a person allows it by `rye trust approve --interpreter {path}`.",
-            )
+            allowing = f"a person allows it by `rye trust approve --interpreter {path}`"
+            return "", f"The project has {path}, which is not used: {allowing}."
         if approved != identity(root, path):
             return "", f"{path} is not the file that was approved: look at it, then `rye trust approve --interpreter {path}`."
         if own_allowed:
@@ -139,10 +138,8 @@ def identity(root: str, path: str) -> str:
         ) from None
     settings = b""
     for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
-        try:
+        with suppress(OSError):
             settings += atomic.read_regular(os.path.join(place, "pyvenv.cfg"), 65_536)[0]
-        except OSError:
-            continue
     return f"{real} {info.st_dev}:{info.st_ino} {sha256(data).hexdigest()} {sha256(settings).hexdigest()}"
 
 
@@ -173,13 +170,8 @@ def _named_version(root: str, name: object) -> str:
 
 def on_path(name: str, root: str) -> str:
     """Return the program of a name, or at an absolute path; "" where there is none outside the project."""
-    places = (
-        [name]
-        if os.path.isabs(name)
-        else [os.path.join(folder, name) for folder in search_path(root)]
-        if "/" not in name
-        else []
-    )
+    folders = [""] if os.path.isabs(name) else [] if "/" in name else search_path(root)
+    places = (os.path.join(folder, name) for folder in folders)
     return next((place for place in places if _is_program(place) and not _in_project(place, root)), "")
 
 

@@ -196,10 +196,8 @@ def differences(imported: tuple[str, dict[str, Any]], tool: dict[str, Any]) -> d
     }
     if not found:
         rest = {name: value for name, value in tool.items() if name not in (*_UNTOLD, "name", "description", "inputSchema")}
-        found[f"title, annotations or output schema ({plain(', '.join(rest), 80) or 'none now'})"] = (
-            "",
-            plain(_as_json(rest), _SHOWN),
-        )
+        what = f"title, annotations or output schema ({plain(', '.join(rest), 80) or 'none now'})"
+        found[what] = "", plain(_as_json(rest), _SHOWN)
     return dict(list(found.items())[:_MOST_DIFFERENCES])
 
 
@@ -219,11 +217,8 @@ def digest_of(tool: dict[str, Any]) -> str:
 
 
 def _result(answer: dict[str, Any]) -> dict[str, Any]:
-    parts = (
-        [part for part in answer.get("content", ()) if isinstance(part, dict)]
-        if isinstance(answer.get("content"), list)
-        else []
-    )
+    content = answer.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     text = "\n".join(map(_told, parts))
     structured = answer.get("structuredContent")
     why = http_request.unfit(structured)
@@ -235,11 +230,8 @@ def _result(answer: dict[str, Any]) -> dict[str, Any]:
     elif isinstance(structured, dict):
         result["structured"] = structured
     if answer.get("isError") is True:
-        result |= {
-            "success": False,
-            "error": plain(text, 2_000, lines=True) or "The tool failed without a word.",
-            "code": "mcp_tool_failed",
-        }
+        why = plain(text, 2_000, lines=True) or "The tool failed without a word."
+        result |= {"success": False, "error": why, "code": "mcp_tool_failed"}
     cleaned: dict[str, Any] = safe_text.clean(result if safe_text.is_encodable(result) else safe_text.encodable(result))
     # Behind the cleaning: pictures are no text, and are large.
     media = [shown for part in parts if (shown := _picture(part)) is not None]
@@ -404,10 +396,8 @@ class HttpSession:
         answer = self._post({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
         if method == "initialize":
             session = answer.headers.get("mcp-session-id", "")
-            self._headers = {
-                "MCP-Protocol-Version": PROTOCOL,
-                **({"Mcp-Session-Id": session} if session.isprintable() and session else {}),
-            }
+            named = {"Mcp-Session-Id": session} if session.isprintable() and session else {}
+            self._headers = {"MCP-Protocol-Version": PROTOCOL, **named}
         for message in _messages(answer):
             if message.get("id") == self._id and "method" not in message:
                 return _answered(message)

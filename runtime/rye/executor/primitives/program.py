@@ -28,7 +28,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context, safe_text
-from rye.call.results import call_text
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
@@ -175,9 +174,7 @@ def _message(
     whole = json.dumps(parameters, ensure_ascii=True)
     values = {
         "tool_path": f"{FOLDER}/{tool.id.rpartition('/')[2]}{tool.suffix}",
-        "tool_dir": FOLDER,
-        "tool_parent": FOLDER,
-        "anchor_path": FOLDER,
+        **dict.fromkeys(("tool_dir", "tool_parent", "anchor_path"), FOLDER),
         "project_path": root,
         "system_space": spaces.system_folder(),
         "user_space": str(user_dirs.user_space()),
@@ -191,7 +188,10 @@ def _message(
     env = {name: templates.fill(value, values, variables) for name, value in plan.env.items()}
     variables |= env
     command = templates.fill(plan.command, values, variables)
-    program = command if command.startswith(FOLDER) else interpreters.on_path(command, root) or _of_found(command, found)
+    program = command if command.startswith(FOLDER) else interpreters.on_path(command, root)
+    # A project's own interpreter was approved; by its name alone it would not count.
+    if not program and found is not None and command == found.path:
+        program = command
     if not program:
         raise ItemError(
             "interpreter_missing", f"{tool.id} needs the program {plain(command)}, which is not here.", "Install it."
@@ -208,11 +208,6 @@ def _message(
         "limits": {"RLIMIT_DATA": [plan.memory, plan.memory]} if plan.memory else {},
         "programs": "run" in policy.permissions,
     }
-
-
-def _of_found(command: str, found: interpreters.Found | None) -> str:
-    # A project's own interpreter was approved; by its name alone it would not count.
-    return command if found is not None and command == found.path else ""
 
 
 def _checked(env: dict[str, str]) -> dict[str, str]:
@@ -309,10 +304,10 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
             "Report it to the tool's owner; its log goes to stderr.",
         )
     budget = context.output_budget()
-    errors, errors_cut = stderr.shown(budget // 4, lambda at: _paging(output_id, "stderr", at))
+    errors, errors_cut = stderr.shown(budget // 4, output_id, "stderr")
     result: dict[str, Any] = {"exit_code": outcome.exit_code}
     if found is None:
-        text, cut = stdout.shown(budget - len(errors.encode()), lambda at: _paging(output_id, "stdout", at))
+        text, cut = stdout.shown(budget - len(errors.encode()), output_id, "stdout")
         result |= {"output": text, "truncated": cut or errors_cut}
     else:
         result |= found
@@ -349,11 +344,6 @@ def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     code = found.get("code")
     return {"error": found["error"], "code": code if isinstance(code, str) and _CODE.match(code) else "tool_failed"}
-
-
-def _paging(output_id: str, stream: str, offset: int) -> str:
-    which = {} if stream == "stdout" else {"stream": stream}
-    return call_text("job", action="read", job_id=output_id, **which, offset=offset)
 
 
 def _ending(outcome: run.Outcome) -> str:

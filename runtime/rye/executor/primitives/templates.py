@@ -25,6 +25,7 @@ WHOLE: Final = "params_json"
 _PLACEHOLDER: Final = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^{}]*))?\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 # Behind these an interpreter or a shell takes program text.
 _CODE: Final = re.compile(r"-[A-Za-z]{0,2}[ceEp]|--(?:eval|command|exec|print|execute|expression|require|import)")
+_NUMBER: Final = re.compile(r"-\d+(?:\.\d+)?")
 # The kernel takes no longer argument (MAX_ARG_STRLEN, with the NUL).
 _LONGEST: Final = 131_071
 
@@ -89,29 +90,17 @@ def arguments(
             continue
         filled = fill(text, {**values, **parameters}, variables)
         first = _PLACEHOLDER.match(text)
-        if first and first[3] in parameters and filled.startswith("-") and "--" not in found and not _is_number(filled):
+        if first and first[3] in parameters and filled.startswith("-") and "--" not in found and not _NUMBER.fullmatch(filled):
             raise UsageError(
                 "option_like_value",
                 f"{first[3]} begins with `-`, and the program would take it for an option.",
                 "Give another value, such as ./-x for a file; the tool's author can put `--` before it.",
             )
+        if len(filled.encode("utf-8", "surrogateescape")) > _LONGEST:
+            what = f"An argument is longer than {_LONGEST:,} bytes."
+            raise UsageError("value_too_long", what, "Give less; the program can read its input.")
         found.append(filled)
-    return _checked(found)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-\d+(?:\.\d+)?", text) is not None
-
-
-def _checked(words: list[str]) -> list[str]:
-    for word in words:
-        if len(word.encode("utf-8", "surrogateescape")) > _LONGEST:
-            raise UsageError(
-                "value_too_long",
-                f"An argument is longer than {_LONGEST:,} bytes.",
-                "Give less; the program can read its input.",
-            )
-    return words
+    return found
 
 
 def text_of(item_id: str, name: str, value: Any) -> str:
