@@ -157,7 +157,12 @@ def _confined(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
     token = policy.token or began
     fds: list[int] = []
     try:
-        shield = _shield(policy, token) if write else project_mounts.Shield()
+        shield = project_mounts.Shield()
+        if write:
+            # Without descriptors a name that another command may exchange cannot be mounted: then all are made.
+            safe = ability().by_descriptor
+            cover = policy.cover_absent or not safe
+            shield = project_mounts.shield(policy.root, token, when_present=safe, cover_absent=cover)
         # For what became of the sandbox; what is inherited later is mounted or read.
         fds.append(held_open(b""))
         view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
@@ -190,22 +195,10 @@ def _confined(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
     )
 
 
-def _shield(policy: Policy, token: str) -> project_mounts.Shield:
-    # Without descriptors a name that another command may exchange cannot be mounted: then all are made.
-    safe = ability().by_descriptor
-    return project_mounts.shield(policy.root, token, when_present=safe, cover_absent=policy.cover_absent or not safe)
-
-
 def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int], *, is_counted: bool) -> list[str]:
     """Return the command line; `fds` gains the descriptors it reads from."""
-    options = [
-        "--json-status-fd",
-        str(fds[0]),
-        *_namespaces(policy),
-        *layout,
-        "--chdir",
-        policy.cwd if policy.read_project else policy.root,
-    ]
+    where = policy.cwd if policy.read_project else policy.root
+    options = ["--json-status-fd", str(fds[0]), *_namespaces(policy), *layout, "--chdir", where]
     added = _added(policy)
     for name, value in added.items():
         options += ["--setenv", name, value]
@@ -297,18 +290,11 @@ def _owner(policy: Policy) -> tuple[int, int] | None:
 
 
 def _namespaces(policy: Policy) -> list[str]:
-    owner = _owner(policy)
+    owner, kernel = _owner(policy), _KERNEL if os.geteuid() == 0 else ()
     network = () if policy.network == "on" else ("--unshare-net",)
     # A user namespace knows no other user than root.
-    return [
-        *(() if owner else ability().users),
-        *_NAMESPACES,
-        *network,
-        *_LIFE,
-        *(_TO_OWNER if owner else ()),
-        *_SYSTEM,
-        *(_KERNEL if os.geteuid() == 0 else ()),
-    ]
+    users, to_owner = ((), _TO_OWNER) if owner else (ability().users, ())
+    return [*users, *_NAMESPACES, *network, *_LIFE, *to_owner, *_SYSTEM, *kernel]
 
 
 def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shield, fds: list[int]) -> list[str]:

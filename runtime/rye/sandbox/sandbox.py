@@ -40,32 +40,14 @@ from rye.sandbox.policy import NOT_MADE, Confined, Mode, Policy, leads_to, not_m
 from rye.workspace.workspace import project_changed
 
 __all__ = [
-    "ALWAYS",
-    "NOT_MADE",
-    "Confined",
-    "Mode",
-    "Policy",
-    "Settings",
-    "confine",
-    "confines",
-    "effective",
-    "insist",
-    "layers",
-    "not_made",
-    "properties_of",
-]
+    "ALWAYS", "NOT_MADE", "Confined", "Mode", "Policy", "Settings", "confine", "confines", "effective", "insist", "layers",
+    "not_made", "properties_of",
+]  # fmt: skip
 
 ALWAYS: Final = (
-    "processes_end",
-    "writes_outside",
-    "metadata_outside",
-    "protected_names",
-    "home_hidden",
-    "environment_clean",
-    "other_processes_hidden",
-    "private_tmp",
-    "no_new_privileges",
-)
+    "processes_end", "writes_outside", "metadata_outside", "protected_names", "home_hidden", "environment_clean",
+    "other_processes_hidden", "private_tmp", "no_new_privileges",
+)  # fmt: skip
 """The properties that every policy asks for."""
 
 _WITHOUT_NETWORK: Final = ("network_off", "unix_sockets_off")

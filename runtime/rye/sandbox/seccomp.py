@@ -29,56 +29,22 @@ _X32 = 0x40000000
 
 _CALLS: Final[dict[str, dict[str, int]]] = {
     "x86_64": {
-        "": 0xC000003E,
-        "socket": 41,
-        "socketpair": 53,
-        "execve": 59,
-        "execveat": 322,
-        "io_uring_setup": 425,
-        "add_key": 248,
-        "request_key": 249,
-        "keyctl": 250,
-        "bpf": 321,
-        "perf_event_open": 298,
+        "": 0xC000003E, "socket": 41, "socketpair": 53, "execve": 59, "execveat": 322,
+        "io_uring_setup": 425, "add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "perf_event_open": 298,
         "open_by_handle_at": 304,
-        "unshare": 272,
-        "clone": 56,
-        "clone3": 435,
-        "open": 2,
-        "creat": 85,
-        "openat": 257,
-        "openat2": 437,
-        "chmod": 90,
-        "fchmod": 91,
-        "fchmodat": 268,
-        "fchmodat2": 452,
-        "mknod": 133,
-        "mknodat": 259,
+        "unshare": 272, "clone": 56, "clone3": 435,
+        "open": 2, "creat": 85, "openat": 257, "openat2": 437,
+        "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "mknod": 133, "mknodat": 259,
     },
     "aarch64": {
-        "": 0xC00000B7,
-        "socket": 198,
-        "socketpair": 199,
-        "execve": 221,
-        "execveat": 281,
-        "io_uring_setup": 425,
-        "add_key": 217,
-        "request_key": 218,
-        "keyctl": 219,
-        "bpf": 280,
-        "perf_event_open": 241,
+        "": 0xC00000B7, "socket": 198, "socketpair": 199, "execve": 221, "execveat": 281,
+        "io_uring_setup": 425, "add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "perf_event_open": 241,
         "open_by_handle_at": 265,
-        "unshare": 97,
-        "clone": 220,
-        "clone3": 435,
-        "openat": 56,
-        "openat2": 437,
-        "fchmod": 52,
-        "fchmodat": 53,
-        "fchmodat2": 452,
-        "mknodat": 33,
+        "unshare": 97, "clone": 220, "clone3": 435,
+        "openat": 56, "openat2": 437,
+        "fchmod": 52, "fchmodat": 53, "fchmodat2": 452, "mknodat": 33,
     },
-}
+}  # fmt: skip
 _NEVER = ("add_key", "request_key", "keyctl", "bpf", "perf_event_open", "open_by_handle_at", "io_uring_setup")
 # Calls that set a mode, with the number of its argument.
 _MODE_OF = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
@@ -127,7 +93,7 @@ def program(sockets: Sockets, ticket: Ticket | None = None) -> bytes:
         code += _when(calls[name], [_refuse(errno.ENOSYS)])
     for name, argument in _MODE_OF.items():
         if name in calls:
-            code += _when(calls[name], [*_no_device(argument if "mknod" in name else None), *_no_set_id(argument)])
+            code += _when(calls[name], [*(_no_device(argument) if "mknod" in name else ()), *_no_set_id(argument)])
     for name, argument in _FLAGS_OF.items():
         if name in calls:
             # Without O_CREAT the mode argument is whatever a register holds: it must not be judged.
@@ -169,9 +135,7 @@ def _no_set_id(argument: int) -> list[bytes]:
     return [*_load(argument, _SET_ID), _step(_EQUAL, 0, 0, 1), _step(_RETURN, _ALLOW), _refuse(errno.EPERM)]
 
 
-def _no_device(argument: int | None) -> list[bytes]:
-    if argument is None:
-        return []
+def _no_device(argument: int) -> list[bytes]:
     steps = _load(argument, _FILE_TYPE)
     for kind in (_CHARACTER_DEVICE, _BLOCK_DEVICE):
         steps += [_step(_EQUAL, kind, 0, 1), _refuse(errno.EPERM)]

@@ -170,7 +170,8 @@ def split(raw: bytes, form: Form) -> Signed:
         raise _malformed("Nothing follows its signature line.")
     # Another implementation may search for the line: two of them could verify different bytes. Of a directive that is so in
     # what is covered alone; above it other installations leave the line of an earlier signature, which nobody reads.
-    searched = rest if form.coverage == "file" else rest[_directive_start(rest) :]
+    start_of_directive = None if form.coverage == "file" else re.search(_DIRECTIVE, rest)
+    searched = rest[start_of_directive.start() :] if start_of_directive else rest
     if b"rye:signed:" in searched and re.search(_ANOTHER_LINE, searched):
         raise _malformed("It has a second signature line.", f"Remove it, or indent it as an example. {_SIGN}")
     if form.python:
@@ -404,11 +405,6 @@ def _refuse_ambiguous_python(raw: bytes, rest: bytes) -> None:
         cookie = re.match(_COOKIE, line) if b"coding" in line else None
         if cookie and cookie[1].lower() not in (b"utf-8", b"utf8", b"utf_8"):
             raise _malformed("A Python tool may not declare an encoding other than utf-8.", hint)
-
-
-def _directive_start(rest: bytes) -> int:
-    start = re.search(_DIRECTIVE, rest)
-    return start.start() if start else 0
 
 
 def _covered(rest: bytes, form: Form) -> bytes:

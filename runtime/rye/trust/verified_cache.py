@@ -51,8 +51,8 @@ def _append(line: str) -> None:
     path = _path()
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     # NOFOLLOW and NONBLOCK: a link or a pipe put in its place must neither redirect the write nor block it.
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    try:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with atomic.closing(os.open(path, flags, 0o600)) as fd:
         info = os.fstat(fd)
         if _own(info):
             if info.st_size >= _KEPT * _LINE:
@@ -60,8 +60,6 @@ def _append(line: str) -> None:
                 os.ftruncate(fd, 0)
             # One short append: whole or not at all beside other writers.
             os.write(fd, f"{line}\n".encode())
-    finally:
-        os.close(fd)
 
 
 def _own(info: os.stat_result) -> bool:

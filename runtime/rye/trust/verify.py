@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final, Literal, NoReturn, final
 
@@ -22,16 +23,8 @@ from rye.plain_class import Record, changed, field
 from rye.trust.signature import Form, PublicKey, Signature, Signed, check, split
 
 VERDICTS: Final = (
-    "valid",
-    "unsigned",
-    "malformed",
-    "tampered",
-    "untrusted_key",
-    "bad_signature",
-    "misplaced",
-    "revoked_key",
-    "reserved_id",
-)
+    "valid", "unsigned", "malformed", "tampered", "untrusted_key", "bad_signature", "misplaced", "revoked_key", "reserved_id",
+)  # fmt: skip
 """The verdicts on an item: `misplaced` by `rye.items.parse`, the rest here; all but `valid` as an error's code."""
 
 SYSTEM_KEY_DIGEST: Final = "ef544e2052b291c02bd0f42b8cfb868683b5caaad9f5db5b3f677f393f66052d"
@@ -192,7 +185,7 @@ class TrustStore(Record):
         # Reversed, so that the first document of a key, which has the strongest role, overwrites the others.
         keys = {key.public: key for key in reversed(found) if key.role in _COUNTING}
         proposed = tuple(key for key in found if key.public not in keys)
-        problems += [f"The revocation {entry!r} names no key." for entry in revoked if not _is_digest(entry)]
+        problems += [f"The revocation {entry!r} names no key." for entry in revoked if not re.fullmatch("[0-9a-f]{64}", entry)]
         return cls(tuple(reversed(keys.values())), proposed, revoked, tuple(problems))
 
     def __post_init__(self) -> None:
@@ -285,11 +278,9 @@ def _signing_key(signed: Signed, store: TrustStore, *, known: bool) -> TrustedKe
     if known and len(counting) == 1:
         return counting[0]
     for key in counting[:-1]:
-        try:
+        with suppress(TrustError):  # two keys may share a fingerprint
             check(key.public, signed)
-        except TrustError:
-            continue  # two keys may share a fingerprint
-        return key
+            return key
     check(counting[-1].public, signed)
     return counting[-1]
 
@@ -346,7 +337,3 @@ def _quote(text: str) -> str:
 
     # JSON's escapes are TOML's, but for DEL, and for halves of a surrogate pair, which TOML does not have.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _is_digest(text: str) -> bool:
-    return len(text) == 64 and not set(text) - set("0123456789abcdef")
