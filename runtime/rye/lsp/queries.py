@@ -129,7 +129,7 @@ def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None =
     """
     settings = sandbox.effective(root)
     needed = (
-        *hidden_paths.programs(os.path.dirname(argv[0])),
+        *hidden_paths.programs(os.path.dirname(argv[0]), hidden_paths.home_folders()),
         *_package(os.path.realpath(argv[0])),
         sys.prefix,
         sys.base_prefix,
@@ -160,7 +160,7 @@ def _package(program: str) -> tuple[str, ...]:
     folder = os.path.dirname(program)
     prefix = os.path.dirname(folder)
     libraries = _LIBRARIES.get(os.path.basename(prefix), ())
-    return (*hidden_paths.programs(folder), *(os.path.join(prefix, name) for name in libraries))
+    return (*hidden_paths.programs(folder, hidden_paths.home_folders()), *(os.path.join(prefix, name) for name in libraries))
 
 
 def _root_of(ws: Workspace, path: str, markers: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 ALLOWED: Final = frozenset((
@@ -56,6 +57,8 @@ _QUERY = r"://[^\s?#]*[?]\S"
 _MIXED_PART = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[A-Za-z0-9+_=]{20,}"
 
 
+# Each command asks it of the same values.
+@lru_cache(maxsize=256)
 def _is_secret(value: str) -> bool:
     """Tell whether a value of an allowed variable holds a secret; a URL may also hold it in its query or its path."""
     if re.search(_SUSPECT_VALUE, value):

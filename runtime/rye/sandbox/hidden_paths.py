@@ -190,8 +190,8 @@ def _named_by_variables(root: str, passed: frozenset[str]) -> Iterator[str]:
     a secret's name leads to, or in which a file of credentials lies. Of a folder with programs, an installed one, one of a
     search path or one above the project only the files of credentials are hidden.
     """
-    for name, value in os.environ.items():
-        if "/" not in value or name in passed or name in environment.ALLOWED:
+    for name in os.environ:
+        if name in passed or name in environment.ALLOWED or "/" not in (value := os.environ.get(name, "")):
             continue
         is_secret = environment.is_secret_name(name)
         if not is_secret and not name.endswith(_ENDINGS):
@@ -247,7 +247,7 @@ def _host_keys() -> Iterator[str]:
 def _nearest(path: str, folders: Container[str]) -> str:
     """Return the nearest of some folders at or above an absolute path; empty where there is none."""
     while path not in folders and path != "/":
-        path = os.path.dirname(path)
+        path = path.rpartition("/")[0] or "/"
     return path if path in folders else ""
 
 
@@ -273,10 +273,11 @@ def _outermost(places: list[str], shown: Container[str], own: Container[str]) ->
 
 def _needed(extra_read: Iterable[str]) -> Iterator[str]:
     yield from extra_read
+    homes = home_folders()
     for folder in os.environ.get("PATH", os.defpath).split(":"):
         if os.path.isabs(folder):
-            yield from programs(folder)
-    for home in home_folders():
+            yield from programs(folder, homes)
+    for home in homes:
         yield from (f"{home}/{name}" for name in _TOOLCHAINS)
     # The resolver's file and a system's programs may be links into /run.
     yield from ("/etc/resolv.conf", "/run/current-system", "/etc/static")
@@ -389,11 +390,11 @@ def _line(path: str) -> str:
         return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip()
 
 
-def programs(folder: str) -> Iterator[str]:
-    """Yield what the programs of a folder of `PATH` need: the folder, and the libraries beside a `bin`."""
+def programs(folder: str, homes: Iterable[str]) -> Iterator[str]:
+    """Yield what the programs of a folder of `PATH` need: the folder, and the libraries beside a `bin`; not those of homes."""
     yield folder
     prefix, name = os.path.split(folder.rstrip("/"))
-    if name in _NAMES_OF_PROGRAMS and prefix not in (*_HOMES, *_SHARED, *home_folders(), "/"):
+    if name in _NAMES_OF_PROGRAMS and prefix not in (*_HOMES, *_SHARED, *homes, "/"):
         library_folders = _LIBRARIES_OF.get(os.path.basename(prefix), _LIBRARIES)
         # A conda environment is an installation as a whole; its programs read files all over it.
         yield from [prefix] if os.path.isdir(f"{prefix}/conda-meta") else (f"{prefix}/{one}" for one in library_folders)
