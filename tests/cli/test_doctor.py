@@ -156,8 +156,8 @@ def test_keys_and_items_of_the_project_that_wait_or_are_wrong(project):
     put(project, "tools/my/tampered.py", signed(tool_text("my/tampered")) + b"# more\n")
     trust_key()
     (one,) = [row for row in findings(project)["items"] if "project" in row["detail"]]
-    assert (one["status"], "1 tampered, 1 unsigned" in one["detail"]) == ("problem", True)
-    assert "--space project" in one["fix"]
+    told = ("1 tampered, 1 unsigned" in one["detail"], "--space project" in one["fix"])
+    assert (one["status"], *told) == ("problem", True, True)
     bring_key(project)
     (one,) = [row for row in findings(project)["trust"] if row["status"] == "note"]
     assert one["detail"] == "1 key of this project awaits your decision"
@@ -202,10 +202,8 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra
         monkeypatch.setattr(metadata.PathDistribution, "read_text", unnoted)
     found = findings(project)[f"extra {extra}"][0]
     assert found["status"] == "note"
-    # As this very checkout was installed, which a second installation beside it would replace.
-    assert found["fix"].startswith("pip install ")
-    # From a folder, and never by a name of an index, which anyone could register.
-    assert re.search(rf"pip install (-e )?'?/.*\[{extra}\]", found["fix"])
+    # As this very checkout was installed: from a folder, and never by a name of an index, which anyone could register.
+    assert re.match(rf"pip install (-e )?'?/.*\[{extra}\]", found["fix"])
     assert (f"/path/to/clone[{extra}]" in found["fix"]) == (not noted)
     how = json.loads(metadata.distribution("rye-workspace").read_text("direct_url.json") or "{}")
     assert ("-e " in found["fix"]) == how.get("dir_info", {}).get("editable", False)

@@ -122,12 +122,13 @@ def test_what_no_signature_can_cover_is_refused_by_name(skill, tmp_path):
     assert "link is a link" in signed(skill, "--key", private)["error"]
     assert signed(skill, "--key", private, "--allow-links")["status"] == "signed"
     assert verdict(skill, "--key", public)["verdict"] == "valid"
-    (skill / "link").unlink()
-    (skill / "link").symlink_to("scripts/read.py")
-    assert verdict(skill, "--key", public)["verdict"] == "tampered"
-    (skill / "link").unlink()
-    os.mkfifo(skill / "link")
-    assert verdict(skill, "--key", public)["verdict"] == "not_signable"
+    for make, expected in (
+        (lambda: (skill / "link").symlink_to("scripts/read.py"), "tampered"),
+        (lambda: os.mkfifo(skill / "link"), "not_signable"),
+    ):
+        (skill / "link").unlink()
+        make()
+        assert verdict(skill, "--key", public)["verdict"] == expected
     (skill / "link").unlink()
     (skill / os.fsdecode(b"\xff")).write_text("")
     assert "UTF-8" in signed(skill, "--key", private)["error"]
@@ -142,10 +143,9 @@ def test_bounds(project, tmp_path):
             os.mkdir("d")
             os.chdir("d")
     assert "200 folders deep" in signed(deep, "--key", private)["error"]
-    (deep / "oms.sig").write_bytes(b" " * (33 << 20))
-    assert verdict(deep, "--key", public)["verdict"] == "malformed"
-    (deep / "oms.sig").write_text("[" * 100_000)
-    assert verdict(deep, "--key", public)["verdict"] == "malformed"
+    for content in (b" " * (33 << 20), b"[" * 100_000):
+        (deep / "oms.sig").write_bytes(content)
+        assert verdict(deep, "--key", public)["verdict"] == "malformed"
     empty = project / "empty"
     empty.mkdir()
     assert signed(empty, "--key", private)["code"] == "not_signable"

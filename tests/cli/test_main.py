@@ -34,28 +34,22 @@ def shell(line, cwd, **env):
     return subprocess.run(["bash", "-c", command], cwd=cwd, env=env, capture_output=True, check=False, timeout=60)
 
 
+READ = "RYE execute rye/file-system/read"
+GONE = "mkdir gone; cd gone; rmdir ../gone; RYE"
 BAD = [
-    "RYE ''",
-    "RYE -x",
-    "RYE $'\\xff'",
-    "RYE execute ''",
-    "RYE execute x --params - </dev/null",
-    "RYE execute x --params - <&-",
-    "RYE execute x --params @/",
-    "RYE execute x --project $'\\xff'",
-    "RYE execute rye/file-system/read $'\\xff=1'",
-    "RYE execute x --project /proc",
-    "RYE execute rye/file-system/read file_path=/dev/zero",
-    "RYE execute rye/file-system/read file_path=$(printf 'a%.0s' {1..5000})",
-    "RYE execute $(printf 'a/%.0s' {1..5000})a",
-    "RYE tools 2>&- >&-",
-    "RYE execute rye/file-system/read file_path=a.txt >/dev/full",
-    "RYE execute rye/file-system/read file_path=a.txt >&-",
-    "mkdir gone; cd gone; rmdir ../gone; RYE tools",
-    "mkdir gone; cd gone; rmdir ../gone; RYE execute x",
-    "mkdir gone; cd gone; rmdir ../gone; RYE verify",
-    "PYTHONIOENCODING=ascii RYE --help",
-    "LC_ALL=C PYTHONUTF8=0 RYE execute ☃",
+    *[
+        "RYE ''",
+        "RYE -x",
+        "RYE $'\\xff'",
+        "RYE execute ''",
+        "RYE execute x --params - </dev/null",
+        "RYE execute x --params - <&-",
+    ],
+    *["RYE execute x --params @/", "RYE execute x --project $'\\xff'", "RYE execute x --project /proc", "RYE tools 2>&- >&-"],
+    *[f"{READ} $'\\xff=1'", f"{READ} file_path=/dev/zero", f"{READ} file_path=$(printf 'a%.0s' {{1..5000}})"],
+    *[f"{READ} file_path=a.txt >/dev/full", f"{READ} file_path=a.txt >&-", "RYE execute $(printf 'a/%.0s' {1..5000})a"],
+    *[f"{GONE} tools", f"{GONE} execute x", f"{GONE} verify"],
+    *["PYTHONIOENCODING=ascii RYE --help", "LC_ALL=C PYTHONUTF8=0 RYE execute ☃"],
 ]
 
 

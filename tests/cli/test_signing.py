@@ -54,8 +54,7 @@ def shell(lone):
 def test_from_no_key_to_a_valid_item(shell):
     shell.put(".ai/tools/my/greet.py")
     code, out, err = shell.rye("sign", "my/greet")
-    assert (code, out) == (1, "")
-    assert (err.count("\n"), "rye keys generate" in err) == (1, True)
+    assert (code, out, err.count("\n"), "rye keys generate" in err) == (1, "", 1, True)
     code, out, _ = shell.rye("keys", "generate")
     assert code == 0
     fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
@@ -68,14 +67,13 @@ def test_from_no_key_to_a_valid_item(shell):
     assert (code, out, "never overwritten" in err, shell.rye("keys", "show", "--json")) == (1, "", True, before)
     # All or none: of two names one is wrong.
     code, out, err = shell.rye("sign", "my/greet", "my/grete")
-    assert (code, out) == (1, "")
-    assert "my/grete names no item, file or folder. Nothing was signed. Did you mean my/greet?" in err
+    told = "my/grete names no item, file or folder. Nothing was signed. Did you mean my/greet?"
+    assert (code, out, told in err) == (1, "", True)
     code, out, _ = shell.rye("verify", "--space", "project")
-    assert code == 3
-    assert ("unsigned  .ai/tools/my/greet.py" in out, "rye sign" in out) == (True, True)
+    assert (code, "unsigned  .ai/tools/my/greet.py" in out, "rye sign" in out) == (3, True, True)
     code, out, _ = shell.rye("sign", "--all")
-    assert code == 0
     heading, row, counts = out.splitlines()
+    assert code == 0
     assert heading == "STATUS  TARGET                 SIGNER            REASON AND NEXT STEP"
     assert row == f"signed  .ai/tools/my/greet.py  {fingerprint}"
     assert counts == "1 file: 1 signed."
@@ -134,8 +132,7 @@ def test_the_project_is_found_from_below_and_paths_are_from_here(shell):
 
 def test_nothing_to_verify_is_no_success(shell):
     code, out, err = shell.rye("verify", "--all", "--space", "project")
-    assert (code, out) == (1, "")
-    assert "nothing to verify" in err
+    assert (code, out, "nothing to verify" in err) == (1, "", True)
     code, out, err = shell.rye("verify", "--space", "user", "--json")
     assert (code, json.loads(out), "nothing to verify" in err) == (1, [], True)
     # Control: the system's items are there in an empty project, too.
