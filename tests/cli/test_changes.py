@@ -175,17 +175,6 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, monkeypa
     assert (project / name).read_bytes() == b"one\nTWO\n"
 
 
-def test_a_file_that_was_a_link_in_between_has_a_history(changed):
-    (changed / "kind.txt").write_text("old\n")
-    bash(changed, "true")
-    bash(changed, "rm kind.txt; ln -s a.txt kind.txt")
-    assert "new file mode 120000" in run("diff")
-    assert run("log", "kind.txt")
-    bash(changed, "rm kind.txt; echo new > kind.txt")
-    (row, *_) = said("log", "kind.txt")
-    assert [one["change"] for one in said("blame", "kind.txt")] == [row["id"]]
-
-
 def test_two_dashes_end_the_options(changed):
     call("write", changed, file_path="-dash", content="x\n")
     (row,) = json.loads(run("log", "--json", "--", "-dash"))

@@ -34,13 +34,6 @@ def test_nothing_is_lost_at_the_end(body, code, out, err):
     assert (done.returncode, done.stdout, done.stderr) == (code, out, err)
 
 
-def test_the_modules_are_not_taken_apart():
-    """What says so is an object that a torn-down process would delete; the control ends as Python does."""
-    told = "class Told:\n    def __del__(self, write=os.write): write(1, b'deleted')\nglobal kept\nkept = Told()"
-    assert ended(f"{told}\nreturn 0").stdout == ""
-    assert ended(f"{told}\natexit.register(int)\nreturn 0").stdout == "deleted"
-
-
 def test_a_reader_that_went_away_is_no_traceback():
     code = "from rye.cli.rt.main import command; command()"
     words, pipe = [sys.executable, "-c", code, "--help"], subprocess.PIPE

@@ -182,6 +182,8 @@ def test_a_search_without_line_ids_indexes_no_file(project):
         assert ("a.txt-1-one" in output, "lat.txt-1-" in output) == (context == 1, context == 1)
         assert "a.txt:2:two" in output
         assert not [path for path in index.rglob("*") if "line_index" in str(path)]
+    call("rye/swe/search_dir", project, pattern="two")
+    assert not [path for path in index.rglob("*") if "line_index" in str(path)]
     # Control: with line IDs they are.
     call("grep", project, pattern="two", line_ids="lid")
     assert [path for path in index.rglob("*.json") if "line_index" in str(path)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -210,12 +209,6 @@ def test_a_long_diff_in_pages(project):
         at = answer.get("next_offset")
     assert got == lines
     assert get(project, name, offset=10**6)["code"] == "bad_offset"
-
-
-def test_entries_that_are_gone_leave_the_word_of_the_batch(project, result):
-    for path in (Path(user_dirs.state_dir(str(project))) / "journal").glob("*.json"):
-        os.unlink(path)
-    assert get(project, result["batchId"])["result"]["status"] == "applied"
 
 
 def test_batches_are_private_and_a_damaged_one_is_passed_over(project, result):

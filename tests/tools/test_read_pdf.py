@@ -76,9 +76,7 @@ def test_pages_that_do_not_fit_come_with_the_next_call(project):
         seen += data["output"]
         offset = data.get("next_offset")
     assert all(f"{page} {line} x" in seen for page in range(6) for line in range(300))
-
-
-def test_a_page_beyond_the_answer_is_cut_and_says_so(project):
+    # A page beyond an answer is cut, and says so.
     (project / "a.pdf").write_bytes(pdf("\n".join("x" * 70 for _ in range(2_000)), "next"))
     data = done("read", project, file_path="a.pdf")
     assert ("[the rest of this page is left out]" in data["output"], data["next_offset"]) == (True, 2)

@@ -168,6 +168,11 @@ def test_a_list_of_large_changes_is_short(project, file):
     assert (data["count"], data["truncated"], len(data["output"]) < 400) == (6, False, True)
     shown = done("undo", project, list=True, entry_id=data["entries"][0]["entry_id"])
     assert len(shown["output"].encode()) <= 51_200 + 200
+    # The undo of a write shows what changed, and not the whole file twice.
+    text = "".join(f"line {at}\n" for at in range(1_000))
+    for content in (text, text.replace("line 500\n", "line five hundred\n")):
+        done("write", project, file_path="f.txt", content=content)
+    assert (len(done("undo", project)["output"]) < 600, file.read_text()) == (True, text)
 
 
 def test_a_dry_run_writes_nothing(project, file):
@@ -324,15 +329,6 @@ def test_undo_of_one_file_takes_it_out_of_its_batch_also_where_it_is_gone(projec
 
 
 # --- what undo gives back ---
-
-
-def test_the_undo_of_a_write_shows_what_changed_and_not_the_whole_file_twice(project, file):
-    text = "".join(f"line {at}\n" for at in range(1_000))
-    file.write_text(text)
-    done("write", project, file_path="f.txt", content=text.replace("line 500\n", "line five hundred\n"))
-    assert len(done("undo", project, list=True)["output"]) < 600
-    assert len(done("undo", project)["output"]) < 600
-    assert file.read_text() == text
 
 
 def shown(project):
