@@ -7,13 +7,23 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TextIO
 
 from rye.errors import RyeError, TrustError, UsageError
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
 _ALLOCATIONS = 100_000
+
+EXIT_OK: Final = 0
+EXIT_NO: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_TRUST: Final = 3
+# What the executor answers when the call itself, or the signature, is at fault.
+_USAGE_CODES = frozenset(
+    {"invalid_parameters", "item_not_found", "bad_item_id", "unknown_type", "bad_call", "project_not_found", "reserved_id"}
+)
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -64,15 +74,13 @@ def run_command(command: str, run: Callable[[], int], *, as_json: bool = False) 
         # The shell's code for a process that SIGPIPE ended (128 + 13).
         return 141
     except OSError as err:
-        from rye.cli.shared import harmless
+        from rye.cli.terminal import harmless
 
         print(harmless(f"{command}: {_message(err, _discard_stdout())}"), file=sys.stderr)
         return 1
 
 
 def _message(err: OSError, unprinted: OSError | None) -> str:
-    from rye.cli.shared import UnprintedError
-
     unprinted = err if isinstance(err, UnprintedError) else unprinted
     if unprinted is not None:
         return (
@@ -87,7 +95,7 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
     try:
         return run()
     except RyeError as err:
-        from rye.cli.shared import harmless, print_json
+        from rye.cli.terminal import harmless, print_json
 
         if as_json:
             details = {"details": err.details} if err.details else {}
@@ -131,3 +139,60 @@ def _drop_current_folder_from_path() -> None:
     # A virtual environment may lie in the current folder: its own packages must stay importable.
     installed = site.getsitepackages()
     sys.path[:] = [entry for entry in sys.path if entry not in ("", ".", here) or entry in installed]
+
+
+def exit_code(response: dict[str, Any]) -> int:
+    """Return the exit code for a response of the executor."""
+    if response["status"] != "error":
+        return EXIT_OK
+    # Parameters that the schema refuses are the caller's mistake, also where the refusal comes in the tool's envelope.
+    if response["metadata"]["ran"] and response.get("code") != "invalid_parameters":
+        # Of a command that ended by itself it is the command's own.
+        code = (response["data"] or {}).get("exit_code")
+        return code if response.get("code") == "command_failed" and code.__class__ is int and 0 < code < 256 else EXIT_NO
+    from rye.trust.verify import VERDICTS
+
+    code = response.get("code")
+    # First: an id that nobody serves is the caller's mistake, although files may be judged by the same word.
+    if code in _USAGE_CODES:
+        return EXIT_USAGE
+    return EXIT_TRUST if code in (*VERDICTS, "lockfile_mismatch", "trust_store_unreadable") else EXIT_NO
+
+
+class UnprintedError(OSError):
+    """The answer cannot be written to standard output."""
+
+
+@contextmanager
+def answer_stream() -> Iterator[TextIO]:
+    """Point descriptor 1 at standard error for good, and return another one for the answer, which no tool knows.
+
+    Otherwise a tool that outlives its call could still write into the answer.
+
+    Raises:
+        UnprintedError: what was written there cannot be printed.
+    """
+    if not _writes_to_stdout(sys.stdout):
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    real = os.dup(1)
+    # From here on a print of a tool, or of a child that it leaves running, reaches standard error.
+    os.dup2(2, 1)
+    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
+        try:
+            yield answer
+            answer.flush()
+        except OSError as err:
+            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
+            if isinstance(err, BrokenPipeError) or err.filename is not None:
+                raise
+            raise UnprintedError(*err.args) from None
+
+
+def _writes_to_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError, AttributeError):
+        return False

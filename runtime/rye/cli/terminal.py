@@ -1,4 +1,6 @@
-"""What a person sees at a terminal: colours, and text cut to its width. A pipe gets neither, unless colours are asked for.
+"""What a command prints: JSON, tables and notes; at a terminal in colours, cut to its width, and nothing that could steer it.
+
+A pipe gets no colours, unless they are asked for, and nothing of it is cut.
 
 `--color` decides first, then NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that has colours.
 """
@@ -7,8 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import Final, TextIO
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Final, TextIO
+
+from rye.cli.process import EXIT_OK
 
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
 STYLES: Final = {
@@ -120,3 +126,85 @@ def _begins_diff(pair: list[str]) -> bool:
 
 def _in(code: str | None, line: str) -> str:
     return f"\x1b[{code}m{line}\x1b[0m" if code else line
+
+
+def print_json(obj: object, stream: TextIO | None = None) -> None:
+    """Print JSON, indented, on `stream` (standard output); characters that its encoding lacks are escaped."""
+    import json
+
+    stream = stream or sys.stdout
+    text = json.dumps(obj, indent=2, ensure_ascii=False)
+    try:
+        # Tried first: JSON can escape every character, so no answer fails for its terminal's encoding.
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(obj, indent=2)
+    print(text, file=stream)
+
+
+def told_json(args: SimpleNamespace, content: object, stream: TextIO | None = None) -> bool:
+    """Print an answer as JSON where that is asked for; tell whether it was."""
+    if args.json:
+        print_json(content, stream)
+    return bool(args.json)
+
+
+def tell(args: SimpleNamespace, content: object, text: str) -> int:
+    """Print an answer as JSON where that is asked for, else as this text; return EXIT_OK."""
+    if not told_json(args, content):
+        print(harmless(text))
+    return EXIT_OK
+
+
+def tell_rows(args: SimpleNamespace, rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> int:
+    """Print rows as JSON where that is asked for, else as a table of these fields; return EXIT_OK."""
+    if not told_json(args, rows):
+        print_table(rows, fields)
+    return EXIT_OK
+
+
+def print_table(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], *, prose: str | None = None) -> None:
+    """Print the named fields of rows as aligned text under a heading; None prints as nothing.
+
+    At a terminal the column `prose` is cut, so that a row fits. Other values are never cut, nor is anything in a pipe.
+    """
+    headings = [name.replace("_", " ").upper() for name in fields]
+    lines = [[printable("" if row.get(name) is None else str(row[name])) for name in fields] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(headings, *lines, strict=True)]
+    room = columns(sys.stdout)
+    if prose is not None and room is not None:
+        at = fields.index(prose)
+        others = sum(widths) - widths[at] + 2 * (len(widths) - 1)
+        # A column too narrow to say anything is not cut further: the terminal wraps it.
+        widths[at] = min(widths[at], max(room - others, 16))
+        lines = [[*line[:at], cut(line[at], widths[at]), *line[at + 1 :]] for line in lines]
+    for at, line in enumerate([headings, *lines]):
+        padded = [value + " " * (width - cells(value)) for value, width in zip(line, widths, strict=True)]
+        styles = [
+            "heading" if at == 0 else value if name == "verdict" else "" for name, value in zip(fields, line, strict=True)
+        ]
+        padded[-1] = line[-1]
+        shown = [styled(value, style, sys.stdout) for value, style in zip(padded, styles, strict=True)]
+        print("  ".join(shown).rstrip())
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes as a person reads it."""
+    return f"{count / 1_000_000:.1f} MB" if count >= 100_000 else f"{count / 1_000:.1f} KB"
+
+
+def printable(text: str) -> str:
+    """Return text on one line that cannot steer a terminal: what does not print, or cannot be encoded, is escaped."""
+    encoding = sys.stdout.encoding or "utf-8"
+    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def harmless(text: str) -> str:
+    """Return text whose control characters cannot steer a terminal: they are shown as escapes; lines and tabs stay."""
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def note(text: str) -> None:
+    """Say what stands beside an answer, on standard error; no text in it can steer a terminal."""
+    print(harmless(f"rye: {text}"), file=sys.stderr)

@@ -96,10 +96,11 @@ def _run(words: list[str]) -> int:
 def _call(name: str, args: SimpleNamespace) -> int:
     """Make the calls of a verb, one after the other, and print each answer."""
     from rye import api
+    from rye.cli.process import answer_stream
     from rye.cli.rt import printing as rt_printing
     from rye.cli.rt.table import VERBS
     from rye.cli.rt.verbs import CALLS
-    from rye.cli.shared import answer_stream, project_to_work_in
+    from rye.cli.shared import project_to_work_in
 
     args.project = project_to_work_in(args.project)
     with answer_stream() as answer:

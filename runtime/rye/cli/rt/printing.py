@@ -15,9 +15,9 @@ import subprocess
 import sys
 from typing import Any, Final, TextIO
 
+from rye.cli.process import EXIT_NO, EXIT_OK, exit_code
 from rye.cli.rt.table import VERBS
-from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, harmless, print_json
-from rye.cli.terminal import has_colour, painted
+from rye.cli.terminal import harmless, has_colour, painted, print_json
 
 # Values are texts in quotes, numbers, words, or left to be filled in.
 _VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rye.call import profile
 from rye.cli.rt.table import VERBS
-from rye.cli.shared import existing_path, printable, typed_path
+from rye.cli.shared import existing_path, typed_path
+from rye.cli.terminal import printable
 from rye.errors import UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from typing import Any
 from rye.authoring.lint import lint
 from rye.authoring.new_tool import new_tool
 from rye.authoring.new_tool_kinds import KINDS
-from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, note, printable, project_of, project_to_work_in, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import project_of, project_to_work_in
+from rye.cli.terminal import harmless, note, printable, told_json
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets

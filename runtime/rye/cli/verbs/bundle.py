@@ -11,7 +11,9 @@ from typing import Any
 
 from rye._version import __version__
 from rye.cli import words
-from rye.cli.shared import EXIT_OK, EXIT_TRUST, harmless, print_table, project_of, require_person_or_key, tell, told_json
+from rye.cli.process import EXIT_OK, EXIT_TRUST
+from rye.cli.shared import project_of, require_person_or_key
+from rye.cli.terminal import harmless, print_table, tell, told_json
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor import executor
 from rye.items import bundles, lockfiles, release_list, spaces

@@ -10,19 +10,9 @@ from typing import Any
 
 from rye.call import command_channel
 from rye.cli import terminal
-from rye.cli.shared import (
-    EXIT_OK,
-    harmless,
-    note,
-    print_json,
-    print_table,
-    printable,
-    project_of,
-    require_extra,
-    require_person,
-    told_json,
-    typed_path,
-)
+from rye.cli.process import EXIT_OK
+from rye.cli.shared import project_of, require_extra, require_person, typed_path
+from rye.cli.terminal import harmless, note, print_json, print_table, printable, told_json
 from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
 from rye.fs import names

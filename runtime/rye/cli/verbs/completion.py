@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from rye.cli import options
 from rye.cli.options import Verb
-from rye.cli.shared import EXIT_OK
+from rye.cli.process import EXIT_OK
 from rye.cli.table import TYPES, VERBS
 from rye.errors import UsageError
 

@@ -14,7 +14,9 @@ from types import SimpleNamespace
 from typing import Any, Literal
 
 from rye.cli import terminal
-from rye.cli.shared import EXIT_NO, EXIT_OK, install_command, printable, project_of, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import install_command, project_of
+from rye.cli.terminal import printable, told_json
 from rye.config import layers, settings, stored_state, user_dirs
 from rye.errors import RyeError
 from rye.filesearch import ripgrep

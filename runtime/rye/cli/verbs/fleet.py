@@ -7,7 +7,8 @@ import sys
 import time
 from types import SimpleNamespace
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, harmless, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.terminal import harmless, told_json
 from rye.errors import UsageError
 from rye.fleet import driver, job_file, results
 from rye.fleet.driver import Progress

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from rye.cli import options, pages, terminal, words
-from rye.cli.shared import EXIT_OK, harmless, print_json, printable, project_of
+from rye.cli.process import EXIT_OK
+from rye.cli.shared import project_of
 from rye.cli.table import VERBS
+from rye.cli.terminal import harmless, print_json, printable
 from rye.items import schema
 from rye.items.parse import Tool
 

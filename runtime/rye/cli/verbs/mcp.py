@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from rye.cli import shared
-from rye.cli.shared import EXIT_OK, project_to_work_in
+from rye.cli import shared, terminal
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import project_to_work_in
 from rye.errors import UsageError
 from rye.mcp_server import stdio
 from rye.mcp_server.client_config import CLIENTS
@@ -40,7 +41,7 @@ def run_mcp(args: SimpleNamespace) -> int:
             raise
         import tempfile
 
-        print(f"rye mcp: {shared.printable(str(err))}", file=sys.stderr)
+        print(f"rye mcp: {terminal.printable(str(err))}", file=sys.stderr)
         with tempfile.TemporaryDirectory(prefix="rye-no-project-") as empty:
             return _serve(args, empty, err)
     return _serve(args, project)
@@ -60,16 +61,16 @@ def _import(args: SimpleNamespace) -> int:
     permissions = [one for one in args.permissions.split(",") if one]
     items = mcp_import.items_of(args.name or "", args.command, args.url, permissions, project)
     for line in mcp_import.shown(items, project):
-        print(shared.printable(line))
+        print(terminal.printable(line))
     if not items:
         raise UsageError("no_tools", "The server lists no tools.", "Look at its documentation.")
     if shared.at_terminal() and not shared.confirm(f"Sign these {len(items)} tools?"):
-        return shared.EXIT_NO
+        return EXIT_NO
     refused = mcp_import.write(items, project, key)
     for line in refused:
-        shared.note(shared.printable(line))
+        terminal.note(terminal.printable(line))
     print(f"{len(items) - len(refused)} of {len(items)} signed; `rye tools --category mcp/{args.name}` lists them.")
-    return shared.EXIT_NO if refused else EXIT_OK
+    return EXIT_NO if refused else EXIT_OK
 
 
 def _project(args: SimpleNamespace) -> str:
@@ -108,7 +109,7 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
 def _tell_person(project: str) -> None:
     """Say at a terminal what would otherwise be silence: the server waits for a client's messages."""
     print(
-        f"rye mcp: serving {shared.printable(project)} over standard input and output. An MCP client starts this itself; "
+        f"rye mcp: serving {terminal.printable(project)} over standard input and output. An MCP client starts this itself; "
         "nothing to type here.\n"
         f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
         "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
@@ -125,7 +126,7 @@ def _check_categories(categories: Sequence[str], project: str) -> None:
     for category in categories:
         if not discovery.listing([category], project_path=project).offers:
             warning = f"rye mcp: warning: no tool of {category!r} can run here; `rye tools --category {category}` says why."
-            print(shared.harmless(warning), file=sys.stderr)
+            print(terminal.harmless(warning), file=sys.stderr)
 
 
 def _tool_ids(names: str, project: str) -> tuple[str, ...]:
@@ -163,7 +164,7 @@ def _install(args: SimpleNamespace) -> int:
     made = client_config.plan(args.client, server, scope, project or os.getcwd())
     if args.write:
         return _write(made, scope, project or os.getcwd())
-    print(shared.harmless(client_config.as_text(made, _counts_for(words, scope))), end="")
+    print(terminal.harmless(client_config.as_text(made, _counts_for(words, scope))), end="")
     return EXIT_OK
 
 
@@ -176,7 +177,7 @@ def _install_gate(args: SimpleNamespace) -> int:
     project = _project(args) if scope == "project" else os.getcwd()
     written = client_config.put_gate(_program(uvx=args.uvx), scope, project)
     said = "Wrote" if written.changed else "There already:"
-    print(shared.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
+    print(terminal.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
     print("The setting skills.require (signed, pinned or none) decides what passes; `rye skill verify` shows it.")
     return EXIT_OK
 
@@ -190,11 +191,11 @@ def _uninstall(args: SimpleNamespace) -> int:
     if args.client == "claude-code":
         gone = client_config.put_gate((), scope, project, wanted=False)
         if gone.changed:
-            print(shared.harmless(f"Removed the gate of skills from {gone.path}."))
+            print(terminal.harmless(f"Removed the gate of skills from {gone.path}."))
     if not written.changed:
-        print(f"{shared.printable(written.path)} has no entry of rye; nothing was changed.")
+        print(f"{terminal.printable(written.path)} has no entry of rye; nothing was changed.")
         return EXIT_OK
-    print(shared.harmless(f"Removed rye from {written.path}.{_kept(written)}"))
+    print(terminal.harmless(f"Removed rye from {written.path}.{_kept(written)}"))
     return EXIT_OK
 
 
@@ -229,9 +230,9 @@ def _write(made: client_config.ClientSetup, scope: client_config.Scope, project:
 
     written = client_config.write(made, scope, project)
     if not written.changed:
-        print(f"{shared.printable(str(written.path))} says so already; nothing was changed.")
+        print(f"{terminal.printable(str(written.path))} says so already; nothing was changed.")
         return EXIT_OK
-    print(shared.harmless(f"Wrote {made.client.section}.{client_config.NAME} into {written.path}.{_kept(written)}"))
+    print(terminal.harmless(f"Wrote {made.client.section}.{client_config.NAME} into {written.path}.{_kept(written)}"))
     print(
         "Start the client anew. `rye doctor` shows what it will start." + (f"\n{made.client.note}" if made.client.note else "")
     )

@@ -7,20 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import (
-    EXIT_NO,
-    EXIT_OK,
-    EXIT_TRUST,
-    note,
-    print_table,
-    printable,
-    project_of,
-    require_person_or_key,
-    tell,
-    tell_rows,
-    told_json,
-)
+from rye.cli.process import EXIT_NO, EXIT_OK, EXIT_TRUST
+from rye.cli.shared import project_of, require_person_or_key
 from rye.cli.table import VERBS
+from rye.cli.terminal import note, print_table, printable, tell, tell_rows, told_json
 from rye.errors import UsageError
 from rye.registry import browse, pull, push
 from rye.registry.oci.store import RegistryTarget

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from rye import api
-from rye.cli.shared import EXIT_NO, EXIT_OK, note, printable, project_of, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import project_of
 from rye.cli.table import TYPES
+from rye.cli.terminal import note, printable, told_json
 from rye.errors import UsageError
 
 

@@ -13,18 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import (
-    EXIT_NO,
-    EXIT_OK,
-    EXIT_TRUST,
-    note,
-    print_table,
-    printable,
-    project_of,
-    require_person_or_key,
-    tell_rows,
-    told_json,
-)
+from rye.cli.process import EXIT_NO, EXIT_OK, EXIT_TRUST
+from rye.cli.shared import project_of, require_person_or_key
+from rye.cli.terminal import note, print_table, printable, tell_rows, told_json
 from rye.errors import ItemError, RyeError, UsageError
 from rye.folders import signing
 from rye.items import release_list, spaces

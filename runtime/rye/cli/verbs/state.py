@@ -14,7 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, print_table, printable, project_of, require_person, size_text, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import confirm, project_of, require_person
+from rye.cli.terminal import print_table, printable, size_text, told_json
 from rye.config import stored_state, user_dirs
 from rye.errors import UsageError
 from rye.line_ids import epochs

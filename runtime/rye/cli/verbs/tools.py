@@ -11,7 +11,9 @@ from types import SimpleNamespace
 
 from rye.agents.provider_schemas import check_format, render_all
 from rye.call import profile as config_profile
-from rye.cli.shared import EXIT_NO, EXIT_OK, exit_code, note, print_json, print_table, project_of, told_json
+from rye.cli.process import EXIT_NO, EXIT_OK, exit_code
+from rye.cli.shared import project_of
+from rye.cli.terminal import note, print_json, print_table, told_json
 from rye.errors import UsageError
 
 _FOLDER = "rye/agent"

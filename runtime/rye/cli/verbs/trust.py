@@ -9,20 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from rye.cli.shared import (
-    EXIT_NO,
-    EXIT_OK,
-    at_terminal,
-    confirm,
-    harmless,
-    note,
-    print_table,
-    printable,
-    project_of,
-    require_person,
-    require_person_or_key,
-    told_json,
-)
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import at_terminal, confirm, project_of, require_person, require_person_or_key
+from rye.cli.terminal import harmless, note, print_table, printable, told_json
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters

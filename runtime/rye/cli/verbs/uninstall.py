@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
-from rye.cli.shared import EXIT_NO, EXIT_OK, confirm, note, print_json, print_table, printable, require_person, size_text
+from rye.cli.process import EXIT_NO, EXIT_OK
+from rye.cli.shared import confirm, require_person
+from rye.cli.terminal import note, print_json, print_table, printable, size_text
 from rye.config import stored_state, user_dirs
 from rye.errors import RyeError, UsageError
 from rye.mcp_server import client_config, settings_file
