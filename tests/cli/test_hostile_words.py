@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rye.cli.rt.table import VERBS as RT_VERBS
+from rye.cli.rt.verbs import VERBS as RT_VERBS
 from rye.cli.table import VERBS
 from support.terminal import typed
 

@@ -17,7 +17,7 @@ import pytest
 
 import rye
 from rye.cli.options import COMMON
-from rye.cli.rt.table import VERBS as RT
+from rye.cli.rt.verbs import VERBS as RT
 from rye.cli.table import VERBS
 from rye.config import settings
 from rye.items import parse, spaces

@@ -317,7 +317,7 @@ code that is shown here. The pages load nothing from elsewhere. Press ? on a pag
   adopt ID   give this project the lost state ID: its changes (undo), jobs, patches and line IDs""",
     ),
     "uninstall": Verb(
-        "uninstall",
+        "state",
         "what rye keeps outside of the program; remove what you name of it",
         (
             Option("--state", "the record of changes of all projects, jobs and line IDs"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
-from rye.edits import change_forms, short_answer
+from rye.edits import change_forms
 from rye.edits import splices as edits_splices
 from rye.edits.apply import (
     Applied,
@@ -14,6 +14,7 @@ from rye.edits.apply import (
     Prepared,
     Show,
     WholeFile,
+    answer_lines,
     apply,
     apply_all,
     change_bom,
@@ -315,7 +316,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     if source.made is not None:
         edited = source.made.document
         # Before the names are taken: what is printed here counts as shown.
-        lines = short_answer.answer_lines(source.made.before, edited, source.made.asked)
+        lines = answer_lines(source.made.before, edited, source.made.asked)
         data, encoding = edited.data or b"", edited.text.encoding.name
         names = _names(edited)
     elif known is not None and known.index.content_hash == before.before:

@@ -7,7 +7,7 @@ from typing import cast
 
 from rye.call.results import call_text
 from rye.call.safe_text import nearest
-from rye.edits import change_forms, find_replace, pasted_ids
+from rye.edits import change_forms, refusals
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Plan
 from rye.edits.change_forms import Change
@@ -219,9 +219,9 @@ class Checker:
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
         """Return new lines in the file's encoding, None where addresses were pasted with them."""
-        prefix = pasted_ids.first_prefix(self.document.index, self.document.data or b"", lines)
+        prefix = refusals.first_prefix(self.document.index, self.document.data or b"", lines)
         if prefix is not None:
-            self.problems.add("pasted_ids", f"Change {change.number}: {pasted_ids.explained(prefix)}")
+            self.problems.add("pasted_ids", f"Change {change.number}: {refusals.explained(prefix)}")
             return None
         return [self.document.encode(line) for line in lines]
 
@@ -237,7 +237,7 @@ class Checker:
             return
         if self.bodies(change, new.split("\n")) is None:
             return
-        found = find_replace.find(self.document, start, stop, old, new)
+        found = edits_splices.find(self.document, start, stop, old, new)
         expected = int(change.fields.get("count", 1))
         # Which of two that overlap is meant, nobody can tell; of many that shall all be replaced it makes no difference.
         overlap = found.overlapping and expected == 1
@@ -249,7 +249,7 @@ class Checker:
                 )
                 self.problems.add("text_count", f"Change {change.number}: {mistake}", *found.lines)
                 return
-            near = find_replace.similar_lines(self.document, start, stop, old)
+            near = edits_splices.similar_lines(self.document, start, stop, old)
             more = " But for white space these lines have it." if near else ""
             self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *near)
             return

@@ -12,7 +12,7 @@ from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
 from rye.edits.splices import Revived
 from rye.errors import EditError, WorkspaceError
-from rye.journal import followed_lines, hunks, journal, merges
+from rye.journal import followed_lines, hunks, journal
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document as documents
 from rye.line_ids.addresses import Addresses
@@ -142,11 +142,11 @@ def _spots(
 
 def _by_ids(
     document: Document, entry: Entry, wanted: Sequence[hunks.Hunk]
-) -> tuple[list[merges.MergeHunk], list[merges.Missing]]:
+) -> tuple[list[hunks.MergeHunk], list[hunks.Missing]]:
     """Find hunks of an edit where the record does not tell all that became of the file."""
     positions = document.index.positions()
-    found: list[merges.MergeHunk] = []
-    missing: list[merges.Missing] = []
+    found: list[hunks.MergeHunk] = []
+    missing: list[hunks.Missing] = []
     for number, splice in ((one.number, entry.splices[one.number - 1]) for one in wanted):
         start = _spot(document, positions, splice, entry.after)
         # Splices must ascend: lines that were reordered since have no common place.
@@ -154,9 +154,9 @@ def _by_ids(
             own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
             above, below = (positions.get(name) if name is not None else None for name in (splice.after_id, splice.before_id))
             made_at = min(splice.start, max(document.text.count - 1, 0))
-            missing.append(merges.Missing(number - 1, *merges.between(own, above, below, made_at)))
+            missing.append(hunks.Missing(number - 1, *hunks.in_place_of(own, above, below, made_at)))
         else:
-            found.append(merges.MergeHunk(start, start + len(splice.added), splice.removed))
+            found.append(hunks.MergeHunk(start, start + len(splice.added), splice.removed))
     return found, missing
 
 

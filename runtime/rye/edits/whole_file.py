@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from rye.call import context
 from rye.call.results import call_text
-from rye.edits import pasted_ids, syntax_check
+from rye.edits import refusals, syntax_check
 from rye.edits.apply import index_whole, successor, text_encoding
 from rye.edits.splices import Revived, Splice, line_ends, refine, unified_diff
 from rye.errors import EditError, WorkspaceError
@@ -99,7 +99,7 @@ def replace_file(
             old = ws.content_of(place)
             _check_digest(place, old, expected_sha256)
             _check_escapes(ws, place, old, content, encoding)
-            pasted_ids.refuse_in_file(ws, place.path, place.shown, old or b"", content)
+            refusals.refuse_in_file(ws, place.path, place.shown, old or b"", content)
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered, unchanged=True)

@@ -21,7 +21,7 @@ from rye.fs import names
 from rye.journal import entries, history, own_files, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import Row
-from rye.journal.merges import lines_of
+from rye.journal.hunks import lines_of
 from rye.line_ids.diff import align
 from rye.line_ids.document import Document
 from rye.line_ids.render import joined_ranges

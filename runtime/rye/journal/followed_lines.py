@@ -13,12 +13,11 @@ from itertools import count, islice
 from typing import Final, NamedTuple
 
 from rye.fs import names
-from rye.journal import file_history, hunks, merges
+from rye.journal import file_history, hunks
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
 from rye.journal.history import History
-from rye.journal.hunks import Hunk
-from rye.journal.merges import MergeHunk, Missing
+from rye.journal.hunks import Hunk, MergeHunk, Missing
 from rye.line_ids.diff import align
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
@@ -65,7 +64,7 @@ def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> t
         if at is None or (found and at - 1 < found[-1].stop):
             above, below = (where[one] - 1 if one in where else None for one in piece.beside)
             own = [where[line] - 1 for line in piece.added if line in where]
-            missing.append(Missing(hunk.number - 1, *merges.between(own, above, below, hunk.start - 1)))
+            missing.append(Missing(hunk.number - 1, *hunks.in_place_of(own, above, below, hunk.start - 1)))
         else:
             found.append(MergeHunk(at - 1, at - 1 + len(piece.added), hunk.removed))
     return found, missing
@@ -159,7 +158,7 @@ def certain(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, i
     """
     threes = [Counter(_around(side)) for side in (old, new)]
     ones = [Counter(side) for side in (old, new)]
-    head, tail = merges.shared_ends(old, new)[0], merges.shared_ends(old[::-1], new[::-1])[0]
+    head, tail = hunks.shared_ends(old, new)[0], hunks.shared_ends(old[::-1], new[::-1])[0]
 
     def is_certain(o: int, n: int) -> bool:
         three = (_at(old, o - 1), old[o], _at(old, o + 1))

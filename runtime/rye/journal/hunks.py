@@ -2,7 +2,7 @@
 
 A hunk is one run of lines that the change put in place of others. What is no change of lines is one hunk by itself: a file made
 or deleted, a content that is no text, a mode. Hunks have numbers from 1, in the order of the lines; the number of a hunk never
-changes, whatever was taken back before.
+changes, whatever was taken back before. A text without some of them is made exactly, or not at all.
 """
 
 from __future__ import annotations
@@ -12,15 +12,78 @@ from typing import Any, Literal, NamedTuple
 
 from rye.errors import UsageError, WorkspaceError
 from rye.fs import names
-from rye.journal import merges
 from rye.journal.entries import Entry
 from rye.journal.history import History
+from rye.line_ids.diff import align
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
+
+
+class MergeHunk(NamedTuple):
+    """Lines `start` to `stop` of one text, which stand for `lines` of the other."""
+
+    start: int
+    stop: int
+    lines: Sequence[bytes]
+
+
+class Missing(NamedTuple):
+    """A hunk that cannot be taken out.
+
+    Attributes:
+        number: which one, from 0.
+        start, stop: the lines of the text now that lie where it was.
+    """
+
+    number: int
+    start: int
+    stop: int
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Return a text's lines, each with its newline."""
+    *lines, last = data.split(b"\n")
+    return [*(line + b"\n" for line in lines), *([last] if last else [])]
+
+
+def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
+    """Return how many lines two texts share at their beginning, and after that at their end."""
+    most = min(len(one), len(other))
+    head = next((at for at in range(most) if one[at] != other[at]), most)
+    tail = next((at for at in range(most - head) if one[-1 - at] != other[-1 - at]), most - head)
+    return head, tail
+
+
+def in_place_of(own: Sequence[int], above: int | None, below: int | None, made_at: int) -> tuple[int, int]:
+    """Return the lines that stand where a hunk was: [start, stop).
+
+    Args:
+        own: where lines that it made are.
+        above: where its upper neighbour is; None: that is gone.
+        below: where its lower neighbour is.
+        made_at: where it was made, which tells most where none of them is there any more.
+    """
+    low = min(own) if own else above + 1 if above is not None else below if below is not None else made_at
+    high = max(own) + 1 if own else below if below is not None and below > low else low + 1
+    if above is not None and below is not None and above < below:
+        low, high = min(low, above + 1), max(high, below)
+    return low, high
+
+
+def replaced(current: Sequence[bytes], splices: Sequence[MergeHunk], newline: bytes) -> bytes | list[Missing]:
+    """Return a text with some of its lines replaced; where a line would come behind one without a newline, that place."""
+    out = [*current]
+    for one in reversed(splices):
+        out[one.start : one.stop] = one.lines
+    # Only the last line may be without a newline.
+    if any(not line.endswith(newline) for line in out[:-1]):
+        return [Missing(0, max(len(current) - 1, 0), len(current))]
+    return b"".join(out)
+
 
 MAX_TEXT = 4 * 1024 * 1024
 """A larger file that a command changed has one hunk (bytes)."""
@@ -162,10 +225,12 @@ def code_of(data: bytes) -> Encoding | None:
 
 def between(path: str, old: Sequence[bytes], new: Sequence[bytes], codes: tuple[str, str]) -> list[Hunk]:
     """Return the hunks that turn one text into another."""
-    shift, splices = 0, []
-    for hunk in merges.hunks(new, old):
-        splices.append((hunk.start - shift, hunk.lines, new[hunk.start : hunk.stop]))
-        shift += hunk.stop - hunk.start - len(hunk.lines)
+    splices, at, made = list[tuple[int, Sequence[bytes], Sequence[bytes]]](), 0, 0
+    # The empty block at the end closes the last difference.
+    for i, j, length in [*align(old, new), (len(old), len(new), 0)]:
+        if i > at or j > made:
+            splices.append((at, old[at:i], new[made:j]))
+        at, made = i + length, j + length
     return of_splices(path, splices, codes)
 
 
@@ -222,7 +287,7 @@ def _text_of(line: bytes, code: str) -> str:
     return line.decode(code, "backslashreplace").rstrip("\r\n")
 
 
-def in_the_way(path: str, lines: Sequence[bytes], place: merges.Missing, code: str) -> dict[str, object]:
+def in_the_way(path: str, lines: Sequence[bytes], place: Missing, code: str) -> dict[str, object]:
     """Return, as fields, the lines that stand where a hunk cannot be taken out; `lines` are those of the place, raw."""
     texts = [_text_of(line, code)[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
     return {"file_path": names.normal(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from rye.errors import EditError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import followed_lines, hunks, journal, merges, tree_changes
+from rye.journal import followed_lines, hunks, journal, tree_changes
 from rye.journal import tree_undo_steps as steps
 from rye.journal.entries import Entry
 from rye.plain_class import changed
@@ -183,7 +183,7 @@ def _merged(
     if found is None:
         return []
     spots, missing = found
-    result = missing or merges.replaced(lines, spots, newline)
+    result = missing or hunks.replaced(lines, spots, newline)
     if not isinstance(result, bytes):
         return [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
     digest = contents.put(result)

@@ -14,7 +14,7 @@ from typing import Any
 
 from rye.call.context import check_deadline
 from rye.call.safe_text import nearest
-from rye.edits import pasted_ids, whole_file
+from rye.edits import refusals, whole_file
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
@@ -375,9 +375,9 @@ def _edited(
             f"{path} is active: the file on the disk differs from the active content, which is written with these changes."
         )
     new = [line for splice in splices for line in document.text.encoding.show_all(splice.lines)]
-    prefix = pasted_ids.first_prefix(document.index, document.data or b"", new)
+    prefix = refusals.first_prefix(document.index, document.data or b"", new)
     if prefix is not None:
-        problems.add("pasted_ids", pasted_ids.explained(prefix), patch)
+        problems.add("pasted_ids", refusals.explained(prefix), patch)
         return None
     made = prepare(document, splices, TOOL)
     problems.warnings += syntax_warnings(document, made.document, problems.guard)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from rye.journal import file_history
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
-from rye.journal.merges import lines_of
+from rye.journal.hunks import lines_of
 from rye.line_ids.diff import align
 from rye.workspace.workspace import Workspace
 

@@ -1,24 +1,131 @@
-"""What each page of `rye review` shows, as plain values for its template."""
+"""What each page of `rye review` shows, as plain values for its template, and the pages that the templates make of them.
+
+Each text is escaped, and what would hide or turn text around is named.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain, groupby, repeat
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from rye.call.safe_text import is_hidden
 from rye.journal import file_history
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.process import job_report
-from rye.review import diff_lines, diffs
+from rye.review import diffs
 from rye.review.changes import NOBODY, PER_PAGE, ChangeGroup, ChangeSummary, Query, Timeline, tool_name
 from rye.review.colours import Colours
 from rye.review.diffs import ShownFile
 from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
+
+_PAGES: Final = (
+    ("", "Changes", "1"),
+    ("since", "Since you looked", "2"),
+    ("jobs", "Jobs", "3"),
+    ("tools", "Tools", "4"),
+    ("keys", "Keys", "5"),
+)
+_KEYS: Final = (
+    (("j", "k"), "the next, the previous item: a call, a file, a hunk"),
+    (("Enter",), "open the item"),
+    (("n", "p"), "the older, the newer call"),
+    (("u",), "take back, or restore, the item; on a call's page without an item: the call"),
+    (("U",), "take back, or restore, the whole call"),
+    (("r",), "mark the item as reviewed, or not"),
+    (("R",), "mark the whole call as reviewed, or not"),
+    (("s",), "I have seen everything up to here"),
+    (("/",), "search"),
+    (("x",), "go to the stop button of the job (Enter presses it)"),
+    (("a",), "go to the code field or the button that approves a key"),
+    (("b",), "back to the list"),
+    (("1", "5"), "the pages"),
+    (("?",), "this help (Escape closes it)"),
+)
+
+
+class Frame(NamedTuple):
+    """What a page needs besides its content.
+
+    Attributes:
+        base: the path that all addresses begin with.
+        token: what a form must hold.
+        project: the project's folder.
+    """
+
+    base: str
+    token: str
+    project: str
+
+
+def render(
+    frame: Frame, name: str, title: str, values: dict[str, Any], *, path: str = "", live: str = "", said: str = ""
+) -> str:
+    """Return a whole page.
+
+    Args:
+        frame: see `Frame`.
+        name: its template.
+        title: its heading.
+        values: what the template shows.
+        path: the entry of the navigation that it belongs to.
+        live: the version of what it shows; with one, `live.js` asks for newer ones.
+        said: what the last action came to; empty for nothing.
+    """
+    shared = {"frame": frame, "title": title, "path": path, "live": live, "said": said, "navigation": _PAGES, "keys": _KEYS}
+    return _environment().get_template(f"{name}.html").render({"newline": "\n", **shared, **values})
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+    )
+    made.filters |= {"text": _shown_text, "moment": _moment}
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Return a text as HTML, with hidden characters named; what is HTML already stays."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    if value.isascii() and (value.isprintable() or value == "\n"):
+        return escape(value)
+    return Markup("").join(escape(char) if char == "\t" or not is_hidden(char) else _named(char) for char in value)
+
+
+def _named(char: str) -> Markup:
+    return Markup('<span class="odd">U+{}</span>').format(f"{ord(char):04X}")
+
+
+def _shown_text(text: str) -> Markup:
+    """Return a text of several lines as HTML."""
+    return Markup("\n").join(map(_shown, text.split("\n")))
+
+
+def _moment(stamp: float | str, whole: bool = False) -> Markup:
+    """Return a time in this machine's time zone as a `time` element: hour and minute, or all of it, as in its title."""
+    there = time.localtime(float(stamp))
+    machine = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(float(stamp)))
+    full = time.strftime("%Y-%m-%d %H:%M:%S", there)
+    text = full if whole else time.strftime("%H:%M", there)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(machine, full, text)
+
 
 Values = dict[str, Any]
 
@@ -129,10 +236,10 @@ def change(
     beside = sorted({name for entry in entries for name in entry.shared})
     shown, left = [], _LINES_PER_PAGE if only is None else _MAX_ALONE
     chosen = list(enumerate(files)) if only is None else list(enumerate(files))[only : only + 1]
-    coloured = diff_lines.coloured(colours, [one for _, one in chosen[:_COLOURED_FILES]])
-    for (number, one), sides in zip(chosen, chain(coloured, repeat(diff_lines.PLAIN)), strict=False):
-        most = min(left, diff_lines.LINES_PER_FILE if only is None else _MAX_ALONE)
-        made = diff_lines.parts(one, sides, most)
+    coloured = diffs.coloured(colours, [one for _, one in chosen[:_COLOURED_FILES]])
+    for (number, one), sides in zip(chosen, chain(coloured, repeat(diffs.PLAIN)), strict=False):
+        most = min(left, diffs.LINES_PER_FILE if only is None else _MAX_ALONE)
+        made = diffs.parts(one, sides, most)
         left -= sum(max(len(part.rows), 1) for part in made)
         shown.append(_file(now, call, number, one, made, marks))
     return {
@@ -157,7 +264,7 @@ def change(
 
 
 def _file(
-    now: Timeline, call: ChangeGroup, number: int, one: ShownFile, made: Sequence[diff_lines.ShownPart], marks: ReviewMarks
+    now: Timeline, call: ChangeGroup, number: int, one: ShownFile, made: Sequence[diffs.ShownPart], marks: ReviewMarks
 ) -> Values:
     taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
     reviewed = [f"{call.id}/{number}/{at}" in marks for at in range(max(len(one.hunks), 1))]
@@ -195,8 +302,8 @@ def since(ws: Workspace, now: Timeline, marks: ReviewMarks, colours: Colours) ->
         one = _between(ws, path, rows)
         found += [] if one is None else [one]
     files = []
-    for one, sides in zip(found, diff_lines.coloured(colours, found), strict=True):
-        made = diff_lines.parts(one, sides, diff_lines.LINES_PER_FILE)
+    for one, sides in zip(found, diffs.coloured(colours, found), strict=True):
+        made = diffs.parts(one, sides, diffs.LINES_PER_FILE)
         files.append({"path": one.path, "diff": one, "parts": made, "left": len(one.hunks) - len(made)})
     return {
         "changes": len(rows),

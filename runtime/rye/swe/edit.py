@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from rye.call import profile as config_profile
 from rye.call.context import output_budget
 from rye.call.results import call_text, cut_notice, failure, fit_lines, ok
-from rye.edits import pasted_ids, view_state
+from rye.edits import refusals, view_state
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.edits.splices import Splice
@@ -65,7 +65,7 @@ def edit(
         held_back = profile == config_profile.READ_ONLY
         journal.recover(ws)
         with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
-            pasted_ids.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
+            refusals.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
             request = plan(document)
             remembers = config_profile.views_kept()
             if by_number and remembers:

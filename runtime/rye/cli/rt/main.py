@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     from rye.cli import options, terminal
-    from rye.cli.rt.table import VERBS
+    from rye.cli.rt.verbs import VERBS
 
     when, words = options.color_before(words)
     if not words or words[0] in ("-h", "--help", "-V", "--version"):
@@ -98,8 +98,7 @@ def _call(name: str, args: SimpleNamespace) -> int:
     from rye import api
     from rye.cli.process import answer_stream
     from rye.cli.rt import printing as rt_printing
-    from rye.cli.rt.table import VERBS
-    from rye.cli.rt.verbs import CALLS
+    from rye.cli.rt.verbs import CALLS, VERBS
     from rye.cli.shared import project_to_work_in
 
     args.project = project_to_work_in(args.project)

@@ -16,7 +16,7 @@ import sys
 from typing import Any, Final, TextIO
 
 from rye.cli.process import EXIT_NO, EXIT_OK, exit_code
-from rye.cli.rt.table import VERBS
+from rye.cli.rt.verbs import VERBS
 from rye.cli.terminal import harmless, has_colour, painted, print_json
 
 # Values are texts in quotes, numbers, words, or left to be filled in.

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rye.authoring.lint import lint
-from rye.authoring.new_tool import new_tool
-from rye.authoring.new_tool_kinds import KINDS
+from rye.authoring.new_tool import KINDS, new_tool
 from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import project_of, project_to_work_in
 from rye.cli.terminal import harmless, note, printable, told_json

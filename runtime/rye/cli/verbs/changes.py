@@ -18,7 +18,7 @@ from rye.errors import RyeError, UsageError
 from rye.fs import names
 from rye.journal import file_history, history, tree_changes
 from rye.journal.history import Row
-from rye.provenance import blame, exports, patch, points, timeline
+from rye.provenance import blame, exports, points, timeline
 from rye.workspace.workspace import Workspace
 
 
@@ -70,7 +70,7 @@ def run_diff(args: SimpleNamespace) -> int:
         rows = list(history.History(ws))
         changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
         found, root = points.between(ws, rows, changes, None if args.path is None else _from_root(ws, args.path)), ws.real
-    made = patch.patch(found, root)
+    made = exports.patch(found, root)
     if args.json:
         files = [{"path": one.path, "known": one.is_known} for one in found]
         print_json({"patch": made.decode("utf-8", "backslashreplace"), "files": files})
