@@ -18,7 +18,7 @@ import rye
 from hunks import Hunk, hunks, quoted
 from rye.agents.model_text import Sessions
 from rye.call.context import CallOptions
-from rye.mcp_server.results import REPEATABLE_BUDGET
+from rye.mcp_server.calls import REPEATABLE_BUDGET
 from rye.toolkit import view_lines
 
 if TYPE_CHECKING:

@@ -328,7 +328,7 @@ workspace/text.py
 - while found >= 0 and (found - base) % len(newline):
 + while False:
 
-filesearch/narrowing.py
+filesearch/tree.py
 * folders beyond the first are not counted: tools/test_grep.py::test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_short
 - more = f", {len(most) - _SHOWN} more folders" if len(most) > _SHOWN else ""
 + more = ""

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye import api
-from rye.agents.argument_names import tool_name
 from rye.agents.discovery import LeftOut, listing
 from rye.agents.model_text import Answer, Sessions
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import arguments_for_tool, render_all
+from rye.agents.provider_schemas import arguments_for_tool, render_all, tool_name
 from rye.call.context import CallOptions, Cancellation
 from rye.call.results import failure
 from rye.call.safe_text import nearest

@@ -44,7 +44,7 @@ examples:
         passes=True,
     ),
     "search": Verb(
-        "search_load",
+        "tools",
         "find tools, knowledge and directives by words",
         (
             Option("QUERY…", "what to look for"),
@@ -67,7 +67,7 @@ examples:
   rye search '*' --scope 'tool.rye.file-system.*'""",
     ),
     "load": Verb(
-        "search_load",
+        "tools",
         "print an item, or copy it to your project or user space",
         (
             Option("TYPE", "tool, knowledge or directive", completes="type"),

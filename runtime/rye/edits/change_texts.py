@@ -1,4 +1,4 @@
-"""A recorded change as text: what it was, whose it was and when, and its diff."""
+"""A recorded change for people: what it was, whose and when, its files, its lines and diff, and whether it is taken back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rye.call import context
 from rye.edits import splices as edits_splices
-from rye.fs import names
-from rye.journal import entries, hunks, tree_changes
+from rye.fs import atomic, names
 from rye.journal import history as edits_history
+from rye.journal import hunks, tree_changes
 from rye.journal.entries import Entry, Recorded
 from rye.journal.history import History, Row
 from rye.plain_class import changed
@@ -68,7 +69,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     row, files = rows[0], list[str]()
     about = ""
     for one in rows:
-        entry = entries.load(edits_history.folder(ws) / f"{one.id}.json")
+        entry = edits_history.entry_of(ws, one)
         if entry is None:
             files.append(f"{one.path} (its record is damaged: it cannot be undone)")
             continue
@@ -215,3 +216,42 @@ def _said(state: State | None) -> str:
         return f"a file of {state.size:,} bytes, mode {state.mode:o}"
     kind = {"fifo": "named pipe", "other": "socket or device"}.get(state.kind, state.kind)
     return f"a {kind}, mode {state.mode:o}"
+
+
+def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
+    """Return a change with its files, the command that made it, and how many lines it added and removed."""
+    entry = edits_history.entry_of(ws, row)
+    return {
+        "id": row.id,
+        "time": when(row),
+        "tool": row.tool,
+        "actor": row.actor,
+        "undoes": row.undoes,
+        "undone_by": past.undone.get(row.id),
+        "batch": row.batch,
+        "about": "" if entry is None else entry.about,
+        "files": [row.path] if entry is None else entry.paths,
+        **counted([] if entry is None else diff_of(ws, entry)),
+    }
+
+
+def since_looked(ws: Workspace, rows: list[Row]) -> list[Row]:
+    """Return the changes, newest first, that were recorded after the last `looked`; all where there was none."""
+    data = atomic.read(_mark(ws)) or b""
+    last_seen = data.decode("ascii", "replace").strip()
+    at = next((at for at, row in enumerate(rows) if row.id == last_seen), None)
+    # Where that change is dropped by now, IDs still tell what is newer.
+    return rows[:at] if at is not None else [row for row in rows if row.id > last_seen]
+
+
+def looked(ws: Workspace, past: History) -> None:
+    """Note that a person has seen all changes until now. Raises OSError."""
+    newest = next(iter(past), None)
+    if newest is not None:
+        where = _mark(ws)
+        where.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.write(where, newest.id.encode("ascii"), 0o600, durably=False)
+
+
+def _mark(ws: Workspace) -> Path:
+    return edits_history.folder(ws) / "looked"

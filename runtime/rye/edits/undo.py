@@ -17,7 +17,7 @@ from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
-from rye.journal import commit, entries, journal, tree_changes, tree_undo, tree_undo_steps
+from rye.journal import commit, journal, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
@@ -264,7 +264,7 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
         # After the rest: most rows are of what was undone before, and this looks at the disk.
         if not history.exists(row):
             continue
-        read = None if path is None or row.files == 1 else entries.load(edits_history.folder(ws) / f"{row.id}.json")
+        read = None if path is None or row.files == 1 else edits_history.entry_of(ws, row)
         if path is not None and (path in history.undone_parts.get(row.id, ()) or not _touches(row, read, path)):
             continue
         if row.actor != context.actor():
@@ -313,12 +313,11 @@ def _touches(row: Row, entry: Entry | None, path: str) -> bool:
 
 def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str | None) -> dict[str, Any]:
     """Return the newest changes, a row for each call."""
-    where = edits_history.folder(ws)
-
-    def is_asked(row: Row) -> bool:
-        return path is None or _touches(row, None if row.files == 1 else entries.load(where / f"{row.id}.json"), path)
-
-    rows = [row for row in history if is_asked(row)]
+    rows = [
+        row
+        for row in history
+        if path is None or _touches(row, None if row.files == 1 else edits_history.entry_of(ws, row), path)
+    ]
     total = len(rows)
     first = start_index(offset, total, "changes")
     page = Page(context.output_budget())

@@ -17,9 +17,8 @@ from rye.call import results
 from rye.call.context import advice, output_budget, widened
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
-from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import Pattern, SearchScope, bad_pattern
-from rye.filesearch.tree import SearchTree
+from rye.filesearch.tree import Folders, SearchTree, too_many
 from rye.line_ids import document
 from rye.line_ids.render import Hit, Row, Seen
 from rye.plain_class import Record

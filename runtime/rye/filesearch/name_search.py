@@ -12,9 +12,8 @@ from rye.call.context import advice, output_budget, widened
 from rye.errors import WorkspaceError
 from rye.filesearch import globs
 from rye.filesearch import tree as filesearch_tree
-from rye.filesearch.narrowing import Folders, too_many
 from rye.filesearch.ripgrep import SearchScope
-from rye.filesearch.tree import SearchTree
+from rye.filesearch.tree import Folders, SearchTree, too_many
 from rye.fs import names
 from rye.plain_class import Record
 from rye.workspace.path_errors import outside

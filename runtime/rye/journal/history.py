@@ -84,6 +84,11 @@ def folder(ws: Workspace) -> Path:
     return Path(f"{user_dirs.state_dir(ws.fd)}/journal")
 
 
+def entry_of(ws: Workspace, row: Row) -> Entry | None:
+    """Return a row's entry; None where it is damaged or gone."""
+    return entries.load(folder(ws) / f"{row.id}.json")
+
+
 def next_number(ws: Workspace, now: float) -> int:
     """Return the number for a new entry's ID: the time in milliseconds, or more where the journal is ahead of the clock."""
     found: list[bytes] = []

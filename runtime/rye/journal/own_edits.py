@@ -150,7 +150,7 @@ def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, _Step]]:
             break
         rows.append(row)
     for row in reversed(rows):
-        entry = entries.load(history.folder(ws) / f"{row.id}.json")
+        entry = history.entry_of(ws, row)
         if entry is None:
             continue
         if entry.files is None:

@@ -8,11 +8,10 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final
 
-from rye.agents.argument_names import tool_name
 from rye.agents.discovery import listing, names_of
 from rye.agents.model_schema import inline_refs
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import coerced_arguments, render
+from rye.agents.provider_schemas import coerced_arguments, render, tool_name
 from rye.call.safe_text import nearest
 from rye.errors import ItemError
 from rye.items import spaces

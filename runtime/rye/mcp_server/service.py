@@ -18,10 +18,9 @@ from rye.call.results import failure
 from rye.errors import RyeError, WorkspaceError
 from rye.executor.executor import Call
 from rye.mcp_server import prompts, resources, skills
-from rye.mcp_server.calls import Calls, Request
+from rye.mcp_server.calls import Calls, Request, ResultWriter
 from rye.mcp_server.listing import EXECUTE, SEARCH, OfferedTools, Selection, switch_for
 from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
-from rye.mcp_server.results import ResultWriter
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 

@@ -13,7 +13,6 @@ from rye.fs import names
 from rye.journal import history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
-from rye.provenance import timeline
 from rye.review.marks import ReviewMarks
 from rye.workspace.workspace import Workspace
 
@@ -217,7 +216,7 @@ def _read(ws: Workspace) -> Timeline:
 
 def entries_of(ws: Workspace, call: ChangeGroup) -> list[Entry]:
     """Return a call's entries, oldest first; those that are damaged are missing."""
-    return [entry for row in reversed(call.rows) if (entry := timeline.entry_of(ws, row)) is not None]
+    return [entry for row in reversed(call.rows) if (entry := history.entry_of(ws, row)) is not None]
 
 
 def tool_name(row: Row) -> str:

@@ -18,7 +18,7 @@ from rye.errors import RyeError, UsageError
 from rye.fs import names
 from rye.journal import file_history, history, tree_changes
 from rye.journal.history import Row
-from rye.provenance import blame, exports, points, timeline
+from rye.provenance import blame, exports, points
 from rye.workspace.workspace import Workspace
 
 
@@ -30,16 +30,16 @@ def run_log(args: SimpleNamespace) -> int:
         if args.since is not None:
             rows = rows[: _place(rows, args.since)]
         if args.new:
-            rows = timeline.since_looked(ws, rows)
+            rows = change_texts.since_looked(ws, rows)
         if args.path is not None:
             found = file_history.of_file(ws, _from_root(ws, args.path), rows)
             known = {step.entry.id for step in found.steps if step.entry is not None}
             rows = [row for row in rows if row.id in known]
         if args.actor is not None:
             rows = [row for row in rows if args.actor in row.actor]
-        shown = [timeline.logged(ws, past, row) for row in rows[: max(args.limit, 0)]]
+        shown = [change_texts.logged(ws, past, row) for row in rows[: max(args.limit, 0)]]
         if args.new and len(shown) == len(rows) and args.actor is None and args.path is None:
-            timeline.looked(ws, past)
+            change_texts.looked(ws, past)
     if told_json(args, shown):
         return EXIT_OK
     print_table([_in_table(one) for one in shown], ("id", "time", "by", "what", "files", "lines", "state"), prose="what")
@@ -68,7 +68,7 @@ def run_diff(args: SimpleNamespace) -> int:
     """Run `rye diff`; return its exit code."""
     with _workspace(args.project) as ws:
         rows = list(history.History(ws))
-        changes = timeline.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
+        changes = change_texts.since_looked(ws, rows) if args.new else _rows_between(rows, args.points)
         found, root = points.between(ws, rows, changes, None if args.path is None else _from_root(ws, args.path)), ws.real
     made = exports.patch(found, root)
     if args.json:
