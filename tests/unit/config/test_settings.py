@@ -185,6 +185,13 @@ def test_no_value_crashes_what_reads_it(project, user_space, name):
             assert read(name, project) == usual, text
 
 
+def test_a_link_out_of_the_project_is_no_settings_file(project, tmp_path):
+    path = write(project, "default_provider: exa\n", "web/websearch.yaml")
+    path.rename(tmp_path / "secret.yaml")
+    path.symlink_to(tmp_path / "secret.yaml")
+    assert "cannot be read" in refused(project, "rye/web/websearch", query="x")
+
+
 def test_the_example_in_the_documentation_has_the_shape(project, user_space):
     text = (Path(spaces.system_folder()) / "knowledge/rye/web/web-and-lsp.md").read_text()
     example = next(block for block in text.split("```yaml\n")[1:] if block.startswith("languages:")).partition("```")[0]

@@ -252,6 +252,14 @@ def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way,
     assert os.listdir(project) == ["file"]
 
 
+def test_short_writes_are_continued(project, file, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[: max(1, len(data) // 2)]))
+    data = os.urandom(10_000)
+    put(project, data)
+    assert file.read_bytes() == data
+
+
 @pytest.mark.parametrize("synced", ["never here", "not now"])
 @pytest.mark.parametrize(("old", "new"), [(OLD, NEW), (None, NEW), (OLD, None)], ids=["replace", "create", "remove"])
 def test_where_a_folder_cannot_be_synced_now_the_old_content_comes_back(project, file, monkeypatch, old, new, synced):
