@@ -26,18 +26,10 @@ VIEW = {"op": "view", "path": "a.txt", "encoding": None, "ids": True}
 EDIT = {"op": "edit_lines", "path": "a.txt", "changes": ["1|x"], "version": None}
 WRITE = {"op": "replace_file", "path": "a.txt", "content": "x", "encoding": "utf-8", "expected_sha256": None}
 MALFORMED = [
-    {},
-    {"op": ["view"]},
-    {"op": "view"},
-    {"op": "document", "name": "printed", "args": [0, 1]},
-    {**VIEW, "path": 7},
-    {**EDIT, "project_path": "/"},
-    {**EDIT, "changes": [7]},
-    {**EDIT, "changes": [{"line_id": []}]},
-    {**EDIT, "line_ids": 3},
-    {**EDIT, "show": {"ids": True}},
-    {**WRITE, "content": None},
-    {**WRITE, "encoding": 5},
+    *({}, {"op": ["view"]}, {"op": "view"}, {"op": "document", "name": "printed", "args": [0, 1]}, {**VIEW, "path": 7}),
+    *({**EDIT, "changes": [one]} for one in (7, {"line_id": []})),
+    *({**EDIT, **odd} for odd in ({"project_path": "/"}, {"line_ids": 3}, {"show": {"ids": True}})),
+    *({**WRITE, **odd} for odd in ({"content": None}, {"encoding": 5})),
     # An encoding in which the same bytes would be other text for later reads.
     *({**one, "encoding": "utf-7"} for one in (VIEW, EDIT, WRITE)),
 ]

@@ -197,20 +197,12 @@ def test_a_short_secret_is_taken_out_as_a_whole_header_alone(project, site, user
     assert '"x-alphabet": "abcdef"' in call(project)["data"]["output"]
 
 
+URLS = ("https://{host}/x", "https://a.example{x}/x", "{url}", "file:///etc/passwd", "https://${HOST}/")
+MORE = ({"method": "TRACE"}, {"headers": {"a b": "c"}}, {"auth": {"type": "bearer", "token": "literal"}}, {"response": []})
+
+
 @pytest.mark.parametrize(
-    "config",
-    [
-        {},
-        {"url": "https://{host}/x"},
-        {"url": "https://a.example{x}/x"},
-        {"url": "{url}"},
-        {"url": "file:///etc/passwd"},
-        {"url": "https://${HOST}/"},
-        {"url": "https://a.example/", "method": "TRACE"},
-        {"url": "https://a.example/", "headers": {"a b": "c"}},
-        {"url": "https://a.example/", "auth": {"type": "bearer", "token": "literal"}},
-        {"url": "https://a.example/", "response": []},
-    ],
+    "config", [{}, *({"url": url} for url in URLS), *({"url": "https://a.example/", **more} for more in MORE)]
 )
 def test_a_request_whose_host_or_form_is_not_fixed_is_refused(project, config):
     rest(project, config, host="string", url="string", x="string")

@@ -112,17 +112,12 @@ def shell(project, script):
 
 
 class Taken(NamedTuple):
-    """A command whose change is taken back.
+    """A command whose change is taken back, and a shell's conditions of the project after the undo and after the redo.
 
     Attributes:
-        command: what it did.
-        then: a shell's condition of the project after the undo.
-        before: what stood there, made outside of any tool.
-        since: what was done after the command, outside of any tool.
+        before: what stood there, made outside of any tool; `since`: what was done after the command.
         path: the one file that is taken back.
         said: part of the answer; one of these words alone is the code of a refusal.
-        redone: a condition after the redo.
-        sandbox: whether the command has one.
     """
 
     command: str

@@ -80,31 +80,25 @@ def test_texts_that_toml_cannot_hold_are_refused():
             trust_verify.render_key_document(MINE.public, owner, attestation)
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"", "it has no text 'pem'"),
-        (b"\xff", "it is not TOML"),
-        (b"a", "it is not TOML"),
-        (b"a = " + b"[" * 10_000, "it is not TOML"),
-        (b"public_key = 1", "it has no text 'pem'"),
-        (b"# " + b"x" * 20_000, "it is larger than"),
-        (PLAIN.replace(MINE.public.fingerprint, OTHER.public.fingerprint).encode(), "another fingerprint"),
-        (PLAIN.replace("fingerprint", "fingerprnt").encode(), "it has no text 'fingerprint'"),
-        (PLAIN.replace("owner =", "OWNER =").encode(), "it has no text 'owner'"),
-        (PLAIN.replace('owner = "someone"', "owner = 1").encode(), "it has no text 'owner'"),
-        (PLAIN.replace('owner = "someone"', 'owner = "\\u001b[2J"').encode(), "cannot be printed"),
-        (PLAIN.replace('attestation = ""', "attestation = []").encode(), "it has no text 'attestation'"),
-        (PLAIN.replace("pem =", "PEM =").encode(), "it has no text 'pem'"),
-        (PLAIN.replace("PUBLIC", "PRIVATE").encode(), "its pem: This is not an Ed25519 public key"),
-    ],
-    ids=range(14),
-)
-def test_malformed_documents_are_ignored_and_what_is_wrong_is_said_once(data, told):
+MALFORMED = {
+    "key document: it is not TOML": [b"\xff", b"a", b"a = " + b"[" * 10_000],
+    "key document: it has no text 'pem'": [b"", b"public_key = 1", PLAIN.replace("pem =", "PEM =").encode()],
+    "key document: it is larger than": [b"# " + b"x" * 20_000],
+    "another fingerprint": [PLAIN.replace(MINE.public.fingerprint, OTHER.public.fingerprint).encode()],
+    "key document: it has no text 'fingerprint'": [PLAIN.replace("fingerprint", "fingerprnt").encode()],
+    "key document: it has no text 'owner'": [PLAIN.replace("owner =", one).encode() for one in ("OWNER =", "owner = 1 #")],
+    "cannot be printed": [PLAIN.replace('owner = "someone"', 'owner = "\\u001b[2J"').encode()],
+    "key document: it has no text 'attestation'": [PLAIN.replace('attestation = ""', "attestation = []").encode()],
+    "key document: its pem: This is not an Ed25519 public key": [PLAIN.replace("PUBLIC", "PRIVATE").encode()],
+}
+
+
+@pytest.mark.parametrize(("told", "at"), [(told, at) for told, texts in MALFORMED.items() for at in range(len(texts))])
+def test_malformed_documents_are_ignored_and_what_is_wrong_is_said_once(told, at):
+    data = MALFORMED[told][at]
     with pytest.raises(TrustError) as caught:
         trust_verify.parse_key_document(data)
     assert (caught.value.code, caught.value.message.count("key document")) == ("bad_key_document", 1)
-    assert f"key document: {told}" in caught.value.message or told in ("another fingerprint", "cannot be printed")
     assert told in caught.value.message
     store = trust_verify.TrustStore.build([data, document(MINE)], [data])
     assert len(store.problems) == 2
