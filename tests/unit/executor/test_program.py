@@ -40,7 +40,6 @@ def test_a_javascript_file_prints_its_result_as_json(project, suffix):
 LANGUAGES = {
     # suffix: what its runtime declares, the program, its options, a script's first line, comment, and a line that answers with
     # the word that it is given and the number that it has in the file.
-    ".awk": ({"after": "#!"}, "gawk", ["-f"], "#!/usr/bin/gawk -f", "#", 'BEGIN { print ENVIRON["PARAM_word"] " LINE" }'),
     ".php": ({"comment": "//", "after": "<?php"}, "php", [], "<?php", "//", 'echo getenv("PARAM_word"), " ", __LINE__;'),
     ".scm": ({"comment": ";"}, "tail", ["-n1"], "", ";", "one LINE"),
 }

@@ -13,13 +13,9 @@ from rye.items import spaces
 from support.signed_tools import signed
 
 
-@pytest.fixture
-def project(tmp_path, monkeypatch):
-    root = tmp_path / "project"
-    root.mkdir()
-    monkeypatch.setenv("USER_SPACE", str(tmp_path / "home"))
-    monkeypatch.chdir(root)
-    return root
+@pytest.fixture(autouse=True)
+def _inside(project, monkeypatch):
+    monkeypatch.chdir(project)
 
 
 def put(root, *paths, text="x"):
@@ -62,9 +58,9 @@ def test_markdown_outside_any_ai_is_a_directive_if_it_is_a_text_around_one(proje
         assert rye.verify(["a.md"])[0]["type"] == item_type, raw
 
 
-def test_an_id_names_the_file_that_is_served_of_each_type(project):
+def test_an_id_names_the_file_that_is_served_of_each_type(project, user_space):
     put(project, ".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/knowledge/my/a.md")
-    put(project.parent, "home/.ai/tools/my/a.py")
+    put(user_space, ".ai/tools/my/a.py")
     assert named("my/a") == [".ai/tools/my/a.py", ".ai/knowledge/my/a.md"]
     assert named("my/?") == [".ai/tools/my/a.py", ".ai/knowledge/my/a.md"]
     assert named("rye/file-system/read") == [f"{spaces.system_folder()}/tools/rye/file-system/read.py"]
@@ -118,13 +114,13 @@ def test_walks_are_in_order_and_leave_out_hidden_private_and_unsignable_names(pr
         named("empty")
 
 
-def test_every_lists_the_items_of_the_spaces_shadowed_ones_too(project):
+def test_every_lists_the_items_of_the_spaces_shadowed_ones_too(project, user_space):
     put(project, ".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/tools/rye/file-system/read.py", ".ai/config/a.yaml", "b.py")
-    put(project.parent, "home/.ai/tools/my/a.py")
+    put(user_space, ".ai/tools/my/a.py")
     rows = rye.verify(everything=True)
     found = [row["target"] for row in rows]
     assert found[:3] == [".ai/tools/my/a.py", ".ai/tools/my/a.yaml", ".ai/tools/rye/file-system/read.py"]
-    assert found[3] == str(project.parent / "home/.ai/tools/my/a.py")
+    assert found[3] == str(user_space / ".ai/tools/my/a.py")
     assert f"{spaces.system_folder()}/tools/rye/file-system/read.py" in found
     assert all(row["item_id"] for row in rows)
 

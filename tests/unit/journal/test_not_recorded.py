@@ -179,19 +179,9 @@ def test_where_git_is_is_told_of_every_usual_form(started, tmp_path, user_space,
     assert done["git"].startswith(told), done["git"]
 
 
-def test_a_nested_repository_that_a_command_made_keeps_its_folder(started):
+def test_a_nested_repository_that_a_command_made_moved_or_removed_is_said(started):
     done = bash(started, f"{GIT} init -q sub && cd sub && echo x > x && git add -A && {GIT} commit -qm x")
     assert re.fullmatch("sub: no repository -> main at [0-9a-f]{12}", done["git"])
-    answer = undo(started, entry_id=done["change_id"])
-    assert "sub stays: it holds a git repository, which is not recorded" in answer["warnings"][0]
-    assert sorted(os.listdir(started / "sub")) == [".git"]
-    assert undo(started, entry_id=answer["entry_id"])["success"]
-    assert (started / "sub/x").read_text() == "x\n"
-    assert bash(started, "git -C sub status --porcelain")["output"] == ""
-
-
-def test_a_nested_repository_that_a_command_moved_or_removed_is_said(started):
-    bash(started, f"{GIT} init -q sub && cd sub && echo x > x && git add -A && {GIT} commit -qm x")
     done = bash(started, f"cd sub && echo y > x && {GIT} commit -qam y")
     assert re.fullmatch("sub: main at [0-9a-f]{12} -> main at [0-9a-f]{12}", done["git"])
     done = bash(started, "rm -rf sub")
