@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from rye.config import user_dirs
 from rye.toolkit import log_event
+from support.calling import response as call
 from support.signed_tools import OK, put, put_tool
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -23,10 +23,6 @@ SECRET = "hunter2-parameter"
 def log(project, user_space):
     put(user_space, "config/rye.yaml", b"log: {events: true}\n")
     return Path(user_dirs.state_dir(str(project))) / "log/events.jsonl"
-
-
-def call(project, item_id="my/tool", **parameters):
-    return rye.execute(item_id, parameters, project_path=project)
 
 
 def events(log):

@@ -11,7 +11,7 @@ from support.harness import environment
 from support.signed_tools import put_tool
 
 HEAD = """
-import multiprocessing, os, sys, threading, time
+import multiprocessing, os, signal, sys, threading
 import rye
 project = sys.argv[1]
 
@@ -43,40 +43,35 @@ def test_a_host_without_standard_output(project):
 def test_forked_processes_call_too_whatever_other_threads_did_at_the_fork(project):
     put_tool(project, "my/count", 'return {"success": True, "output": "1"}', more='__permissions__ = ["read"]\n')
     body = """
+def search(): rye.search("read", project_path=project)
+def bash(): call("rye/bash/bash", command="echo x >> b.txt")
+def again_and_again(*works):
+    while not stop.is_set():
+        for work in works: work()
 def status(number): return call()["status"]
-call(); call("my/count"); rye.search("read", project_path=project)
+call(); call("my/count"); search()
 stop = threading.Event()
-def work():
-    while not stop.is_set():
-        call(); rye.search("read", project_path=project); print(end="")
-def run():
-    while not stop.is_set():
-        call("rye/bash/bash", command="echo x >> b.txt")
-threads = [threading.Thread(target=work) for _ in range(3)] + [threading.Thread(target=run)]
+threads = [threading.Thread(target=again_and_again, args=works) for works in [(call, search, lambda: print(end=""))] * 3 + [(bash,)]]
 [thread.start() for thread in threads]
-failed = []
+ends = []
 for number in range(25):
     pid = os.fork()
     if pid == 0:
+        # One that hangs is ended by this.
+        signal.alarm(20)
+        ended = 1
         try:
-            call(); print(end="", flush=True); rye.search("read", project_path=project)
-            if number % 8 == 0: call("my/count"); call("rye/bash/bash", command="echo y >> c.txt")
-            os._exit(0)
-        except BaseException:
-            import traceback; traceback.print_exc()
-            os._exit(1)
-    end = time.monotonic() + 20
-    while (done := os.waitpid(pid, os.WNOHANG))[0] == 0:
-        if time.monotonic() > end:
-            os.kill(pid, 9); os.waitpid(pid, 0); failed.append("hangs"); break
-        time.sleep(0.01)
-    else:
-        failed += [done[1]] if done[1] else []
+            call(); print(end="", flush=True); search()
+            if number % 8 == 0: call("my/count"); bash()
+            ended = 0
+        finally:
+            os._exit(ended)
+    ends.append(os.waitpid(pid, 0)[1])
 stop.set()
 [thread.join() for thread in threads]
-assert not failed, failed
+assert ends == [0] * 25, ends
 call(); call("my/count")
 with multiprocessing.get_context("fork").Pool(3) as pool:
-    print(len([one for one in pool.map(status, range(12)) if one == "success"]))
+    print(pool.map(status, range(12)).count("success"))
 """
     assert program(project, body, timeout=240).endswith("12\n")

@@ -9,6 +9,7 @@ import pytest
 
 import rye
 from rye.executor import admission, executor
+from rye.trust import decisions, verify
 from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_text, trust_key
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -33,8 +34,6 @@ def fresh():
 @pytest.fixture
 def checks(monkeypatch):
     """Collect the signatures that are really checked."""
-    from rye.trust import verify
-
     seen = []
     check = verify.check
     monkeypatch.setattr(verify, "check", lambda key, signed: (seen.append(signed.digest), check(key, signed))[1])
@@ -42,7 +41,7 @@ def checks(monkeypatch):
 
 
 def test_a_cold_call_checks_no_signature_twice_while_the_same_keys_count(project, fresh, checks):
-    put_tool(project, "my/tool")
+    path = put_tool(project, "my/tool")
     assert rye.execute("my/tool", project_path=project)["status"] == "success"
     assert len(checks) == 4  # the tool, the runtime, the primitive, the bundle's manifest
     fresh()
@@ -52,6 +51,13 @@ def test_a_cold_call_checks_no_signature_twice_while_the_same_keys_count(project
     fresh()
     rye.execute("my/tool", project_path=project)
     assert len(checks) == 8
+    # A known file elsewhere, or of a revoked key, is refused all the same.
+    put(project, "tools/my/other.py", path.read_bytes())
+    fresh()
+    assert rye.execute("my/other", project_path=project)["code"] == "misplaced"
+    decisions.revoke(MINE.public.digest)
+    fresh()
+    assert rye.execute("my/tool", project_path=project)["code"] == "revoked_key"
 
 
 def as_link(cache):
@@ -99,22 +105,6 @@ def test_it_does_not_grow_without_end(project, user_space, fresh, checks):
         assert rye.execute("my/tool", project_path=project)["status"] == "success"
         fresh()
     assert (known.stat().st_size, len(checks)) == (65 * 4, 4)
-
-
-def test_a_known_file_is_still_refused_when_its_key_does_not_count_or_it_stands_elsewhere(project, user_space, fresh):
-    from rye.trust import decisions
-
-    path = put_tool(project, "my/tool")
-    assert rye.execute("my/tool", project_path=project)["status"] == "success"
-    put(project, "tools/my/other.py", path.read_bytes())
-    fresh()
-    assert rye.execute("my/other", project_path=project)["code"] == "misplaced"
-    path.write_bytes(path.read_bytes().replace(b"done", b"d0ne"))
-    assert rye.execute("my/tool", project_path=project)["code"] == "tampered"
-    put_tool(project, "my/tool")
-    decisions.revoke(MINE.public.digest)
-    fresh()
-    assert rye.execute("my/tool", project_path=project)["code"] == "revoked_key"
 
 
 def forged(item_id):

@@ -21,11 +21,6 @@ from support.calling import call, done, ids, undo
 ROOT = os.geteuid() == 0
 
 
-@pytest.mark.parametrize("path", ["/proc", "/proc/self/fd", "/sys", "/dev"])
-def test_a_project_in_a_file_system_of_the_kernel_is_refused(path):
-    assert rye.execute("rye/file-system/ls", {}, project_path=path)["code"] == "bad_project"
-
-
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
 def test_memory_below_dev_is_a_file_system_like_any_other():
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
