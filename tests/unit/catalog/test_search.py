@@ -45,8 +45,6 @@ def found(project, text, **options):
     return [row["id"] for row in rye.search(text, project_path=project, **options)["results"]]
 
 
-# --- queries ---
-
 ONE = {"sort_by": "name", "limit": 1, "offset": 1}
 
 
@@ -149,9 +147,6 @@ def test_no_text_reaches_the_index_as_an_operator_of_its_own(project, text):
     assert rye.search(text, project_path=project)["search_type"] == "keyword"
 
 
-# --- items ---
-
-
 def test_a_shadowed_item_appears_once_as_it_is_served(project, user_space):
     put_tool(user_space, "my/greeter", more="X = 1")
     put_tool(project, "my/greeter", more="X = 2")
@@ -187,9 +182,6 @@ def test_a_result_says_where_it_is_from_and_who_signed_it(index):
 def test_the_preview_of_a_tool_is_text_not_its_signature(index):
     row = rye.search("water_garden", project_path=index)["results"][0]
     assert (row["preview"], row["description"]) == ("A tool made for a test.", "Made for a test")
-
-
-# --- newcomers ---
 
 
 @pytest.mark.parametrize(("name", "count", "most_missed"), [("search_questions", 40, 2), ("search_questions_later", 60, 5)])

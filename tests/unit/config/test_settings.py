@@ -127,8 +127,6 @@ def test_a_home_that_a_project_could_hold_is_not_taken(home, monkeypatch, tmp_pa
     assert user_dirs.user_space() == (str(tmp_path) if home == "{tmp}" else own)
 
 
-# --- files of the tools ---
-
 # Values of every kind that YAML has, as they may stand where another kind is wanted.
 ODD = "3|true|1.5|text|[]|[1]|[[a]]|{}|{a: 1}|{a: [b]}|2026-01-02|.inf|!!binary aGk=|''"
 KEYS = {

@@ -32,9 +32,6 @@ def unsigned_run(project, item_id="my/tool"):
     return executor.run(executor.Call("tool", item_id, {}, str(project), allow_unsigned=True))
 
 
-# --- find ---
-
-
 def test_a_trusted_tool_runs_and_the_response_names_it_its_signer_and_its_chain(project):
     body = 'return {"success": True, "output": params["name"], "at": project_path}'
     put_tool(project, "my/tool", body, {"type": "object", "properties": {"name": {"type": "string"}}})
@@ -59,9 +56,6 @@ def test_what_is_no_tool_is_not_run(project):
     for item_id in (RUNTIME, PRIMITIVE):
         answer = call(project, item_id)
         assert (answer["code"], answer["metadata"]["ran"]) == ("not_executable", False)
-
-
-# --- verify ---
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -135,9 +129,6 @@ def test_a_signed_tool_that_cannot_run_is_an_answer_that_says_why(project, optio
     assert (response["status"], response["code"]) == ("error", code), response
 
 
-# --- unsigned tools under construction ---
-
-
 def test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces(project, tmp_path, monkeypatch):
     trust_key()
     for raw, code in (
@@ -157,8 +148,6 @@ def test_it_is_for_unsigned_files_alone_and_for_ones_own_spaces(project, tmp_pat
     monkeypatch.setattr(spaces, "system_folder", lambda: folder / ".ai")
     assert unsigned_run(project, "rye/tool")["code"] == "unsigned"
 
-
-# --- validate ---
 
 SCHEMA = {
     "properties": {
@@ -217,8 +206,6 @@ def test_defaults_are_filled_in_at_every_depth_and_values_are_left_as_they_are(p
     assert found == [{"from": "schema+"}] * 3
 
 
-# --- confine ---
-
 PATH = {"type": "string", "format": "workspace-path"}
 TREE = {"type": "object", "properties": {"at": PATH, "next": {"$ref": "#/$defs/tree"}}}
 # Where a path stands in a schema, and the value that has it there.
@@ -268,8 +255,6 @@ def test_a_dry_run_does_everything_but_run(project, tmp_path):
     assert call(project, parameters={"file_path": "a"})["status"] == "success"
     assert canary.exists()
 
-
-# --- the time limit ---
 
 GATE = {"type": "object", "properties": {"gate": {"type": "string"}}}
 LATE = """import os, time
@@ -337,9 +322,6 @@ def test_a_commit_under_way_at_the_limit_completes_and_is_told_even_if_the_tool_
     else:
         assert (response["code"], response["data"]["commits_completed"]) == ("deadline_exceeded", 1)
         assert "1 write" in response["error"]
-
-
-# --- what callers may give ---
 
 
 def test_only_a_malformed_call_is_raised():

@@ -48,9 +48,6 @@ def unconfined(user_space):
     set_sandbox(user_space, "off")
 
 
-# --- what it is given, and what it says ---
-
-
 def test_a_tool_runs_in_a_process_of_its_own_and_the_response_says_what_held(project):
     schema = {"type": "object", "properties": {"text": {"type": "string"}, "most": {"type": "integer", "default": 3}}}
     body = 'return {"success": True, "at": project_path, "given": {**params, "text": ascii(params["text"])}}'
@@ -92,9 +89,6 @@ def test_what_is_no_permission_is_refused_before_anything_runs(project):
         assert "read, write, network, run" in response["error"]
 
 
-# --- what is verified is what runs ---
-
-
 def test_the_file_is_not_opened_again(project, monkeypatch):
     """The file changes after it was verified and before the child begins; control: the next call sees the change."""
     path = put_tool(project, "my/tool", 'return {"success": True, "output": "verified"}', more=READ)
@@ -113,9 +107,6 @@ def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project, st
     body = 'import builtins\nfrom rye.executor import executor\nold = getattr(builtins, "left", 0)\nbuiltins.left = old + 1\n'
     put_tool(project, "my/tool", f'{body}executor.run = None\nreturn {{"success": True, "found": old}}')
     assert [call(project)["data"]["found"] for _ in range(3)] == [0, 0, 0]
-
-
-# --- results, and what is none ---
 
 
 def test_async_functions_dataclasses_and_the_toolkit_work_as_in_process(project):
@@ -196,9 +187,6 @@ def test_what_is_taken_for_a_result_is_still_only_a_result(project):
     assert response["item"]["space"] == "project"
 
 
-# --- what it prints ---
-
-
 def test_what_a_tool_prints_is_told_apart_and_kept_small(project, capfd):
     body = """import os, sys
 print("printed")
@@ -225,8 +213,6 @@ def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(proje
     assert call(project, options=CallOptions(max_output_bytes=777, on_output=came.append))["data"]["room"] == 777
     assert came == ["half ", "way"]
 
-
-# --- how it ends ---
 
 FAMILY = """import os, sys, time
 code = f"import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(60)\\n# {params['mark']}"
@@ -269,8 +255,6 @@ def test_control_in_process_a_tool_outlives_its_limit(project, here):
     for pid in processes(mark):
         os.kill(pid, 9)
 
-
-# --- the waiting child ---
 
 HOST = """
 import sys, time, rye
@@ -333,9 +317,6 @@ def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconf
     own = call(tmp_path / "last")["data"]["pid"]
     waiting(tmp_path / "last", [own])
     until(lambda: not processes(WAITS, str(tmp_path / "last")))
-
-
-# --- the user's setting ---
 
 
 def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(project, unconfined):

@@ -177,9 +177,6 @@ def test_entries_that_name_no_package_are_passed_over(site, project):
         assert call(project)["code"] == "item_not_found", (name, value)
 
 
-# --- the system's own bundle ---
-
-
 def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, monkeypatch):
     """A good manifest and a good signature of another key that counts: still not the system's."""
     folder = tmp_path / "bundle"

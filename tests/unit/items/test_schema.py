@@ -20,9 +20,6 @@ def problems(schema, parameters):
     return caught.value.details["problems"]
 
 
-# --- a schema stands alone ---
-
-
 def test_a_reference_to_another_place_is_refused_and_never_fetched(tmp_path):
     secret = tmp_path / "secret.json"
     secret.write_text('{"type": "integer", "enum": ["s3cret"]}')
@@ -120,9 +117,6 @@ def test_an_integral_float_is_an_integer_where_one_is_wanted():
     assert (type(filled["n"]), type(filled["x"])) == (int, float)
 
 
-# --- unknown names ---
-
-
 def test_a_schema_that_opens_itself_is_obeyed():
     for schema in (
         {"additionalProperties": {"type": "integer"}},
@@ -142,9 +136,6 @@ def test_a_name_that_only_a_branch_knows_is_still_refused_where_the_schema_close
     assert problems({"additionalProperties": False, "allOf": [{"properties": {"x": {}}}]}, {"x": 1})
 
 
-# --- the message ---
-
-
 def test_each_problem_says_where_and_what_in_few_words():
     item = {
         "type": "object",
@@ -160,9 +151,6 @@ def test_each_problem_says_where_and_what_in_few_words():
     assert problems(schema, {"offset": 0}) == ["offset: 0 is not allowed"]
     (said,) = problems(schema, {"offset": "x" * 1_000_000})
     assert len(said) < 1_000
-
-
-# --- defaults ---
 
 
 def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_alternative():
@@ -194,9 +182,6 @@ def test_references_in_a_circle_end():
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}
     assert list(schemas.workspace_paths(schema, {"x": ["y"]})) == []
     assert schemas.with_defaults([schema], {"x": 1}, schema) == {"x": 1}
-
-
-# --- words of a command line ---
 
 
 def same(*words):

@@ -38,8 +38,6 @@ def file(project):
     return path
 
 
-# --- after a crash: every state that a killed change can leave ---
-
 # A change that was begun from one content to another, and what is in the file and under the temporary name; whether it
 # counts as made, what is in the file afterwards, and what is kept as .rye-conflict. None: there is no file.
 LEFT = {
@@ -188,9 +186,6 @@ def test_the_last_change_is_the_one_made_last_whatever_the_clock_says(project, m
     rows = done("undo", project, list=True)["entries"]
     assert [row["file_path"] for row in rows] == ["a.txt", "b.txt", "b.txt", "a.txt"]
     assert sorted(listed(project), reverse=True) == listed(project)
-
-
-# --- damage ---
 
 
 def test_a_changed_character_of_a_record_is_seen(project, file):

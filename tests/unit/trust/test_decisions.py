@@ -200,9 +200,6 @@ def test_decisions_of_several_processes_are_all_kept(project):
     assert len(decisions.load().revoked_keys) == 80
 
 
-# --- what a call makes of them ---
-
-
 @pytest.fixture
 def approved(project):
     """A project that brings a key and a tool; the user approved the key while only that tool stood there."""

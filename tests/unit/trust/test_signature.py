@@ -43,8 +43,6 @@ def code_of(call, *given, **fields) -> str:
     return caught.value.code
 
 
-# --- what is covered ---
-
 ENV = b"#!/usr/bin/env python3\n"
 STALE = [
     b"# rye:signed:\n",
@@ -163,9 +161,6 @@ def test_what_cannot_carry_a_line_is_unsignable(item_type, suffix):
     assert caught.value.code == "unsignable"
     # What there is instead: suffixes for a type, types for none.
     assert caught.value.hint.startswith("Item types are tool, " if item_type == "x" else f"A {item_type} is one of .")
-
-
-# --- keys ---
 
 
 def test_a_foreign_signature_verifies():

@@ -14,8 +14,6 @@ from support.signed_tools import MINE, STRANGER, put, put_tool, signed, tool_tex
 
 pytestmark = pytest.mark.usefixtures("here")
 
-# --- what a call makes of it ---
-
 
 @pytest.fixture
 def fresh():

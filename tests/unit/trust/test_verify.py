@@ -35,9 +35,6 @@ def refused(raw: bytes, store: trust_verify.TrustStore) -> TrustError:
     return caught.value
 
 
-# --- key documents ---
-
-
 @given(st.text(), st.text())
 @example('a"\\', "\x7f\0\r\n")
 def test_documents_round_trip_or_are_not_written(owner, attestation):
@@ -104,8 +101,6 @@ def test_malformed_documents_are_ignored_and_what_is_wrong_is_said_once(told, at
     assert len(store.problems) == 2
     assert trust_verify.verify(RAW, TOOL, store).key.public == MINE.public
 
-
-# --- which keys count ---
 
 ME, OF_OTHER = document(MINE, "rye-registry"), document(OTHER)
 DIGEST = MINE.public.digest
@@ -183,9 +178,6 @@ def test_a_shared_fingerprint_is_no_trust(monkeypatch):
     revoked = trust_verify.TrustStore.build([document(MINE), document(OTHER)], [], revoked=frozenset({OTHER.public.digest}))
     assert trust_verify.verify(mine, TOOL, revoked).key.public == MINE.public
     assert refused(others, revoked).code == "bad_signature"
-
-
-# --- Verified ---
 
 
 def test_only_verify_makes_a_verified():

@@ -139,9 +139,6 @@ def test_a_new_file_obeys_the_umask_or_the_mode_given(project):
         os.umask(old)
 
 
-# --- someone else at the same file ---
-
-
 def become(file, kind):
     if kind != "changed":
         file.unlink(missing_ok=True)
@@ -198,9 +195,6 @@ def at_rename(monkeypatch, number, action):
     monkeypatch.setattr(atomic_replace, "rename", rename)
 
 
-# --- deleting ---
-
-
 @pytest.mark.parametrize("kernel", [True, False])
 def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, kernel):
     if not kernel:
@@ -231,9 +225,6 @@ def test_what_changes_as_another_content_is_put_back_is_kept_in_sight(project, f
     assert file.read_bytes() == stands
     assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == kept
     assert not left_behind(project)
-
-
-# --- a system that fails ---
 
 
 @pytest.mark.parametrize("name", ["write", "fsync", "fchmod", "fstat"])

@@ -51,9 +51,6 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
     assert (project / "a.txt").read_text() == ("new\n" if answer["success"] else "one\ntwo\n")
 
 
-# --- locks ---
-
-
 def test_a_lock_waits_no_longer_than_the_patience_for_all_of_them(ws):
     other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
     with cache.locked(ws, b"file"):

@@ -113,8 +113,6 @@ def test_a_path_longer_than_any_is_refused_before_it_costs_anything(project):
     assert time.process_time() - started < 8
 
 
-# --- a project that cannot be written ---
-
 READ_ONLY = """
 import json, os, pathlib, sys
 base = pathlib.Path(sys.argv[1])
