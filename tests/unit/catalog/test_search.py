@@ -97,19 +97,15 @@ def test_items_with_most_of_the_plain_words_come_first(index):
     assert found(index, "water garden")[0] == "my/water_garden"
 
 
-MALFORMED = {
-    "scope": ["rye.file-system.*", "", "tool.*.x"],
-    "space": ["mine"],
-    "limit": [0, -1, 101],
-    "offset": [-1],
-    "sort_by": ["luck"],
-    "fields": [["color"]],
-    "fuzzy": [{"max_distance": 9}],
-    "proximity": [{"max_distance": "x"}],
-}
+MALFORMED = [
+    *({"scope": scope} for scope in ("rye.file-system.*", "", "tool.*.x")),
+    *({"limit": limit} for limit in (0, -1, 101)),
+    *({"space": "mine"}, {"offset": -1}, {"sort_by": "luck"}, {"fields": ["color"]}),
+    *({"fuzzy": {"max_distance": 9}}, {"proximity": {"max_distance": "x"}}),
+]
 
 
-@pytest.mark.parametrize("options", [{name: value} for name, values in MALFORMED.items() for value in values], ids=str)
+@pytest.mark.parametrize("options", MALFORMED, ids=str)
 def test_a_malformed_search_is_an_error(project, options):
     with pytest.raises(UsageError):
         rye.search("read", project_path=project, **options)
@@ -177,9 +173,7 @@ def test_a_result_says_where_it_is_from_and_who_signed_it(index):
     assert row["preview"] == "Plant the tree in spring. Water it."
     assert 0 < row["score"] <= 1
     assert row["metadata"]["tags"] == ["fruit", "garden"]
-
-
-def test_the_preview_of_a_tool_is_text_not_its_signature(index):
+    # Of a tool it is text, not the signature.
     row = rye.search("water_garden", project_path=index)["results"][0]
     assert (row["preview"], row["description"]) == ("A tool made for a test.", "Made for a test")
 

@@ -158,61 +158,39 @@ def test_attempts_at_the_same_time_take_effect_once(files):
     assert text(files) == "one\nmore\n"
 
 
-# A warm process. It forks a child for each place, which makes the call and is killed there, and makes the call again itself.
-_KILLED = """
-import json, os, signal, sys
-import rye
-from rye.call.context import CallOptions
+def kill_at(nth):
+    """Have this process killed at its n-th file operation from now on."""
+    seen = 0
 
-root, changes, keyed = json.loads(sys.argv[1])
-EDIT = "rye/file-system/edit_lines"
+    def hook(event, _arguments):
+        nonlocal seen
+        seen += event == "open" or event.startswith(("os.", "fcntl."))
+        if seen == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def fresh(name):
-    open(f"{project}/{name}", "w").write("one\\n")
-    rye.execute("rye/file-system/read", {"file_path": name}, project_path=project)
+    sys.addaudithook(hook)
 
-def edit(options):
+
+def killed_everywhere(root, changes, key):
+    """What became of edits that were killed at each file operation and made again: (killed, status, times made)."""
+    rows = []
     # As models edit: without a key a repeated edit is refused or made twice, with one it is neither.
     wanted = {"file_path": "a.txt", "changes": changes, "on_stale": "rebase"}
-    return rye.execute(EDIT, wanted, project_path=project, options=options)["status"]
-
-project = root
-fresh("a.txt"), fresh("b.txt")
-# What is imported by the first call is no place to be killed at.
-assert edit(CallOptions(key="warm")) == "success"
-at = lived = 0
-while lived < 3:
-    at += 1
-    # One of its own, so that no torn record of another kill is looked at.
-    project = f"{root}/{at}"
-    os.mkdir(project)
-    fresh("a.txt"), fresh("b.txt")
-    options = CallOptions(key=f"kill {at}" if keyed else "")
-    child = os.fork()
-    if not child:
-        seen = 0
-        def hook(event, arguments):
-            global seen
-            seen += event == "open" or event.startswith(("os.", "fcntl."))
-            if seen == at:
-                os.kill(os.getpid(), signal.SIGKILL)
-        sys.addaudithook(hook)
-        edit(options)
-        os._exit(0)
-    killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    lived += not killed
-    status = edit(options)
-    counts = [open(f"{project}/{name}").read().count("more") for name in ("a.txt", "b.txt")]
-    print(json.dumps([at, killed, status, counts]), flush=True)
-"""
-
-
-def killed_everywhere(project, changes, keyed):
-    """Return what became of an edit killed at its n-th file operation and made again: (killed, status, times made) of each."""
-    words = json.dumps([str(project), changes, keyed])
-    done = subprocess.run([sys.executable, "-c", _KILLED, words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line)[1:] for line in done.stdout.splitlines()]
+    # What is imported by the first call is no place to be killed at.
+    assert once(root, EDIT, wanted, "warm")["status"] == "success"
+    while sum(not killed for killed, *_ in rows) < 3:
+        # One of its own, so that no torn record of another kill is looked at.
+        project = root / str(len(rows))
+        project.mkdir()
+        fresh(project)
+        if not (child := os.fork()):
+            kill_at(len(rows) + 1)
+            once(project, EDIT, wanted, key)
+            os._exit(0)
+        killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        status = once(project, EDIT, wanted, key)["status"]
+        rows.append((killed, status, [text(project, name).count("more") for name in ("a.txt", "b.txt")]))
+    return rows
 
 
 @pytest.mark.slow
@@ -220,14 +198,14 @@ def killed_everywhere(project, changes, keyed):
     ("changes", "made"), [(["end+|more"], [1, 0]), (["end+|more", "b.txt:end+|more"], [1, 1])], ids=["one file", "two files"]
 )
 def test_killed_anywhere_and_made_again_an_edit_took_effect_once(files, changes, made):
-    rows = killed_everywhere(files, changes, keyed=True)
-    assert [row for row in rows if row[1:] != ["success", made]] == []
-    assert sum(killed for killed, _, _ in rows) > 30, "control: it was killed at many places"
+    rows = killed_everywhere(files, changes, "k")
+    assert [row for row in rows if row[1:] != ("success", made)] == []
+    assert sum(killed for killed, *_ in rows) > 30, "control: it was killed at many places"
 
 
 @pytest.mark.slow
 def test_control_without_a_key_an_edit_that_was_killed_late_is_made_twice(files):
-    rows = killed_everywhere(files, ["end+|more"], keyed=False)
+    rows = killed_everywhere(files, ["end+|more"], "")
     assert any(killed and counts == [2, 0] for killed, _, counts in rows)
 
 

@@ -34,7 +34,6 @@ JSON = {"Content-Type": "application/json"}
 
 
 def answer(method, path, headers, body):
-    """Answer with what was asked."""
     kind, _, rest = path[1:].partition("/")
     if kind == "told":
         status, form = rest.split("/")
@@ -57,13 +56,11 @@ def site(user_space):
 
 
 def rest(root, config, *, runtime=RUNTIME, permissions=("network",), required=(), **types):
-    """Write a signed REST tool."""
     schema = {"type": "object", "properties": {name: {"type": one} for name, one in types.items()}, "required": list(required)}
     put_yaml(root, "my/rest", runtime, tool_type="http", permissions=list(permissions), config_schema=schema, config=config)
 
 
 def keep(user_space, value, host="127.0.0.1", mode=0o600):
-    """Put the secret TOKEN into the user's store."""
     store = user_space / ".ai/config/secrets.yaml"
     store.write_text(json.dumps({"TOKEN": {"value": value, "hosts": [host]}}))
     store.chmod(mode)

@@ -277,7 +277,6 @@ def test_the_waiting_child_ends_with_its_parent(project, unconfined, seconds):
 
 
 def waiting(project, others=()):
-    """Return the process that waits for a call in this project."""
     (found,) = until(lambda: set(processes(WAITS, str(project))) - {*others})
     return found
 

@@ -57,7 +57,6 @@ for line in sys.stdin:
 
 
 def digest_of(tool):
-    """Of all that a server says of a tool."""
     return hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

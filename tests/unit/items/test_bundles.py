@@ -20,7 +20,6 @@ pytestmark = pytest.mark.usefixtures("here")
 
 
 def write_manifest(root, key=STRANGER, bundle_id="extra"):
-    """Write and sign the manifest of a folder's items, as their author does."""
     pem = Path(root, "key.pem")
     pem.write_bytes(key.pem)
     done = shell("bundle", "create", "--folder", Path(root, ".ai"), "--id", bundle_id, "--key", pem, cwd=root)
@@ -61,7 +60,6 @@ def call(project, item_id="extra/one"):
 
 
 def reads(project):
-    """The answer of the system's own tool."""
     (project / "a.txt").write_text("x\n")
     return rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=project)
 

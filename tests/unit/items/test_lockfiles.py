@@ -27,7 +27,6 @@ def locked(project):
 
 
 def lock(project, item_id="my/tool"):
-    """Tell whether a lock was made."""
     return shell("lock", item_id, cwd=project).returncode == 0
 
 

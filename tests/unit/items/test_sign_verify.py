@@ -53,9 +53,6 @@ def outcome(path, **options):
     return row
 
 
-# --- verdicts ---
-
-
 def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(project, tmp_path):
     """As for the files of another bundle of RYE: its own key decides, for this call and for nothing else."""
     document = put(tmp_path, "their.toml", key_document(STRANGER, "their bundle"))
@@ -146,9 +143,6 @@ def test_what_the_modes_forbid_is_a_row(project):
     finally:
         closed.parent.chmod(0o700)
         (project / ".ai/tools/shut").chmod(0o700)
-
-
-# --- signing ---
 
 
 def test_signing_makes_valid_then_leaves_alone(project):
@@ -312,9 +306,6 @@ def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):
     os.symlink(package, project / "way")
     assert outcome("way/.ai/tools/my/greet.py")["code"] == "installed_bundle"
     assert path.read_bytes() == tool()
-
-
-# --- the user's key ---
 
 
 def test_the_key_is_the_named_one_then_the_environments_then_the_own(project, monkeypatch):

@@ -55,7 +55,6 @@ def contents(project):
 
 
 def change(project, before=BEFORE, wanted=AFTER, batch="batch"):
-    """Commit what leads from some files to others."""
     names = dict.fromkeys([*before, *wanted])
     with Workspace(str(project)) as ws, ExitStack() as stack:
         places = [stack.enter_context(ws.place(path, create_parents=True)) for path in names]
@@ -84,7 +83,6 @@ def cut_at(monkeypatch, name, count):
 
 
 def entries(project):
-    """The files of which the record has a change."""
     return {row["file_path"] for row in done("undo", project, list=True)["entries"]}
 
 

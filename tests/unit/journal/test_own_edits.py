@@ -18,7 +18,6 @@ CODECS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
 
 @pytest.fixture
 def looked(project):
-    """A project whose tree was looked at."""
     for codec in CODECS:
         (project / f"{codec}.txt").write_bytes(LINES.encode(codec))
     bash(project, "true")

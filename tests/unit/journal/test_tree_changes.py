@@ -318,7 +318,6 @@ def killed_command(project, user_space, kind):
 
 
 def first_look(project, way):
-    """Ask for what was changed in one way."""
     if way in ("log", "diff"):
         return rye_command(way, cwd=project).stdout.decode()
     if way == "bash":
@@ -342,7 +341,6 @@ def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(
 
 
 def bound(path):
-    """Make a socket at a path."""
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(path))
 
@@ -389,7 +387,6 @@ def test_a_command_that_puts_another_folder_in_the_projects_place_is_told(starte
 
 @contextmanager
 def held(project):
-    """Let another process hold the project's tree."""
     lock = known_tree.folder(str(project)) / "lock"
     with subprocess.Popen(["flock", "-x", lock, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         holder.stdin.write("held\n")

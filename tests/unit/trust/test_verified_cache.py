@@ -31,7 +31,6 @@ def fresh():
 
 @pytest.fixture
 def checks(monkeypatch):
-    """Collect the signatures that are really checked."""
     seen = []
     check = verify.check
     monkeypatch.setattr(verify, "check", lambda key, signed: (seen.append(signed.digest), check(key, signed))[1])

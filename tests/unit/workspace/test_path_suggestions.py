@@ -20,7 +20,6 @@ def project(project):
 
 
 def refused(project, path):
-    """The refusal of a path at which nothing is, and what it suggests."""
     answer = call("read", project, file_path=path)
     assert answer["code"] == "file_not_found"
     return answer["error"], answer["nearest"]
