@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions
 from rye.config import user_dirs
-from support.waiting import PATIENCE, until
+from support.waiting import until
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 EDIT, WRITE, BASH, UNDO = "rye/file-system/edit_lines", "rye/file-system/write", "rye/bash/bash", "rye/file-system/undo"
@@ -143,16 +143,8 @@ def test_a_damaged_index_of_the_journal_hides_no_call(files, harm):
 
 
 def test_attempts_at_the_same_time_take_effect_once(files):
-    answers = []
-
-    def attempt():
-        answers.append(once(files, EDIT, APPEND))
-
-    threads = [threading.Thread(target=attempt) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(PATIENCE)
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda _: once(files, EDIT, APPEND), range(8))]
     assert [one["status"] for one in answers] == ["success"] * 8
     assert sum(one["metadata"]["ran"] for one in answers) == 1
     assert text(files) == "one\nmore\n"
