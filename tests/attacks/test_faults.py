@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from support import calling, shell_calls, signed_tools
+from support import calling, shell_calls
 from support.faults import Stepper, Template, Unsynced, Victim, killed_at, needs_ptrace
 from support.harness import descendants, is_over, times
 from support.tree_photo import Photo, assert_same, photo
@@ -35,10 +35,6 @@ MANY = [f"d{number % 3}/f{number}.txt" for number in range(19)]
 CHANGES = (
     "echo more >> a.txt; mkdir new; echo new > new/b.txt; rm gone.txt; mv moved.txt new/moved.txt; chmod 755 x.sh; "
     "mkfifo -m 666 pipe; ln -s a.txt link; ln x.sh twin.txt"
-)
-TOOL = "mine/changes"
-TOOL_BODY = (
-    f"import subprocess\nsubprocess.run(['sh', '-c', {CHANGES!r}], cwd=project_path, check=True)\nreturn {{'success': True}}"
 )
 
 
@@ -207,21 +203,17 @@ def without_views(run: Run, about: object) -> str:
 # --- programs, whose changes may stop anywhere ---
 
 
-def recorded(tool: str) -> Callable[[Run, object], str]:
-    """Whatever stands there is in the record, as this tool's, and nothing else is."""
-
-    def check(run: Run, about: object) -> str:
-        if run.job:
-            (job,) = shell_calls.job(run.project, "list")["jobs"]
-            assert job["status"] in ("ended", "lost"), (about, job)
-        # The next command clears away what was made for the sandbox.
-        command(run.project, "true")
-        now, entries = photo(run.project), run.entries()
-        everything_back(run, about)
-        assert {one["tool"] for one in entries} <= {tool}, (about, entries)
-        return "new" if now == run.new else "old" if now == run.old else "part, recorded"
-
-    return check
+def recorded(run: Run, about: object) -> str:
+    """Whatever stands there is in the record, as the command's, and nothing else is."""
+    if run.job:
+        (job,) = shell_calls.job(run.project, "list")["jobs"]
+        assert job["status"] in ("ended", "lost"), (about, job)
+    # The next command clears away what was made for the sandbox.
+    command(run.project, "true")
+    now, entries = photo(run.project), run.entries()
+    everything_back(run, about)
+    assert {one["tool"] for one in entries} <= {BASH}, (about, entries)
+    return "new" if now == run.new else "old" if now == run.old else "part, recorded"
 
 
 # --- how a victim starts and ends ---
@@ -274,9 +266,8 @@ ATOMIC = {
 }
 CASES = {
     **ATOMIC,
-    "a command": Case(lambda _: (BASH, {"command": CHANGES}), recorded(BASH)),
-    "a tool of another signer": Case(lambda _: (TOOL, {}), recorded(TOOL)),
-    "a job's end, its supervisor killed": Case(lambda _: ("", {}), recorded(BASH), job_ends, job=WAITING),
+    "a command": Case(lambda _: (BASH, {"command": CHANGES}), recorded),
+    "a job's end, its supervisor killed": Case(lambda _: ("", {}), recorded, job_ends, job=WAITING),
 }  # fmt: skip
 
 
@@ -287,7 +278,6 @@ class Bench:
         self.made, self.folder, self.name, self.case = made, folder, name, CASES[name]
         self.new: Photo = {}
         self.ends: Counter[str] = Counter()
-        signed_tools.put_tool(os.environ["USER_SPACE"], TOOL, TOOL_BODY, more='__permissions__ = ["write", "run"]')
 
     def begin(self) -> tuple[Run, Victim]:
         project = fresh(self.folder)

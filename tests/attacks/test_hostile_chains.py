@@ -266,16 +266,8 @@ def test_a_parameter_is_data_wherever_it_goes(project, tmp_path, text):
     value = text.format(mark=mark)
     schema = {"type": "object", "properties": {"x": {"type": "string"}, "other": {"type": "string"}}}
     more = {"config_schema": schema, "permissions": ["write", "run"]}
-    args = {"args": ["{x}"], "command": "printf"}
-    shown = "%s|%s|%s"
-    item(
-        project,
-        "my/direct",
-        SUBPROCESS,
-        tool_type="program",
-        config={**args, "args": [shown, "{x}", "--x={x}", "{params_json}"]},
-        **more,
-    )
+    direct = {"command": "printf", "args": ["%s|%s|%s", "{x}", "--x={x}", "{params_json}"]}
+    item(project, "my/direct", SUBPROCESS, tool_type="program", config=direct, **more)
     given = {"x": value, "other": PWNED}
     expected = f"{value}|--x={value}|{json.dumps(given)}"
     assert call(project, "my/direct", **given)["data"]["output"] == expected

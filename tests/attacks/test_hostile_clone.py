@@ -214,14 +214,8 @@ CALLS = (
 
 def test_the_naive_way_fires_the_canary_and_shows_the_mark(clone):
     """The control: each kind of trap goes off for a program that trusts what it finds."""
-    traps = (
-        ".ai/tools/rye/bash/bash.py",
-        ".ai/tools/evil/unsigned.py",
-        ".ai/parsers/python/ast.py",
-        "json.py",
-        "trap/__init__.py",
-    )
-    for fired, path in enumerate(traps, 1):
+    traps = ".ai/tools/rye/bash/bash.py .ai/tools/evil/unsigned.py .ai/parsers/python/ast.py json.py trap/__init__.py"
+    for fired, path in enumerate(traps.split(), 1):
         spec = importlib.util.spec_from_file_location("naive", clone.root / path)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
         assert clone.canary.stat().st_size == fired, path

@@ -145,13 +145,8 @@ def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, a
     if available and not beneath._kernel_can():
         pytest.skip("no openat2")
     monkeypatch.setattr(beneath, "_available", available)
-    around = [
-        arena.parent / "outside",
-        arena.parent / "project-evil",
-        user_space / ".ai/keys",
-        arena / ".git",
-        arena / ".ai/trusted_keys",
-    ]
+    inside = ("outside", "project-evil", "project/.git", "project/.ai/trusted_keys")
+    around = [*(arena.parent / one for one in inside), user_space / ".ai/keys"]
     before = [fingerprint(folder) for folder in around]
     paths = hostile(arena)
     assert len(set(paths)) >= 60

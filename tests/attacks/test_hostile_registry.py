@@ -108,6 +108,7 @@ OTHER_LINE = version_of("my/a/other", "2.0.0").split(b"\n", 1)[0] + b"\n" + HONE
 BIG = b"x" * 9_000_000
 PAGE = b"<!doctype html><title>Sign in</title>"
 MANIFESTS = "/v2/my/manifests/"
+DIGEST = oci_manifest.digest_of(artifact().manifest)
 
 
 def plain(raw, **options):
@@ -142,11 +143,7 @@ CASES = {
     "no tool": ("malformed_item", plain(signed(b"def (\n"))),
     "wrong manifest digest": (
         "manifest_digest_mismatch",
-        lambda: (
-            Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}),
-            f"{ID}@{oci_manifest.digest_of(artifact().manifest)}",
-            None,
-        ),
+        lambda: (Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}), f"{ID}@{DIGEST}", None),
     ),
     "a header that lies about the digest": (
         "digest_header_mismatch",

@@ -184,15 +184,9 @@ def test_no_command_hangs_on_one(project, kind):
     """Made by a person or a program without a sandbox, so that each of them is there."""
     for path in PLACES:
         subprocess.run(["rm", "-rf", project / "n", project / ".git"], check=True)
-        subprocess.run(
-            "git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git pack-refs --all",
-            shell=True,
-            cwd=project,
-            check=True,
-        )
-        subprocess.run(
-            f"mkdir -p $(dirname {path}); rm -rf {path}; {KINDS[kind].format(path)}", shell=True, cwd=project, check=True
-        )
+        git = "git init -q; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git pack-refs --all"
+        made = f"mkdir -p $(dirname {path}); rm -rf {path}; {KINDS[kind].format(path)}"
+        subprocess.run(f"{git}; {made}", shell=True, cwd=project, check=True)
         answer = in_time(lambda: bash(project, "echo done"), path)
         assert "done" in answer["output"] or not answer["success"], (path, answer)
         (project / path).unlink(missing_ok=True)

@@ -247,20 +247,11 @@ def test_none_reaches_an_agent_interface(poisoned, form):
 
 @pytest.mark.slow
 def test_none_reaches_a_terminal_or_a_pipe(poisoned):
-    forms = [("tools", "--category", "my", "--format", form) for form in FORMATS]
-    loads = [
-        words
-        for name in [*POISON][::7]
-        for words in (("load", "knowledge", f"k/{name}"), ("execute", f"k/{name}", "--type", "knowledge"))
-    ]
-    lists = [
-        ("tools",),
-        ("tools", "--category", "my", "--json"),
-        *forms,
-        ("lint",),
-        ("lint", "--json"),
-        ("search", "marmalade", "--limit", "100"),
-    ]
+    lists = [("tools", "--category", "my", "--format", form) for form in FORMATS]
+    lists += [("tools",), ("tools", "--category", "my", "--json"), ("search", "marmalade", "--limit", "100")]
+    lists += [("lint",), ("lint", "--json")]
+    loads = [("load", "knowledge", f"k/{name}") for name in [*POISON][::7]]
+    loads += [("execute", f"k/{name}", "--type", "knowledge") for name in [*POISON][::7]]
     for words in [*lists, *loads]:
         done = shell(*words, cwd=poisoned, env={"PYTHONIOENCODING": "utf-8"})
         out, err = done.stdout.decode(), done.stderr.decode()

@@ -119,13 +119,8 @@ class Arena:
         put(self.root, "tools/my/tool.py", mine)
         system = Path(rye.__file__).parents[2] / ".ai/tools/rye/file-system/read.py"
         folders = {name: str(base / name) for name in ("space", "home", "site")}
-        self.names = {
-            **folders,
-            "root": str(self.root),
-            "print": public.fingerprint,
-            "python": sys.executable,
-            "system": str(system),
-        }
+        self.names = {**folders, "root": str(self.root), "print": public.fingerprint, "python": sys.executable}
+        self.names["system"] = str(system)
 
     def text(self, text):
         return text.format_map(self.names)

@@ -226,19 +226,10 @@ class Arena:
             self.got.append("terminal")
 
     def environment(self):
-        return {
-            "OUT": str(self.base / "outside"),
-            "ROOT": str(self.base / "project"),
-            "PORT": str(self.port),
-            "TERMINAL": self.terminal,
-            "PY": sys.executable,
-            "SERVER": str(os.getpid()),
-            "VICTIM": str(self.victim.pid),
-            "KEYHOME": str(self.base / "home"),
-            "SPACE": str(self.base / "space"),
-            "ROOTONLY": str(self.base / "rootonly"),
-            "TEMP": os.environ["TEMP_SECRET"],
-        }
+        folders = {"OUT": "outside", "ROOT": "project", "KEYHOME": "home", "SPACE": "space", "ROOTONLY": "rootonly"}
+        found = {name: str(self.base / folder) for name, folder in folders.items()}
+        found |= {"PORT": str(self.port), "TERMINAL": self.terminal, "PY": sys.executable, "SERVER": str(os.getpid())}
+        return found | {"VICTIM": str(self.victim.pid), "TEMP": os.environ["TEMP_SECRET"]}
 
     def close(self):
         self.victim.kill()
@@ -314,14 +305,9 @@ def main() -> int:
                 continue
             control, _, said = attempt(arena, way, "off")
             escaped, report, output = attempt(arena, way, "auto")
-            told = {
-                "name": way.name,
-                "property": way.prop,
-                "control": control,
-                "escaped": escaped,
-                "held": way.prop in report["holds"],
-            }
-            print(json.dumps({**told, "said": "" if control else said[-300:], "output": output[-500:]}), flush=True)
+            told = {"name": way.name, "property": way.prop, "held": way.prop in report["holds"]}
+            told |= {"control": control, "escaped": escaped, "said": "" if control else said[-300:], "output": output[-500:]}
+            print(json.dumps(told), flush=True)
     finally:
         arena.close()
     return 0
