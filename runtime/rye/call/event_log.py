@@ -16,6 +16,7 @@ from typing import Any
 
 from rye.call import context
 from rye.config import user_dirs
+from rye.fs.atomic import closing
 
 _MAX_BYTES = 10 * 1024 * 1024
 
@@ -42,11 +43,8 @@ def log_event(logger: str, root: str, event: str, **facts: Any) -> None:
         from datetime import UTC, datetime
 
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **facts})
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
+        with closing(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)) as fd:
             os.write(fd, line.encode() + b"\n")
-        finally:
-            os.close(fd)
     except OSError:
         return
 

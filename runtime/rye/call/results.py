@@ -30,6 +30,14 @@ class Page:
         self.lines += lines
         return True
 
+    def fill(self, lines: Iterable[str]) -> int:
+        """Add lines until one does not fit; return how many did."""
+        before = len(self.lines)
+        for line in lines:
+            if not self.add([line]):
+                break
+        return len(self.lines) - before
+
     def mark(self) -> tuple[int, int, bool]:
         """Return where the page stands, for `back_to`."""
         return self._budget, len(self.lines), self.full

@@ -94,14 +94,8 @@ def _entry_of(candidate: Candidate, admission: Admission) -> IndexedItem:
     """Return a candidate as it is searched and listed, verified now. Errors as `Admission.admit` and reading the item."""
     # Also for what is remembered: trust may have been withdrawn since.
     verified = admission.admit(candidate)
-    known_as = (
-        candidate.digest,
-        candidate.space,
-        candidate.item_type,
-        candidate.item_id + candidate.suffix,
-        str(candidate.path),
-        admission.state,
-    )
+    place = (candidate.space, candidate.item_type, candidate.item_id + candidate.suffix, str(candidate.path))
+    known_as = (candidate.digest, *place, admission.state)
     cached = _entries.get(known_as)
     if cached is None:
         if len(_entries) >= _REMEMBERED:
@@ -136,18 +130,14 @@ def _described(candidate: Candidate, verified: Verified) -> IndexedItem:
         candidate.space,
         names.show(str(candidate.path).encode("utf-8", "surrogateescape")),
         {**listed, "name": name, "category": category, "body": body},
-        texts.listable(verified, _small(metadata), 300),
+        # Without what is too large to be listed with every hit.
+        texts.listable(verified, {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}, 300),
         verified.digest,
         verified.key.public.fingerprint,
         verified.key.owner,
         verified.key.role == "system",
         whole,
     )
-
-
-def _small(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of a header what is too large to be listed with every hit."""
-    return {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}
 
 
 def _as_offered(tool: parse.Tool) -> list[str]:
@@ -204,7 +194,9 @@ class SearchIndex:
             if entries[at].type == "tool":
                 self._named.setdefault(entries[at].fields["name"], at)
         columns, marks = ", ".join(FIELDS), ", ".join("?" * len(FIELDS))
-        rows = [(at, *(_indexable(entry.fields[name]) for name in FIELDS)) for at, entry in enumerate(entries)]
+        # SQLite refuses lone surrogates.
+        texts_of = [[entry.fields[name].encode("utf-8", "replace").decode() for name in FIELDS] for entry in entries]
+        rows = [(at, *fields) for at, fields in enumerate(texts_of)]
         try:
             # Two tables, because a stemmed index cannot match a phrase or pattern letter by letter.
             for table, tokens in (("stems", "porter unicode61"), ("words", "unicode61")):
@@ -257,9 +249,3 @@ def index_of(entries: Sequence[IndexedItem]) -> SearchIndex:
         # The oldest goes.
         _indices[:] = [cached, *(one for one in _indices if one is not cached)][:_INDICES]
         return cached
-
-
-def _indexable(text: str) -> str:
-    """Return text as SQLite takes it."""
-    # SQLite refuses lone surrogates.
-    return text.encode("utf-8", "replace").decode()

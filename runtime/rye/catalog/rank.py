@@ -23,25 +23,12 @@ _FUNCTION_WORDS = (
 _STOP = frozenset(_FUNCTION_WORDS.split())
 # Words that newcomers use for the same thing here. Each group is its own: nothing is inferred further.
 _SYNONYMS = (
-    ("run", "execute", "call"),
-    ("find", "search"),
-    ("directory", "folder"),
-    ("undo", "revert", "restore"),
-    ("delete", "remove"),
-    ("shell", "bash", "command"),
-    ("sandbox", "confinement"),
-    ("kill", "cancel"),
-    ("docs", "documentation"),
-    ("web", "internet", "online"),
-    ("show", "print", "display"),
-    ("secret", "password", "credential"),
-    ("modify", "edit", "change"),
-    ("terminal", "shell", "console"),
-    ("configure", "setup", "configuration"),
-    ("regex", "pattern"),
-    ("create", "make", "new"),
-    ("error", "failure"),
-)
+    ("run", "execute", "call"), ("find", "search"), ("directory", "folder"), ("undo", "revert", "restore"),
+    ("delete", "remove"), ("shell", "bash", "command"), ("sandbox", "confinement"), ("kill", "cancel"),
+    ("docs", "documentation"), ("web", "internet", "online"), ("show", "print", "display"),
+    ("secret", "password", "credential"), ("modify", "edit", "change"), ("terminal", "shell", "console"),
+    ("configure", "setup", "configuration"), ("regex", "pattern"), ("create", "make", "new"), ("error", "failure"),
+)  # fmt: skip
 _SATURATED = 2.2
 _MOST_ALTERNATIVES = 50
 _SYNONYM_WORTH = 0.6
@@ -74,11 +61,8 @@ def ranked(index: SearchIndex, tree: Node | None, options: RankOptions) -> dict[
     words = _telling(words_of(tree)) if plain else words_of(tree)
     leaves = {word: _leaf(index, word, options) for word in words}
     if plain:
-        rows = (
-            _near(index, words, options)
-            if options.within is not None
-            else set().union(*(leaf.values for leaf in leaves.values()))
-        )
+        found_in = [leaf.values for leaf in leaves.values()]
+        rows = set().union(*found_in) if options.within is None else _near(index, words, options)
     else:
         rows = _rows(index, tree, options, leaves)
     if plain and (found := [leaf.worth for leaf in leaves.values() if leaf.values]):

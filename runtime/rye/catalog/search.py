@@ -85,14 +85,10 @@ def search(
     }
     named = full_text.named(request.query.strip())
     if named is not None and (reach is None or reach(named.type, named.id)):
-        answer["long_form"] = {"type": named.type, "id": named.id, "text": _long_form(named)}
+        # All that a tool says of itself (its docstring, and each of its parameters), or the text of another item.
+        text = named.long_form if named.trusted else safe_text.plain(named.long_form, _LONG_FORM, lines=True)
+        answer["long_form"] = {"type": named.type, "id": named.id, "text": text}
     return {**answer, **({"unverified": dict(sorted(left_out.items()))} if left_out else {})}
-
-
-def _long_form(entry: IndexedItem) -> str:
-    """Return all that a tool says of itself (its docstring, and each of its parameters), or the text of another item."""
-    text = entry.long_form
-    return text if entry.trusted else safe_text.plain(text, _LONG_FORM, lines=True)
 
 
 def _scoped(scope: str | None) -> tuple[Sequence[str], Callable[[str], bool]]:
@@ -198,9 +194,7 @@ def _passes(entry: IndexedItem, name: str, expected: object) -> bool:
     }
     value = own[name] if name in own else entry.metadata.get(name, entry.fields.get(name))
     values = value if isinstance(value, list) else [value]
-    if isinstance(expected, list):
-        return any(_fits(values, one) for one in expected)
-    return _fits(values, expected)
+    return any(_fits(values, one) for one in (expected if isinstance(expected, list) else [expected]))
 
 
 def _fits(values: Sequence[object], expected: object) -> bool:

@@ -134,10 +134,7 @@ def window(text: str, offset: int, limit: int | None, more: str) -> tuple[str, d
     first = start_index(offset, total, "lines")
     budget = context.output_budget() - 300
     page = Page(budget)
-    for line in lines[first : None if limit is None else first + limit]:
-        if not page.add([shorten(line, budget // 4)]):
-            break
-    count = len(page.lines)
+    count = page.fill(shorten(line, budget // 4) for line in lines[first : None if limit is None else first + limit])
     if offset == 1 and count == total:
         return "\n".join(page.lines), {}
     fields: dict[str, Any] = {"truncated": offset - 1 + count < total, "total_lines": total, "offset": offset}

@@ -111,9 +111,8 @@ def uri_of(path: str) -> str:
 def path_of(uri: str) -> str | None:
     """Return the path of a file's URI; None for any other."""
     parts = urlsplit(uri)
-    return (
-        unquote(parts.path, errors="surrogateescape") if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
-    )
+    is_here = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    return unquote(parts.path, errors="surrogateescape") if is_here else None
 
 
 def normal_uri(uri: str) -> str:

@@ -101,19 +101,19 @@ def open_for_query(project_path: str, file_path: str, seconds: float) -> Iterato
         found = session(root, server, lambda: start_confined(server.argv, ws.root, ws.identity), ws.identity)
         with found.locked(seconds):
             project = Project(ws, found, {})
-            found.look(ws, lambda one: _text_at(project, one))
+
+            def text_at(absolute: str) -> str | None:
+                relative = project.inside(uri_of(absolute))
+                known = project.positions(relative) if relative is not None else None
+                return known.text if known is not None else None
+
+            found.look(ws, text_at)
             positions = project.positions(path)
             if positions is None:
                 raise LanguageServerError("not_text", f"{path} is not wholly text in its encoding.", "Use read to look at it.")
             found.show(project.absolute(path), positions.text)
             yield project, path
             found.cold = False
-
-
-def _text_at(project: Project, absolute: str) -> str | None:
-    relative = project.inside(uri_of(absolute))
-    positions = project.positions(relative) if relative is not None else None
-    return positions.text if positions is not None else None
 
 
 def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None = None) -> Confined:
@@ -128,12 +128,8 @@ def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None =
         LanguageServerError: `sandbox_missing`. RyeError: `sandbox_unavailable`. WorkspaceError: `project_changed`.
     """
     settings = sandbox.effective(root)
-    needed = (
-        *hidden_paths.programs(os.path.dirname(argv[0]), hidden_paths.home_folders()),
-        *_package(os.path.realpath(argv[0])),
-        sys.prefix,
-        sys.base_prefix,
-    )
+    programs = hidden_paths.programs(os.path.dirname(argv[0]), hidden_paths.home_folders())
+    needed = (*programs, *_package(os.path.realpath(argv[0])), sys.prefix, sys.base_prefix)
     policy = Policy(
         root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env, identity=identity
     )
@@ -333,11 +329,7 @@ def described(path: str, row: dict[str, Any], form: str) -> str:
 def answer(project: Project, lines: list[str], call: str, unit: str, **fields: Any) -> dict[str, Any]:
     """Return a result of as many lines as fit, with the server's name and state."""
     page = Page(output_budget() - _NOTICES)
-    count = 0
-    for line in lines:
-        if not page.add([line]):
-            break
-        count += 1
+    count = page.fill(lines)
     output = list(page.lines)
     if count < len(lines):
         output.append(cut_notice(count, len(lines), unit, call))

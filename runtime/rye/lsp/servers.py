@@ -21,7 +21,8 @@ from rye.plain_class import Record
 from rye.process.child import is_outside
 
 _FILE = "lsp.yaml"
-_VERSION_SECONDS = 15.0
+# For a program to say its version.
+_SECONDS = 15.0
 _NUMBER = re.compile(rb"(\d{1,6})\.")
 
 
@@ -115,12 +116,7 @@ def _major(program: str, _changed: int) -> int:
     """Return the first number that `--version` prints, or 0; asked once for each process and state of the file."""
     try:
         result = subprocess.run(
-            [program, "--version"],
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_VERSION_SECONDS,
-            check=False,
+            [program, "--version"], cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0
@@ -135,13 +131,10 @@ def _program(name: str, root: str) -> str | None:
     places = [in_environment] if os.sep not in name else []
     on_path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
     for found in (*places, *(shutil.which(name, path=entry) for entry in ([None] if os.sep in name else on_path))):
+        if not found or not os.path.isabs(found) or not os.access(found, os.X_OK):
+            continue
         # This interpreter's own environment may lie in the project: it runs already.
-        if (
-            found
-            and os.path.isabs(found)
-            and os.access(found, os.X_OK)
-            and (found == in_environment or is_outside(found, project))
-        ):
+        if found == in_environment or is_outside(found, project):
             return found
     return None
 

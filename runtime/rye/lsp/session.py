@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from rye.call.context import deadline
 from rye.fs import beneath
+from rye.fs.atomic import closing
 from rye.line_ids import store
 from rye.lsp.connection import LanguageServerConnection, LanguageServerError
 from rye.lsp.positions import normal_uri, path_of, uri_of
@@ -142,24 +143,18 @@ class ServerSession:
         return bool(self.capabilities.get(capability))
 
     def look(self, ws: Workspace, read: Callable[[str], str | None]) -> None:
-        """Report to the server what changed in a project since the last question; `read` as for `refresh`.
+        """Report to the server what changed on disk in a project since the last question.
+
+        Args:
+            ws: the project, whose root may lie above the server's.
+            read: gives a file's text, or None where it has none.
 
         Raises:
             DeadlineError: the call's time is up.
         """
-        found, self.sees_all = source_stamps(ws, self.server)
-        self.refresh(ws.root, found, read)
-
-    def refresh(self, project: str, stamps: dict[str, Stamp], read: Callable[[str], str | None]) -> None:
-        """Report to the server what changed on disk since the last question.
-
-        Args:
-            project: its root, which may lie above the server's.
-            stamps: absolute path of every source file to its state now.
-            read: gives a file's text, or None where it has none.
-        """
-        before = self.stamps.get(project)
-        self.stamps[project] = stamps
+        stamps, self.sees_all = source_stamps(ws, self.server)
+        before = self.stamps.get(ws.root)
+        self.stamps[ws.root] = stamps
         # Open documents first: the server takes their text from us and ignores the disk.
         same = self._reopened(stamps, before or {}, read)
         if before is None:
@@ -259,11 +254,8 @@ def source_stamps(ws: Workspace, server: LanguageServer) -> tuple[dict[str, Stam
         parts, folders = pending.popleft(), folders + 1
         with contextlib.suppress(OSError):
             # Linked folders are not walked, since links may form circles.
-            fd = beneath.open_unlinked(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
-            try:
+            with closing(beneath.open_unlinked(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)) as fd:
                 files, names = _sources_in(fd, server, now)
-            finally:
-                os.close(fd)
             prefix = "/".join((ws.root.rstrip("/"), *parts, ""))
             found |= {prefix + name: stamp for name, stamp in files}
             pending += [(*parts, name) for name in names]
@@ -296,11 +288,8 @@ def _sources_in(fd: int, server: LanguageServer, now: int) -> tuple[list[tuple[s
 
 def well_formed(diagnostics: object) -> list[dict[str, Any]]:
     """Return the diagnostics that have a range; drop malformed ones."""
-    return (
-        [one for one in diagnostics if isinstance(one, dict) and _placed(one.get("range"))]
-        if isinstance(diagnostics, list)
-        else []
-    )
+    listed = diagnostics if isinstance(diagnostics, list) else []
+    return [one for one in listed if isinstance(one, dict) and _placed(one.get("range"))]
 
 
 def _placed(span: object) -> bool:
@@ -362,13 +351,8 @@ def session(root: str, server: LanguageServer, start: Callable[[], Confined], pr
     key = (os.getpid(), root, server.name, project)
     with _guard:
         known = _sessions.get(key)
-        if (
-            known is not None
-            and known.wire.alive
-            and not known.wire.hangs
-            and known.server == server
-            and _memory(known.wire.pid) <= server.max_memory_bytes
-        ):
+        serves = known is not None and known.wire.alive and not known.wire.hangs and known.server == server
+        if known is not None and serves and _memory(known.wire.pid) <= server.max_memory_bytes:
             known.used = time.monotonic()
             return known
         _sessions.pop(key, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from rye.errors import RyeError, UsageError
@@ -112,15 +113,12 @@ def fetch(request: FetchRequest) -> HttpAnswer:
             headers = {}
         return following
 
-    connections = Connections(limit, request.allowed, request.proxy)
-    try:
+    with closing(Connections(limit, request.allowed, request.proxy)) as connections:
         return follow(
             parse(request.url),
             lambda url: connections.send(method, url, {**_GENERAL, **headers}, json=body, most=MAX_BODY_BYTES),
             moved,
         )
-    finally:
-        connections.close()
 
 
 def follow(
@@ -206,14 +204,11 @@ class Connections:
         from rye.web import transport
 
         try:
-            response = transport.handle(self._pool, request)
-            try:
+            with closing(transport.handle(self._pool, request)) as response:
                 headers = dict(httpx.Headers(response.headers).items())
                 # A redirect's body is not read: a hostile server could make it endless.
                 is_redirect = response.status in REDIRECTS and "location" in headers
                 body, cut = (b"", False) if is_redirect else _body(response.iter_stream(), headers, most, encodings)
-            finally:
-                response.close()
             if self._limit.remaining() <= 0:
                 # A body without a stated length ends where the connection was broken.
                 raise TimeoutError

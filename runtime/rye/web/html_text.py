@@ -180,11 +180,7 @@ def _is_unseen(style: str) -> bool:
 def _absolute(base: str, href: str) -> str:
     """Return where a link leads; "" where it cannot be read."""
     # Browsers leave out control characters and blanks that stand in a URL, also within "javascript:".
-    cleaned = re.sub(
-        r"[\x00-\x20\x7f]+",
-        lambda match: "" if "\n" in match[0] or "\t" in match[0] or "\r" in match[0] else "%20",
-        href.strip(),
-    )
+    cleaned = re.sub(r"[\x00-\x20\x7f]+", lambda match: "" if set("\n\t\r") & set(match[0]) else "%20", href.strip())
     try:
         return urljoin(base, cleaned)
     except ValueError:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from rye.call.safe_text import is_hidden
 from rye.errors import RyeError
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.process.child import Child, Command, own_module
 from rye.web.client import HttpAnswer
@@ -100,10 +101,8 @@ def _kind(answer: HttpAnswer) -> str:
     # Servers that do not know a type send one of these.
     if stated in ("", "application/octet-stream", "text/plain") and _LOOKS_LIKE_HTML.match(head):
         return stated if stated == "text/plain" else "text/html"
-    wide = (
-        head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        or "utf-16" in answer.headers.get("content-type", "").lower()
-    )
+    is_marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    wide = is_marked or "utf-16" in answer.headers.get("content-type", "").lower()
     if (stated and not _TEXT.match(stated) and stated not in _HTML) or (b"\0" in head and not wide):
         size = answer.headers.get("content-length") or f"{len(answer.body):,}{'+' * answer.cut}"
         raise PageError(
@@ -200,19 +199,17 @@ def _from_html(answer: HttpAnswer, kind: str, charset: str, form: Format, *, mai
 
 
 def _run_reader(command: Command, url: str, seconds: float) -> dict[str, Any]:
-    root = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with Child(command, root, seconds, _CHILD_MEMORY) as child:
-            output = bytearray()
-            for block in child.blocks():
-                output += block
-                if len(output) > _MAX_TEXT:
-                    break
-            code = child.end()
-            failed = child.timed_out or code or len(output) > _MAX_TEXT
-    finally:
-        os.close(root)
-    if failed:
+    with (
+        closing(os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as root,
+        Child(command, root, seconds, _CHILD_MEMORY) as child,
+    ):
+        output = bytearray()
+        for block in child.blocks():
+            output += block
+            if len(output) > _MAX_TEXT:
+                break
+        code = child.end()
+    if child.timed_out or code or len(output) > _MAX_TEXT:
         raise PageError(
             "conversion_failed", f"{url} could not be converted{' in time' * child.timed_out}.", 'Ask again with format="html".'
         )

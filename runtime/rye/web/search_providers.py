@@ -135,18 +135,9 @@ def _call(
     url = provider.base_url.rstrip("/") + path
     # The user's own server need not be public; a provider's known address must be.
     host = parse(url)
-    allowed = Allowed(frozenset({f"{host.host.lower()}:{host.port or {'http': 80, 'https': 443}[host.scheme]}"}))
-    answer = fetch(
-        FetchRequest(
-            url,
-            seconds,
-            allowed if provider.chosen_host else Allowed(),
-            "GET" if body is None else "POST",
-            headers,
-            body,
-            provider.proxy,
-        )
-    )
+    own = f"{host.host.lower()}:{host.port or {'http': 80, 'https': 443}[host.scheme]}"
+    allowed, method = Allowed(frozenset({own} if provider.chosen_host else ())), "GET" if body is None else "POST"
+    answer = fetch(FetchRequest(url, seconds, allowed, method, headers, body, provider.proxy))
     _raise_for_status(provider, answer)
     try:
         content = json.loads(answer.body)

@@ -311,13 +311,9 @@ def bounded(text: str) -> dict[str, Any]:
     lines = text.split("\n")
     budget = context.output_budget() - 300
     page = results.Page(budget)
-    for line in lines:
-        if not page.add([results.shorten(line, budget // 2)]):
-            break
-    cut = len(page.lines) < len(lines)
+    count = page.fill(results.shorten(line, budget // 2) for line in lines)
+    cut = count < len(lines)
     if cut:
-        left = len(lines) - len(page.lines)
-        page.lines.append(
-            f"[tool_result: {len(page.lines)} of {len(lines)} lines; {left} more omitted. Ask the server for less.]"
-        )
+        left = len(lines) - count
+        page.lines.append(f"[tool_result: {count} of {len(lines)} lines; {left} more omitted. Ask the server for less.]")
     return {"output": "\n".join(page.lines), "truncated": cut or page.lines[:1] != lines[:1]}
