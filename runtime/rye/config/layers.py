@@ -95,11 +95,8 @@ def of_project(root: str, name: str, most: int = _MAX_BYTES) -> tuple[dict[str, 
     """
     path = f"{root}/.ai/config/{name}"
     try:
-        root_fd = os.open(root, beneath.DIRECTORY)
-        try:
+        with atomic.closing(os.open(root, beneath.DIRECTORY)) as root_fd:
             fd, _ = beneath.open_beneath(root_fd, [b".ai", b"config", *os.fsencode(name).split(b"/")], _READ)
-        finally:
-            os.close(root_fd)
     except OSError as err:
         if err.errno in (errno.ENOENT, errno.ENOTDIR):
             return {}, path

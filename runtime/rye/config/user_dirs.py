@@ -170,7 +170,7 @@ def state_dir(root: str | int) -> str:
     # While a call holds the root open, the path that it was noted under is looked up once.
     if held is not None and held.noted == path and os.path.isdir(path):
         return path
-    real = _real_path(root)
+    real = beneath.real_path(root, f"/proc/self/fd/{root}") if isinstance(root, int) else os.path.realpath(root)
     # Checked at each use: the user may have removed the folder while this process runs.
     if _noted.get(path) != real or not os.path.isdir(path):
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -181,14 +181,6 @@ def state_dir(root: str | int) -> str:
     if held is not None:
         held.noted = path
     return path
-
-
-def _real_path(root: str | int) -> str:
-    if isinstance(root, int):
-        # In one step, where the kernel tells it.
-        with suppress(OSError):
-            return os.readlink(f"/proc/self/fd/{root}")
-    return os.path.realpath(f"/proc/self/fd/{root}" if isinstance(root, int) else root)
 
 
 MOUNTS_RECORD = "shielded.json"

@@ -11,6 +11,7 @@ from typing import Final
 
 from rye.errors import TrustError
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.plain_class import Record
 
 MOST_FILES: Final = 100_000
@@ -50,13 +51,10 @@ def read(
     """
     digests: dict[str, str] = {}
     uncovered: list[str] = []
-    root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as root:
         for path, fd in _files(root, ignored, uncovered, links=links, every=every):
             with open(fd, "rb", buffering=0) as file:
                 digests[path] = hashlib.file_digest(file, algorithm).hexdigest()
-    finally:
-        os.close(root)
     return FolderContent(digests, tuple(sorted(uncovered)))
 
 
@@ -67,8 +65,7 @@ def _files(root: int, ignored: frozenset[str], uncovered: list[str], *, links: b
     while waiting:
         prefix, is_out = waiting.pop()
         try:
-            fd = beneath.open_unlinked(root, prefix.split("/")[:-1], _FOLDER)
-            try:
+            with closing(beneath.open_unlinked(root, prefix.split("/")[:-1], _FOLDER)) as fd:
                 with os.scandir(fd) as found:
                     entries = sorted(found, key=lambda one: one.name)
                 for entry in entries:
@@ -98,8 +95,6 @@ def _files(root: int, ignored: frozenset[str], uncovered: list[str], *, links: b
                         if not stat.S_ISDIR(mode):
                             raise _not_signable(f"{_shown(path)} is no file")
                         uncovered.append(f"{path}/")
-            finally:
-                os.close(fd)
         except OSError as err:
             if err.errno in (errno.ENXIO, errno.ELOOP, errno.ENAMETOOLONG):
                 raise _not_signable(f"{_shown(prefix)}… {os.strerror(err.errno).lower()}") from None
