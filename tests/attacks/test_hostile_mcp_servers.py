@@ -48,77 +48,48 @@ SERVERS = {
     "behaves": ("m = asked('tools/call'); answer(m, text('fine'))", None, 20),
     "lines without end": ("m = asked('tools/call')\nwhile True: sys.stdout.write('1\\n' * 30000)", "deadline_exceeded", 40),
     "one line without end": ("m = asked('tools/call')\nwhile True: sys.stdout.write('x' * 65536)", "mcp_server_failed", 80),
-    "answers to other requests": (
-        "m = asked('tools/call')\nwhile True: say({'jsonrpc': '2.0', 'id': 999, 'result': {}})",
-        "deadline_exceeded|mcp_server_failed",
-        40,
-    ),
-    "pages without end": (
-        (
-            "n = 0\nwhile True:\n    m = asked('tools/list'); n += 1\n"
-            "    answer(m, {'tools': [{**TOOL, 'name': f'n{n}', 'description': 'x' * 15_000_000}], 'nextCursor': str(n)})"
-        ),
-        "mcp_server_failed",
-        250,
-    ),
+    "answers to other requests": ("m = asked('tools/call')\nwhile True: say({'jsonrpc': '2.0', 'id': 999, 'result': {}})",
+        "deadline_exceeded|mcp_server_failed", 40),
+    "pages without end": ((
+        "n = 0\nwhile True:\n    m = asked('tools/list'); n += 1\n"
+        "    answer(m, {'tools': [{**TOOL, 'name': f'n{n}', 'description': 'x' * 15_000_000}], 'nextCursor': str(n)})"
+    ), "mcp_server_failed", 250),
     "pings that are never read": (
         "m = asked('tools/call')\nfor n in range(10**9): say({'jsonrpc': '2.0', 'id': n, 'method': 'ping'})",
-        "deadline_exceeded|mcp_server_failed",
-        60,
-    ),
+        "deadline_exceeded|mcp_server_failed", 60),
     "errors without end": ("m = asked('tools/call')\nwhile True: sys.stderr.write('x' * 65536)", "deadline_exceeded", 40),
     "a large text": ("m = asked('tools/call'); answer(m, text('x\\n' * 4_000_000))", None, 250),
     "a large structure": ("m = asked('tools/call'); answer(m, {**text('small'), 'structuredContent': {'a': ['x' * 50] * 200_000}})", None, 250),
     "many parts": ("m = asked('tools/call'); answer(m, {'content': [{'type': 'text', 'text': 'y'}] * 400_000})", None, 400),
-    "a deep structure": (
-        (
-            "m = asked('tools/call')\nd = 0\nfor n in range(900): d = {'a': d}\n"
-            "sys.setrecursionlimit(9999)\nanswer(m, {**text('small'), 'structuredContent': d})"
-        ),
-        "|mcp_server_failed",
-        40,
-    ),
-    "wrong kinds": (
-        (
-            "m = asked('tools/call'); answer(m, {'content': [1, None, {'type': 'text', 'text': {'a': 1}}, {'type': 7},"
-            " {'type': 'resource', 'resource': 'x'}, {'type': 'image', 'data': 5}, {}], 'structuredContent': [1], 'isError': 'yes'})"
-        ),
-        None,
-        20,
-    ),
+    "a deep structure": ((
+        "m = asked('tools/call')\nd = 0\nfor n in range(900): d = {'a': d}\n"
+        "sys.setrecursionlimit(9999)\nanswer(m, {**text('small'), 'structuredContent': d})"
+    ), "|mcp_server_failed", 40),
+    "wrong kinds": ((
+        "m = asked('tools/call'); answer(m, {'content': [1, None, {'type': 'text', 'text': {'a': 1}}, {'type': 7},"
+        " {'type': 'resource', 'resource': 'x'}, {'type': 'image', 'data': 5}, {}], 'structuredContent': [1], 'isError': 'yes'})"
+    ), None, 20),
     "a result that is none": ("m = asked('tools/call'); answer(m, 'text')", None, 20),
     "an error that is none": ("m = asked('tools/call'); say({'jsonrpc': '2.0', 'id': m['id'], 'error': {'code': {}, 'message': ['x']}})", "mcp_error", 20),
-    "not a number": (
-        (
-            'm = asked(\'tools/call\'); sys.stdout.write(\'{"id": %d, "result": {"structuredContent": {"a": NaN, "b": 1e999}}}\\n\''
-            " % m['id']); sys.stdout.flush(); time.sleep(99)"
-        ),
-        None,
-        20,
-    ),
+    "not a number": ((
+        'm = asked(\'tools/call\'); sys.stdout.write(\'{"id": %d, "result": {"structuredContent": {"a": NaN, "b": 1e999}}}\\n\''
+        " % m['id']); sys.stdout.flush(); time.sleep(99)"
+    ), None, 20),
     "surrogates": ("m = asked('tools/call'); answer(m, text('a\\ud800b'))", None, 20),
     "it ends": ("m = asked('tools/call'); sys.exit(3)", "mcp_server_failed", 20),
     "it kills its group": ("m = asked('tools/call'); import signal; os.killpg(0, signal.SIGKILL)", "mcp_server_failed", 20),
     "it stops itself": ("m = asked('tools/call'); import signal; os.kill(os.getpid(), signal.SIGSTOP)", "deadline_exceeded", 20),
-    "sampling, elicitation, roots": (
-        (
-            "m = asked('tools/call'); told = []\n"
-            "for n, method in enumerate(('sampling/createMessage', 'elicitation/create', 'roots/list', 'tools/call')):\n"
-            "    say({'jsonrpc': '2.0', 'id': f's{n}', 'method': method, 'params': {'name': 'rye/bash/bash'}})\n"
-            "    told.append(json.loads(sys.stdin.readline()))\n"
-            "assert all('error' in one for one in told), told\nanswer(m, text('refused all'))"
-        ),
-        None,
-        20,
-    ),
-    "links to files": (
-        (
-            "m = asked('tools/call'); answer(m, {'content': [{'type': 'resource_link', 'uri': 'file:///etc/shadow', 'name': 'x'},"
-            " {'type': 'resource', 'resource': {'uri': 'file:///etc/passwd'}}]})"
-        ),
-        None,
-        20,
-    ),
+    "sampling, elicitation, roots": ((
+        "m = asked('tools/call'); told = []\n"
+        "for n, method in enumerate(('sampling/createMessage', 'elicitation/create', 'roots/list', 'tools/call')):\n"
+        "    say({'jsonrpc': '2.0', 'id': f's{n}', 'method': method, 'params': {'name': 'rye/bash/bash'}})\n"
+        "    told.append(json.loads(sys.stdin.readline()))\n"
+        "assert all('error' in one for one in told), told\nanswer(m, text('refused all'))"
+    ), None, 20),
+    "links to files": ((
+        "m = asked('tools/call'); answer(m, {'content': [{'type': 'resource_link', 'uri': 'file:///etc/shadow', 'name': 'x'},"
+        " {'type': 'resource', 'resource': {'uri': 'file:///etc/passwd'}}]})"
+    ), None, 20),
     "marks": (f"m = asked('tools/call'); answer(m, {{**text({MARK!r}), 'structuredContent': {{{MARK!r}: {MARK!r}}}}})", None, 20),
     "marks in an error": (f"m = asked('tools/call'); say({{'jsonrpc': '2.0', 'id': m['id'], 'error': {{'code': {MARK!r}, 'message': {MARK!r}}}}})", "mcp_error", 20),
     "marks on standard error": (f"m = asked('tools/call'); sys.stderr.write({MARK!r}); sys.stderr.flush(); sys.exit(1)", "mcp_server_failed", 20),

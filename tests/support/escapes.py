@@ -52,27 +52,19 @@ WAYS = [
     Way("through a folder's symlink", "writes_outside", "ln -s $OUT d; echo WAS-HERE > d/new", "outside/new"),
     Way("through a hard link", "writes_outside", "ln $OUT/victim h; echo WAS-HERE > h", "outside/victim"),
     Way("by rename out", "writes_outside", "echo WAS-HERE > n; mv n $OUT/new", "outside/new"),
-    Way(
-        "by exchange",
-        "writes_outside",
+    Way("by exchange", "writes_outside",
         py("open('n','w').write('WAS-HERE'); ctypes.CDLL(None).renameat2(-100, b'n', -100, (out+'/victim').encode(), 2)"),
-        "outside/victim",
-    ),
+        "outside/victim"),
     Way("deletes a file", "writes_outside", "rm -f $OUT/victim", "!outside/victim"),
     Way("truncates a file", "writes_outside", py("os.truncate(out + '/victim', 0)"), "=outside/victim"),
     Way("by /proc/self/root", "writes_outside", "echo WAS-HERE > /proc/self/root$OUT/new", "outside/new"),
     Way("by the server's root in /proc", "writes_outside", "echo WAS-HERE > /proc/$SERVER/root$OUT/new", "outside/new"),
     Way("by the server's folder in /proc", "writes_outside", "echo WAS-HERE > /proc/$SERVER/cwd/outside/new", "outside/new"),
-    Way(
-        "by inherited descriptors",
-        "writes_outside",
-        py(
-            "for fd in glob.glob('/proc/[0-9]*/fd/*'):\n"
-            "  try: os.close(os.open(fd + '/../outside/new' if os.path.isdir(fd) else out + '/new', os.O_WRONLY | os.O_CREAT)); open(out + '/new', 'w').write('WAS-HERE')\n"
-            "  except OSError: pass"
-        ),
-        "outside/new",
-    ),
+    Way("by inherited descriptors", "writes_outside", py(
+        "for fd in glob.glob('/proc/[0-9]*/fd/*'):\n"
+        "  try: os.close(os.open(fd + '/../outside/new' if os.path.isdir(fd) else out + '/new', os.O_WRONLY | os.O_CREAT)); open(out + '/new', 'w').write('WAS-HERE')\n"
+        "  except OSError: pass"
+    ), "outside/new"),
     Way("mounts in a user namespace", "writes_outside", f"unshare -Urm sh -c '{_INNER}' || unshare -m sh -c '{_INNER}' || sh -c '{_INNER}'", "outside/new"),
     Way("the loader writes for it", "writes_outside", "true", "outside/dbg*", env={"LD_DEBUG": "all", "LD_DEBUG_OUTPUT": "$OUT/dbg"}),
     Way("a daemon, later", "processes_end", "setsid sh -c 'sleep 0.3; echo WAS-HERE > late' >/dev/null 2>&1 & disown; exit 0", "project/late", wait=0.6),
@@ -85,24 +77,14 @@ WAYS = [
     Way("by fchmod", "no_new_privileges", py("os.fchmod(os.open('s', os.O_CREAT | os.O_RDWR), 0o4755)"), "^project/s"),
     Way("by open with a mode", "no_new_privileges", py("os.umask(0); os.open('s', os.O_CREAT | os.O_RDWR, 0o4755)"), "^project/s"),
     Way("by creat", "no_new_privileges", py("os.umask(0); ctypes.CDLL(None).creat(b's', 0o6755)"), "^project/s"),
-    Way(
-        "by an unnamed file",
-        "no_new_privileges",
-        py(
-            "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755); ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b's', 0x400)"
-        ),
-        "^project/s",
-    ),
+    Way("by an unnamed file", "no_new_privileges", py(
+        "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755); ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b's', 0x400)"
+    ), "^project/s"),
     Way("by mknod", "no_new_privileges", py("os.umask(0); os.mknod('s', 0o104755)"), "^project/s"),
-    Way(
-        "by openat2",
-        "no_new_privileges",
-        py(
-            "import struct; os.umask(0); how = struct.pack('=QQQ', os.O_CREAT | os.O_RDWR, 0o4755, 0)\n"
-            "ctypes.CDLL(None).syscall(437, -100, b's', how, ctypes.c_size_t(24))"
-        ),
-        "^project/s",
-    ),
+    Way("by openat2", "no_new_privileges", py(
+        "import struct; os.umask(0); how = struct.pack('=QQQ', os.O_CREAT | os.O_RDWR, 0o4755, 0)\n"
+        "ctypes.CDLL(None).syscall(437, -100, b's', how, ctypes.c_size_t(24))"
+    ), "^project/s"),
     Way("by fchmodat2", "no_new_privileges", py("open('s', 'w').close(); ctypes.CDLL(None).syscall(452, -100, b's', 0o4755, 0)"), "^project/s"),
     Way("writes to a terminal of the user", "writes_outside", "printf WAS-HERE > $TERMINAL", "?terminal", wait=0.1),
     Way("changes a mode", "metadata_outside", "chmod 0777 $OUT/victim", "%outside/victim"),
@@ -112,12 +94,9 @@ WAYS = [
     Way("git's configuration by git", "protected_names", "sed -i s/core/WAS-HERE/ .git/config", "project/.git/config"),
     Way("another .git in its place", "protected_names", "mv .git g; mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit"),
     Way("a common folder elsewhere", "protected_names", "echo ../WAS-HERE > .git/commondir", "project/.git/commondir"),
-    Way(
-        "renames git's folder of modules",
-        "protected_names",
+    Way("renames git's folder of modules", "protected_names",
         "mv .git/modules .git/m; mkdir -p .git/modules/s; echo WAS-HERE > .git/modules/s/config",
-        "project/.git/modules/s/config",
-    ),
+        "project/.git/modules/s/config"),
     Way("a .git where none is", "protected_names", "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit", git=False),
     Way("a .git file where none is", "protected_names", "echo 'gitdir: WAS-HERE' > .git", "project/.git", git=False),
     Way("an item", "protected_names", "mkdir -p .ai/tools; echo WAS-HERE > .ai/tools/x.py", "project/.ai/tools/x.py"),
@@ -127,12 +106,9 @@ WAYS = [
     Way("an absent .mcp.json by rename", "protected_names", "echo WAS-HERE > n; mv -T n .mcp.json", "project/.mcp.json"),
     Way("a link for a .vscode", "protected_names", "mkdir v; echo WAS-HERE > v/tasks.json; rmdir .vscode; ln -s v .vscode", "project/.vscode/tasks.json"),
     Way("a hard link to git's configuration", "protected_names", "ln .git/config c; echo WAS-HERE >> c", "project/.git/config"),
-    Way(
-        "unmounts what covers it",
-        "protected_names",
+    Way("unmounts what covers it", "protected_names",
         "unshare -Urm sh -c 'umount .git/config; umount -l .git; echo WAS-HERE >> .git/config' || echo WAS-HERE >> .git/config",
-        "project/.git/config",
-    ),
+        "project/.git/config"),
     # --- secrets ---
     Way("reads ~/.ssh", "home_hidden", "cat ~/.ssh/id_rsa $KEYHOME/.ssh/id_rsa"),
     Way("reads ~/.aws", "home_hidden", "cat $KEYHOME/.aws/credentials"),
@@ -153,13 +129,9 @@ WAYS = [
     Way("a unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("out + '/stream'"))),
     Way("a unix socket in the project", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("'stream'"))),
     Way("an abstract unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("chr(0) + 'rye-' + str(port)"))),
-    Way(
-        "a datagram from a pair",
-        "unix_sockets_off",
-        py("s, t = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', out + '/datagram')"),
-        "?datagram",
-        wait=0.1,
-    ),
+    Way("a datagram from a pair", "unix_sockets_off",
+        py("s, t = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', out + '/datagram')"), "?datagram",
+        wait=0.1),
 ]  # fmt: skip
 
 

@@ -46,60 +46,34 @@ _EVIL = (
 ATTACKS = [
     Attack("a folder of PATH becomes a link", ("rm -rf bin; ln -s $H/.ssh/work bin", "cat bin/id_rsa $H/.ssh/work/id_rsa"), "$ROOT/bin"),
     Attack("an environment's bin becomes a link", ("rm -rf .venv; mkdir .venv; ln -s $H/.ai/keys .venv/bin", "cat $H/.ai/keys/private_key.pem"), "$ROOT/.venv/bin"),
-    Attack(
-        "the folder above a bin becomes a link",
-        ("mv .venv v; ln -s $H/cloud .venv; true", "cat $H/cloud/token $H/cloud/bin/token"),
-        "$ROOT/.venv/bin",
-        "mkdir -p $H/cloud/bin; echo CANARY | tee $H/cloud/token > $H/cloud/bin/token",
-    ),
-    Attack(
-        "a link outside leads through the project",
-        ("rm -rf tools; ln -s $H/.ssh/work tools", "cat $H/.ssh/work/id_rsa $H/mytools/id_rsa"),
-        "$H/mytools",
-        "ln -s $ROOT/tools $H/mytools",
-    ),
+    Attack("the folder above a bin becomes a link",
+        ("mv .venv v; ln -s $H/cloud .venv; true", "cat $H/cloud/token $H/cloud/bin/token"), "$ROOT/.venv/bin",
+        "mkdir -p $H/cloud/bin; echo CANARY | tee $H/cloud/token > $H/cloud/bin/token"),
+    Attack("a link outside leads through the project",
+        ("rm -rf tools; ln -s $H/.ssh/work tools", "cat $H/.ssh/work/id_rsa $H/mytools/id_rsa"), "$H/mytools",
+        "ln -s $ROOT/tools $H/mytools"),
     Attack("a chain of links in the project", ("rm -rf bin; ln -s b2 bin; ln -s ../home/.ssh/work b2", "cat $H/.ssh/work/id_rsa"), "$ROOT/bin"),
     Attack("the interpreter's name becomes a link", ("rm $ROOT/.venv/bin/python; ln -s $H/.ssh/work/id_rsa $ROOT/.venv/bin/python", "cat $H/.ssh/work/id_rsa")),
     Attack("a .git file names a folder of the project", ("cat $H/.ai/keys/private_key.pem",), setup="cd $ROOT; " + _EVIL.format(target="$H/.ai/keys", place="evil")),
-    Attack(
-        "a .git file names it by its absolute path",
-        ("cat $H/.ssh/work/id_rsa",),
-        setup="cd $ROOT; " + _EVIL.format(target="$H/.ssh/work", place="$ROOT/evil").replace("'", '"'),
-    ),
-    Attack(
-        "a .git file names a worktree of the project",
-        ("cat $H/.ssh/work/id_rsa",),
-        setup="cd $ROOT; mkdir -p r/worktrees; "
+    Attack("a .git file names it by its absolute path", ("cat $H/.ssh/work/id_rsa",),
+        setup="cd $ROOT; " + _EVIL.format(target="$H/.ssh/work", place="$ROOT/evil").replace("'", '"')),
+    Attack("a .git file names a worktree of the project", ("cat $H/.ssh/work/id_rsa",), setup="cd $ROOT; mkdir -p r/worktrees; "
         + _EVIL.format(target="$H/.ssh/work", place="r/worktrees/e")
-        + "; mv evil r/worktrees/e; mkdir -p $H/.ssh/work/objects $H/.ssh/work/refs; echo x > $H/.ssh/work/HEAD",
-    ),
-    Attack(
-        "a .git file and a common folder given relative to the server's own folder",
-        ("cat $H/.ssh/work/id_rsa",),
+        + "; mv evil r/worktrees/e; mkdir -p $H/.ssh/work/objects $H/.ssh/work/refs; echo x > $H/.ssh/work/HEAD"),
+    Attack("a .git file and a common folder given relative to the server's own folder", ("cat $H/.ssh/work/id_rsa",),
         setup="cd $ROOT; mkdir evil; mv .git g.old; echo .git > evil/gitdir; echo $H/.ssh/work > evil/commondir; "
-        "echo 'gitdir: evil' > .git",
-    ),
-    Attack(
-        "another project's folder poses as a repository",
-        ("cat $H/.ssh/work/id_rsa",),
+        "echo 'gitdir: evil' > .git"),
+    Attack("another project's folder poses as a repository", ("cat $H/.ssh/work/id_rsa",),
         setup="cd $ROOT; mv .git g.old; mkdir -p $B/other/x; echo $ROOT/.git > $B/other/x/gitdir; "
-        'echo $H/.ssh/work > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git',
-    ),
+        'echo $H/.ssh/work > $B/other/x/commondir; echo "gitdir: $B/other/x" > .git'),
     Attack("beside ~/.fly/bin", ("cat $H/.fly/config.yml",), "$H/.fly/bin", "echo CANARY > $H/.fly/config.yml"),
     Attack("below ~/.foundry", ("cat $H/.foundry/keystores/key",), "$H/.foundry/bin", "mkdir -p $H/.foundry/keystores; echo CANARY > $H/.foundry/keystores/key"),
     _named("RYE_SIGNING_KEY", "release:key.pem"),
     _named("RYE_SIGNING_KEY", "release/key.pem", "linked", "ln -s release/key.pem $B/srv/linked"),
-    Attack(
-        "RYE_SIGNING_KEY names a file relative to the server's folder",
-        ("cat $B/srv/key.pem",),
-        setup="mkdir $B/srv; echo CANARY > $B/srv/key.pem",
-        variables=(("RYE_SIGNING_KEY", "../srv/key.pem"),),
-    ),
-    Attack(
-        "the user's key is a link to a file elsewhere",
-        ("cat $B/srv/key.pem",),
-        setup="mkdir $B/srv; echo CANARY > $B/srv/key.pem; ln -sf $B/srv/key.pem $H/.ai/keys/private_key.pem",
-    ),
+    Attack("RYE_SIGNING_KEY names a file relative to the server's folder", ("cat $B/srv/key.pem",),
+        setup="mkdir $B/srv; echo CANARY > $B/srv/key.pem", variables=(("RYE_SIGNING_KEY", "../srv/key.pem"),)),
+    Attack("the user's key is a link to a file elsewhere", ("cat $B/srv/key.pem",),
+        setup="mkdir $B/srv; echo CANARY > $B/srv/key.pem; ln -sf $B/srv/key.pem $H/.ai/keys/private_key.pem"),
     _named("CARGO_HOME", "cargo/credentials.toml", "cargo", "mkdir $B/srv/cargo/bin"),
     _named("GH_CONFIG_DIR", "gh/hosts.yml", "gh"),
     _named("GH_CONFIG_DIR", "gh/unknown", "gh", "touch $B/srv/gh/hosts.yml"),
