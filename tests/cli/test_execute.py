@@ -17,7 +17,7 @@ import rye as package
 from support.harness import AT_A_PROMPT, environment
 from support.in_process import rye
 from support.shell_calls import sleepers
-from support.signed_tools import STRANGER, put, put_tool, signed, tool_text, trust_key
+from support.signed_tools import STRANGER, put, put_script, put_tool, signed, tool_text
 from support.signed_tools import rye as process
 from support.terminal import typed
 from support.waiting import until
@@ -205,8 +205,7 @@ def test_a_file_cannot_steer_the_terminal_and_goes_unchanged_into_a_pipe(here):
     (here / "evil").write_bytes(b"a\x1b]0;title\x07\tb\n")
     words = (*READ, "file_path=evil", "line_ids=none")
     code, shown = typed(*words, cwd=here)
-    assert (code, "\x1b" in shown, "\x07" in shown) == (0, False, False)
-    assert "a\\x1b]0;title\\x07" in shown
+    assert (code, "\x1b" in shown, "\x07" in shown, "a\\x1b]0;title\\x07" in shown) == (0, False, False, True)
     code, shown = typed(*BASH, r"command=printf '\033[31mred\n'", cwd=here)
     assert (code, "\x1b" in shown) == (0, False)
     assert rye(*words, cwd=here).stdout == b"a\x1b]0;title\x07\tb\n"
@@ -226,26 +225,11 @@ def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
 def test_a_person_sees_the_traceback_of_a_crash_and_a_pipe_does_not(project):
     put_tool(project, "my/crash", 'raise ValueError("step 3")')
     put(project, "tools/my/raw.py", tool_text("my/raw", 'raise ValueError("step 4")'))
-    code, shown = typed("execute", "my/crash", cwd=project)
-    assert code != 0
-    assert "ValueError: step 3" in shown
-    code, shown = typed("execute", "my/raw", "--allow-unsigned", cwd=project)
-    assert code != 0
-    assert ("Traceback" in shown, "ValueError: step 4" in shown) == (True, True)
+    for words, told in ((["my/crash"], "ValueError: step 3"), (["my/raw", "--allow-unsigned"], "ValueError: step 4")):
+        code, shown = typed("execute", *words, cwd=project)
+        assert (code != 0, "Traceback" in shown, told in shown) == (True, True, True), shown
     done = rye("execute", "my/crash", cwd=project)
     assert (b"step 3" in done.stdout + done.stderr, b"crashes/" in done.stderr) == (False, True)
-
-
-HEADER = """\
-# ---
-# version: '1.0.0'
-# tool_type: bash
-# executor_id: rye/core/runtimes/bash_script_runtime
-# category: my
-# description: d
-# permissions: [run]
-# ---
-"""
 
 
 @pytest.mark.parametrize(
@@ -261,8 +245,7 @@ HEADER = """\
     ],
 )
 def test_a_script_is_answered_for_with_its_text_not_with_its_json(project, user_space, body, out, err):
-    trust_key()
-    put(project, "tools/my/say.sh", signed(f"{HEADER}{body}\n".encode(), suffix=".sh"))
+    put_script(project, "my/say", ".sh", "rye/core/runtimes/bash_script_runtime", body, tool_type="bash", permissions=["run"])
     done = rye("my/say", cwd=project)
     shown = done.stderr.decode()
     assert (done.stdout.decode(), "".join(line for line in shown.splitlines(True) if "warning" not in line)) == (out, err)

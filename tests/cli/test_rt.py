@@ -353,9 +353,8 @@ def test_at_a_terminal_there_are_colours_unless_they_are_unwanted_and_no_file_st
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert "\x1b" not in typed("open", "src/app.py", cwd=project, **env)[1]
     (project / "evil").write_text("a\x1b]0;title\x07\x9b31mb\tc\n")
-    shown = typed("open", "evil", cwd=project, NO_COLOR="1")[1]
-    assert "\x1b" not in shown
-    assert "1: a\\x1b]0;title\\x07\\x9b31mb\tc" in shown.replace("       ", "\t")
+    shown = typed("open", "evil", cwd=project, NO_COLOR="1")[1].replace("       ", "\t")
+    assert ("\x1b" in shown, "1: a\\x1b]0;title\\x07\\x9b31mb\tc" in shown) == (False, True)
     assert b"\x1b]0;title" in rt("open", "evil", cwd=project).stdout
 
 
