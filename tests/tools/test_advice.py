@@ -44,14 +44,11 @@ CALLS = [
     (f"{FS}/grep", {"pattern": "caf", "path": "lat.txt"}, ""),
     (f"{SWE}/search_file", {"path": "lat.txt", "pattern": "caf"}, ""),
     (f"{SWE}/open_file_chunk", {"path": "lat.txt"}, ""),
-    (f"{SWE}/read_file_viewport", {"path": "lat.txt"}, ""),
     (f"{SWE}/edit_range", {"path": "lat.txt", "start_line": 1, "end_line": 1, "new_text": "Ж"}, "read"),
     (f"{SWE}/edit_file", {"path": "escape.txt", "old": "\xe9", "new": "Ж"}, ""),
-    (f"{PATCH}/workspace_read_file", {"docPath": "lat.txt"}, ""),
     (f"{PATCH}/workspace_write_patch", {"files": [PATCHED]}, ""),
     # Syntax, notebooks.
     (f"{FS}/edit_lines", {"file_path": "a.py", "changes": ["1|x = ("], "guard": "refuse"}, "read"),
-    (f"{FS}/write", {"file_path": "a.py", "content": "x = (", "guard": "refuse"}, ""),
     (f"{SWE}/edit_range", {"path": "a.py", "start_line": 1, "end_line": 1, "new_text": "x = (", "guard": "refuse"}, "read"),
     (f"{FS}/edit_lines", {"file_path": "book.ipynb", "changes": [{"find": '"cells": [', "replace": "oops"}]}, ""),
     # Searches.
@@ -62,7 +59,6 @@ CALLS = [
     ],
     *[(tool, {"pattern": p}, "") for tool in (f"{FS}/glob", f"{SWE}/find_file") for p in ("../*", "absent", "*.txt")],
     (f"{FS}/glob", {"pattern": "*", "limit": 1}, ""),
-    (f"{SWE}/find_file", {"pattern": "*", "limit": 1}, ""),
     # Paths, windows, undo.
     *[(f"{FS}/read", {"file_path": name, "limit": 2}, "") for name in ("b.py", "folder", QUOTED)],
     (f"{FS}/edit_lines", {"file_path": QUOTED, "changes": ["99|z"]}, ""),
@@ -71,7 +67,6 @@ CALLS = [
     (f"{SWE}/scroll_file", {"path": QUOTED, "direction": "down"}, ""),
     (f"{PATCH}/workspace_read_file", {"docPath": QUOTED, "limit": 2}, ""),
     (f"{FS}/undo", {"list": True, "limit": 1}, "written"),
-    (f"{FS}/undo", {"entry_id": "0" * 15}, ""),
     (f"{FS}/undo", {"list": True, "file_path": QUOTED, "limit": 1}, "written"),
     (f"{SWE}/undo_edit", {"entry_id": "0" * 15}, ""),
     ("rye/bash/bash", {"command": "seq 1 30000; seq 1 30000 >&2"}, ""),

@@ -35,7 +35,6 @@ def test_the_fields_of_a_result(project, mode):
         ("echo 'a\nb\nmissing semicolon' >&2; exit 2", 2, ["exit code 2", "missing semicolon"]),
         ("no_such_program", 127, ["127", "command not found. A program", "command -v", "no_such_program"]),
         ("touch x; ./x", 126, ["126", "executable"]),
-        ("false", 1, ["It printed nothing"]),
         ("kill -SEGV $$; sleep 1", None, ["SIGSEGV"]),
     ],
 )

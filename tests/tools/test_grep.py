@@ -92,7 +92,6 @@ def test_crlf_and_other_encodings_come_out_right(project):
     ("asked", "found"),
     [
         ({"pattern": "f(x)", "literal": True}, ["a.py", "src/c.py"]),
-        ({"pattern": "f(x)", "literal": True, "ignore_case": True}, ["a.py", "b.txt", "src/c.py"]),
         ({"pattern": "f(x)", "literal": True, "ignore_case": True, "include": "*.{txt,md}"}, ["b.txt"]),
         ({"pattern": "f", "include": "src/*.py"}, ["src/c.py"]),
         ({"pattern": "f", "include": "*.py", "path": "src"}, ["src/c.py"]),
@@ -125,13 +124,11 @@ def test_which_files_are_searched(project, asked, found):
     [
         ({"pattern": "(a"}, "bad_pattern", "\n    (a\n    ^\nerror: unclosed group"),
         ({"pattern": "\0"}, "bad_pattern", ""),
-        ({"pattern": "\udc80"}, "bad_pattern", ""),
         ({"pattern": "one\ntwo"}, "bad_pattern", "multiline=true"),
         ({"pattern": "(?=a)"}, "bad_pattern", "look-around"),
         ({"pattern": r"(a)\1"}, "bad_pattern", "backreferences"),
         ({"pattern": "needle", "path": "bin"}, "binary_file", "80 bytes"),
         ({"pattern": "a", "path": "nowhere"}, "file_not_found", ""),
-        ({"pattern": "a", "path": "../.."}, "path_outside", ""),
         ({"pattern": "a", "include": "["}, "bad_glob", ""),
         ({"pattern": "a", "mode": "other"}, "invalid_parameters", ""),
     ],

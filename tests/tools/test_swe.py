@@ -59,7 +59,6 @@ def edit(project, start, end, text, path="f", **more):
         (b"", (1, 0), "x", b"x\n"),
         (b"a\r\nb\r\nc\r\n", (2, 2), "x\ny", b"a\r\nx\r\ny\r\nc\r\n"),
         (b"a\nb\n", (1,), "x\ny\n", b"x\ny\na\nb\n"),
-        (b"a\nb\n", (2,), "x\ny\n", b"a\nx\ny\nb\n"),
         (b"a\nb\n", (3,), "x\ny\n", b"a\nb\nx\ny\n"),
     ],
 )
@@ -94,7 +93,6 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
     [
         ("edit_range", {**RANGE, "start_line": 0, "end_line": 3}, "out_of_range", "start_line 0 out of range (1..424)"),
         ("edit_range", {**RANGE, "start_line": 420, "end_line": 425}, "out_of_range", "end_line 425 out of range (420..424)"),
-        ("edit_range", {**RANGE, "start_line": 426, "end_line": 425}, "out_of_range", "start_line 426 out of range (1..425)"),
         ("edit_range", {**RANGE, "start_line": 9, "end_line": 5}, "bad_range", "end_line 5 lies before start_line 9"),
         ("edit_range", {**RANGE, "start_line": 2, "end_line": 1, "insert_form": False}, "bad_range", "insert_at"),
         ("edit_range", {**RANGE, "start_line": 1, "end_line": 0, "new_text": ""}, "nothing_to_insert", ""),
@@ -109,7 +107,6 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
         ("open_file_chunk", {"path": "f", "line": 5, "end": 9}, "bad_window", ""),
         ("open_file_chunk", {"path": "empty", "line": 1}, "out_of_range", "the file is empty. insert_at with line=1"),
         ("open_file_chunk", {"path": "ap.py"}, "file_not_found", "Did you mean app.py?"),
-        ("open_file_chunk", {"path": "../x"}, "path_outside", ""),
         ("read_file_viewport", {"path": "f", "offset": 424}, "out_of_range", "offset 424 out of range (0..423)"),
         ("read_file_viewport", {"path": "f", "offset": -1}, "out_of_range", ""),
         ("read_file_viewport", {"path": "pipe"}, "not_regular_file", "a named pipe"),
@@ -119,7 +116,6 @@ LATIN = {**RANGE, "path": "latin", "start_line": 1, "end_line": 1, "new_text": "
             for (tool, more), form in zip(TAKES_FORMS.items(), ("lidd", "LID", ""), strict=True)
         ],
         ("search_dir", {"pattern": "("}, "bad_pattern", ""),
-        ("search_dir", {"pattern": ""}, "invalid_parameters", ""),
         ("find_file", {"pattern": "../*"}, "path_outside", ""),
     ],
 )
@@ -257,9 +253,7 @@ def test_edits_are_taken_back_in_turn_and_redone(project):
         ({"line": 200}, 150, 249),
         ({"line": 10}, 1, 59),
         ({"line": 420}, 370, 423),
-        ({"line": 1}, 1, 50),
         ({"start": 7, "end": 9}, 7, 9),
-        ({"start": 300}, 300, 399),
         ({"start": 400, "end": 9_999}, 400, 423),
         ({"end": 3}, 1, 3),
     ],
@@ -373,7 +367,6 @@ def tree(project):
         ({"pattern": "pi/rout"}, ["src/api/routes.py"]),
         ({"pattern": "routes", "no_ignore": True, "root": "src"}, ["src/api/my_routes_old.py", "src/api/routes.py"]),
         ({"pattern": r"\[id\].tsx"}, ["[id].tsx"]),
-        ({"pattern": "d]"}, ["[id].tsx"]),
     ],
 )
 def test_names_are_found_by_a_part_or_a_glob(tree, asked, found):

@@ -67,9 +67,7 @@ ABCDE = b"a\nb\nc\nd\ne\n"
         (ABCDE, ["2|B"], ["+start|top", "5|E"], b"top\na\nb\nc\nd\nE\n"),
         (ABCDE, ["2|B"], b"new\na\nB\nc\nd\ne\n", b"new\na\nb\nc\nd\ne\n"),
         (ABCDE, ["2|B"], b"a\nXX\nc\nd\ne\n", None),
-        (ABCDE, ["2|B"], b"a\nc\nd\ne\n", None),
         (ABCDE, ["2|B"], b"a\n  B\nc\nd\ne\n", None),
-        (ABCDE, ["2|B"], b"", None),
         (ABCDE, ["2|B"], None, None),
         (ABCDE, ["3 delete"], b"a\nb\nnew\nd\ne\n", None),
         # An open end is not put back into the middle, nor a line behind one. Once two lines were glued together.

@@ -161,7 +161,6 @@ def test_hard_links_are_warned_of(project):
     ("before", "encoding", "content", "after", "said"),
     [
         (b"\xef\xbb\xbfa\n", None, "a\n", b"a\n", "utf-8+bom -> utf-8"),
-        (b"\xef\xbb\xbfa\n", "utf-8", "b\n", b"b\n", "utf-8+bom -> utf-8"),
         (b"a\n", "utf-8-sig", "a\n", b"\xef\xbb\xbfa\n", "utf-8 -> utf-8+bom"),
         (b"\xef\xbb\xbfa\n", "UTF-8-SIG", "b\n", b"\xef\xbb\xbfb\n", "-a\n+b"),
         (b"\xef\xbb\xbfa\n", "utf_8_sig", "\ufeffa\n", b"\xef\xbb\xbfa\n", "is unchanged"),
@@ -220,7 +219,6 @@ SYNTAX = [
     ("a.py", None, b"# -*- coding: latin-1 -*-\nx = '\xc3\xa9'\n", None),
     ("a.py", None, b"x = 1\ndef f(:\n", "invalid syntax, in a.py at line 2"),
     ("a.py", None, b"def f(a, a): pass\n", "in a.py at line 1"),
-    ("a.py", None, b"x = 1\n\nnonlocal x\n", "in a.py at line 3"),
     ("a.py", None, b"(" * 300, "in a.py at line 1"),
     ("a.py", b"def f(:\n", b"x = 1\ndef f(:\n", None),
     ("a.py", b"x = 1\n", b"x = 1\ndef f(:\n", "in a.py at line 2"),
@@ -231,13 +229,10 @@ SYNTAX = [
     ("a.yaml", b"a: [1]\n", b"a: [1\n", "YAML"),
     ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
     ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
-    ("a.rs", None, b"fn f( {}\n", "Brackets of a.rs pair no more: 1 ( and 0 )."),
     # What stands in a string does not count.
     ("a.c", None, b'int f() { return s[0] == \'(\' || !strcmp(s, "[{\\"("); }\n', None),
-    ("a.ts", b"f(`x`)\n", b"f('(')\n", None),
     ("a.js", b"x = '('\n", b"x = '(' + ')' + '('\n", None),
     ("a.rs", b"", b"fn f<'a>(x: &'a str, c: char) { c == '(' }\n", None),
-    ("a.go", b"func f() {}\n", b"func f() { if x {} }\n", None),
     ("a.txt", b"()\n", b"(\n", None),
 ]
 
