@@ -165,11 +165,16 @@ FILES = {
 }  # fmt: skip
 
 
-def stays(text: str) -> bool:
+def staying(bench: Bench, some: list[str], kind: str) -> list[str]:
+    """Return those keys that our verdict lets stay with a kind of value."""
     try:
-        return not git_settings.questionable(text.encode())
+        found = git_settings.questionable(bench.lines(some, kind, "none").encode())
     except git_settings.UnreadableError:
-        return False
+        # One of them spoils the file.
+        halves = (some[: len(some) // 2], some[len(some) // 2 :]) if len(some) > 1 else ()
+        return [key for half in halves for key in staying(bench, half, kind)]
+    questionable = {key.lower() for key, _ in found}
+    return [key for key in some if key.lower() not in questionable]
 
 
 def campaign(arena: Arena, seed: str, share: str) -> Iterator[dict]:
@@ -209,7 +214,7 @@ def under_the_look(bench: Bench, chance: random.Random, share: float) -> Iterato
         yield {"place": place, "kind": kind, "fired": bench.tried(place, bench.lines(mixed, kind, prelude), prelude)}
     # What our verdict lets stay is tried without the rest, with which the file as a whole is set aside.
     for kind in WIDE:
-        stay = [key for key in chosen if stays(bench.lines([key], kind, "none"))]
+        stay = staying(bench, chosen, kind)
         chance.shuffle(stay)
         for at in range(0, len(stay), TOGETHER):
             group = stay[at : at + TOGETHER]
