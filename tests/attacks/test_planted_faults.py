@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = [fault.name for fault in FAULTS]
 # Forks one run of pytest for each line of its input: what does not belong to the package is loaded once.
 RUNNER = """
+import _hypothesis_pytestplugin, anyio._backends._asyncio, anyio.pytest_plugin, xdist.looponfail, xdist.plugin
 import hypothesis.stateful, httpx, json, jsonschema_rs, os, pytest, sys, yaml
 from cryptography.hazmat.primitives.asymmetric import ed25519
 for line in sys.stdin:
@@ -40,7 +41,9 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fails(copied: Path) -> Iterator[Callable[[str], bool]]:
     """Yield a function that tells whether a test fails with the copy."""
-    environment = {**os.environ, "PYTHONPATH": str(copied.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Each run deletes what lies of the fourth last one: not of others, whose folders are large.
+    own = {"PYTHONPATH": str(copied.parent), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DEBUG_TEMPROOT": str(copied.parents[1])}
+    environment = {**os.environ, **own}
     command = [sys.executable, "-c", RUNNER]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
