@@ -65,6 +65,26 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def without_ripgrep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Search as where ripgrep is not installed."""
+    from rye.filesearch import ripgrep
+
+    monkeypatch.setattr(ripgrep, "locate", lambda _: None)
+
+
+@pytest.fixture(params=["python", "ripgrep"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Search without ripgrep, and with it."""
+    from rye.filesearch import ripgrep
+
+    if request.param == "ripgrep" and ripgrep.locate(os.stat("/")) is None:
+        pytest.skip("ripgrep is not installed")
+    if request.param == "python":
+        request.getfixturevalue("without_ripgrep")
+    return str(request.param)
+
+
+@pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this test's tools stand for the system's own, which run in this process and not in a confined one."""
     from rye.executor import executor

@@ -6,11 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import bubblewrap, sandbox
 from support import calling
 from support.shell_calls import bash, job, set_sandbox, started

@@ -9,12 +9,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from support.machine import needs_bubblewrap
 from support.terminal import typed

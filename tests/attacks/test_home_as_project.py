@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import rye
 from rye.errors import UsageError
 from support.mcp_peer import peer

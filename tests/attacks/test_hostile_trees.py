@@ -27,18 +27,6 @@ from support.shell_calls import bash
 from support.signed_tools import put_tool
 from support.waiting import PATIENCE, in_time
 
-BINARY = ripgrep.locate(os.stat("/"))
-
-
-@pytest.fixture(params=["python", "ripgrep"])
-def engine(request, monkeypatch):
-    """Search without ripgrep, and with it."""
-    if request.param == "python":
-        monkeypatch.setattr(ripgrep, "locate", lambda _: None)
-    elif BINARY is None:
-        pytest.skip("ripgrep is not installed")
-    return request.param
-
 
 def execute(tool, project, /, **parameters):
     """Call a tool; its answer must be JSON that any reader takes."""
@@ -288,11 +276,6 @@ def planted(project):
     (project / "evil.txt").write_text(f"{LINE}\n")
     (project / "other.txt").write_text("fine\n")
     return project
-
-
-@pytest.fixture
-def without_ripgrep(monkeypatch):
-    monkeypatch.setattr(ripgrep, "locate", lambda _: None)
 
 
 def spent() -> float:

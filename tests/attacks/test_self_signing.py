@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 import pytest
 
 from support.harness import RUNTIME, times

@@ -7,12 +7,9 @@ and files that come in random ways, each as root and as an ordinary user. A cana
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
 from rye.sandbox import landlock
 from support.git_actions import WAYS
 from support.harness import times

@@ -22,20 +22,6 @@ needs_ripgrep = pytest.mark.skipif(BINARY is None, reason="ripgrep is not instal
 
 
 @pytest.fixture
-def without_ripgrep(monkeypatch):
-    monkeypatch.setattr(ripgrep, "locate", lambda _: None)
-
-
-@pytest.fixture(params=["python", "ripgrep"])
-def engine(request):
-    """Search without ripgrep, and with it."""
-    if request.param == "python":
-        request.getfixturevalue("without_ripgrep")
-    elif BINARY is None:
-        pytest.skip("ripgrep is not installed")
-
-
-@pytest.fixture
 def program(tmp_path, monkeypatch):
     """Let a shell script be the program that searches; `{rg}` in it is ripgrep."""
 

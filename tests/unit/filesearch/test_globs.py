@@ -7,14 +7,7 @@ import time
 
 import pytest
 
-from rye.filesearch import ripgrep
 from support.calling import done, refused
-
-
-@pytest.fixture(params=["python", "ripgrep"])
-def engine(request, monkeypatch):
-    if request.param == "python":
-        monkeypatch.setattr(ripgrep, "locate", lambda _: None)
 
 
 def plant(project, *paths):
