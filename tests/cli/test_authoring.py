@@ -1,7 +1,5 @@
 """`rye new` and `rye lint` as processes."""
 
-from __future__ import annotations
-
 import json
 
 from support.in_process import rye

@@ -3,8 +3,6 @@
 The commands are typed as a person types them. What `rye lint` says of each mistake is tried in unit/authoring/test_lint.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 

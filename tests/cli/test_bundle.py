@@ -1,7 +1,5 @@
 """`rye bundle create|verify|inspect`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

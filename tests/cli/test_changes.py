@@ -1,7 +1,5 @@
 """`rye log`, `rye diff`, `rye blame`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`rye doctor`: each part works, or is named with its fix."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

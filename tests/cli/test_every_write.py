@@ -4,8 +4,6 @@ The tables name each verb of `rye` and each tool of the system bundle; a new one
 changed is told by looking at the folder, not by what it says.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import stat

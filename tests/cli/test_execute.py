@@ -1,7 +1,5 @@
 """`rye execute`: exit codes, values, what stands on standard output."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

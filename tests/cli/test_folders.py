@@ -1,7 +1,5 @@
 """`rye sign FOLDER` and `rye verify FOLDER`: OpenSSF Model Signing, with the trust that items have."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import datetime as dt

@@ -1,7 +1,5 @@
 """`rye help`, a tool's own help, and the manual page."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

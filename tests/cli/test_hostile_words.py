@@ -1,7 +1,5 @@
 """Words that steer a terminal: a file's name gets them into an argument, by completion or `*`. No command prints them raw."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """The command itself: verbs, help, streams, and that no command line ends in a traceback."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`rye mcp import`: another server's tools become signed items of the project, found and called like any other."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

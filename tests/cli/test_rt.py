@@ -1,7 +1,5 @@
 """`rt` as it is typed: formats, exit codes, names, standard input, JSON, completion, terminals."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

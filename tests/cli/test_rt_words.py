@@ -1,7 +1,5 @@
 """What the tools say in calls is said in commands at a terminal, whatever message reaches it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`rye sign`, `rye verify` and `rye keys` as a shell sees them."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """`rye skill`, and the gate that a client's hooks ask: skills are pinned as they were added, or signed."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """`rye state`: what is stored for projects, and a moved project that gets it back."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

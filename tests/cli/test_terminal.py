@@ -1,7 +1,5 @@
 """Colours and widths: at a terminal, never in a pipe unless asked for."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`rye tools` as a process."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

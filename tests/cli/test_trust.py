@@ -1,7 +1,5 @@
 """`rye trust` as a person types it, and as an agent without a terminal may not."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is typed: what works as one expects, and of what is wrong the exit code, and one or two lines that say what is right."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """What a person types for a call: short names, bare values, files and JSON as values."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

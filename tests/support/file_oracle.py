@@ -3,8 +3,6 @@
 A file is a list of labelled raw lines. No code of the toolkit is used.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 import subprocess

@@ -7,8 +7,6 @@
 ("is", text)                what the file holds; ("says", *texts), ("hides", *texts): what the last answer says and does not
 """
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """What a tool says names only parameters that its caller was offered, by item id or as a model, and calls that can be sent."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

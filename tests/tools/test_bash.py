@@ -1,7 +1,5 @@
 """bash as a model calls it, under the best sandbox of this machine and without one."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

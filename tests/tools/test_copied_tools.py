@@ -1,7 +1,5 @@
 """A copy of a tool of the bundle under an id of one's own, signed by a user, works with line IDs; it runs in a confined worker."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """edit_file: swe-tooling 6.2."""
 
-from __future__ import annotations
-
 import difflib
 import random
 

@@ -1,7 +1,5 @@
 """edit_lines: every form of change, what is refused and why, what it returns; one file, several files, all or nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -8,8 +8,6 @@ The codecs include those whose characters can end in the bytes of `\\`, `{` and 
 `RYE_TEST_TIMES=40` tries 40 times as many.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """glob as a model calls it."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """grep as a model calls it."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

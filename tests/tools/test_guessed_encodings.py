@@ -1,7 +1,5 @@
 """Files whose encoding nobody declared: a guess is said to be one, and no new text is written by it; odd bytes come back."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.calling import call, done, ids, refused, rows

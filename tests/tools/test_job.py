@@ -1,7 +1,5 @@
 """job as a model calls it: background jobs from start to end, by this process and by others."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

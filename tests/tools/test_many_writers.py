@@ -1,7 +1,5 @@
 """Several processes change the same files at once, by commands and by edits: each change is recorded once, as one chain."""
 
-from __future__ import annotations
-
 import multiprocessing
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """The system's tools keep nothing of a call at the top level of their modules: a process runs the text of each once."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

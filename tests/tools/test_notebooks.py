@@ -1,7 +1,5 @@
 """Notebooks: read shows cells by address, edit_lines takes their text, and the file stays a notebook, byte for byte elsewhere."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Results of the file tools are as their OUTPUT_SCHEMA says, and it says every field of theirs."""
 
-from __future__ import annotations
-
 import jsonschema_rs
 import pytest
 

@@ -1,7 +1,5 @@
 """The tools around a stored batch: read the authoritative text of a docPath, apply the batch, look up what became of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

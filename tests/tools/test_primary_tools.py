@@ -1,7 +1,5 @@
 """The four primary tools, as an agent calls them."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """read: windows, limits, IDs, what changed since, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 

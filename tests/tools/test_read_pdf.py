@@ -1,7 +1,5 @@
 """PDFs in `read`: pages as text, a window of pages at a time, and clear words where there is none."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The tool `rye/registry/registry`: an agent looks and pulls; what others see, and trust, is for a person."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

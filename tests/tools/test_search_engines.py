@@ -1,7 +1,5 @@
 """The program that searches: ripgrep or, without it, a search in Python that answers alike; and what neither of them may do."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

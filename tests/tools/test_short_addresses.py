@@ -1,7 +1,5 @@
 """Editing by short address: one identity with the ID, told apart from line numbers, loud when it is stale."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -1,7 +1,5 @@
 """What is stored of the files that commands change: every size comes back, bounded on the disk, and never in memory whole."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

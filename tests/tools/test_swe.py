@@ -1,7 +1,5 @@
 """The tools by line number: swe-tooling 2.3, 4 to 6, 8.3, conventions 2 to 4; aci 1, 3, 4. `edit_file` has a file of its own."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

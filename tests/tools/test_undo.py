@@ -1,7 +1,5 @@
 """undo: back, forth, listed, refused, bounded."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

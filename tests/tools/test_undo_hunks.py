@@ -1,7 +1,5 @@
 """Single hunks of a change are taken back and redone, in any order, exactly or not at all."""
 
-from __future__ import annotations
-
 import random
 import shlex
 from itertools import count

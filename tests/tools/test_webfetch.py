@@ -1,7 +1,5 @@
 """`rye/web/webfetch` against a site on loopback that the user's configuration allows: shapes, charsets, limits, faults."""
 
-from __future__ import annotations
-
 import gzip
 import resource
 import threading

@@ -1,7 +1,5 @@
 """`rye/web/websearch`: every provider against a server on loopback that speaks its documented API; who may configure what."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import contextmanager

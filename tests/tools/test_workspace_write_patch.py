@@ -1,7 +1,5 @@
 """The patch protocol, rule by rule: each row and each test is named after the section of the protocol that it holds."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

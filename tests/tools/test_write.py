@@ -1,7 +1,5 @@
 """write: whole files, created or replaced."""
 
-from __future__ import annotations
-
 import os
 from hashlib import sha256
 
