@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import rye
 from rye.errors import UsageError
+from support.harness import environment
 from support.mcp_peer import peer
 
-RUNTIME = str(Path(rye.__file__).parents[1])
 WRITE = ["execute", "rye/file-system/write", "file_path=.config/git/config", "content=evil"]
 
 
@@ -32,8 +30,7 @@ def place(request, tmp_path, monkeypatch):
 
 
 def python(*words):
-    env = {**os.environ, "PYTHONPATH": RUNTIME}
-    return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run([sys.executable, *words], env=environment(), capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.slow
@@ -58,7 +55,7 @@ def test_a_server_that_a_client_starts_there_says_so_in_each_call(tmp_path, wher
     """A client shows that, and of a server that ended only that it failed. Control: in a folder below it is a project."""
     home = tmp_path / "home"
     (home / "below").mkdir(parents=True)
-    env = {**os.environ, "PYTHONPATH": RUNTIME, "HOME": str(home if where == "home" else tmp_path / "x"), "TMPDIR": str(home)}
+    env = environment(HOME=str(home if where == "home" else tmp_path / "x"), TMPDIR=str(home))
     env.pop("USER_SPACE", None)
     said = []
     for folder in (home, home / "below"):

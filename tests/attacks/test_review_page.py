@@ -17,7 +17,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import httpx
 import pytest
@@ -27,10 +26,10 @@ from support.shell_calls import bash
 
 pytest.importorskip("uvicorn")
 
-import rye
 from rye import local_http
 from rye.review import guard
 from support import browsers, web_site
+from support.harness import environment
 from support.review_pages import calls_in, serving
 from support.waiting import until
 
@@ -203,9 +202,8 @@ def test_what_files_and_names_hold_does_not_run(browser, served, changed):
 def at_a_terminal(project):
     """Run `rye review` at a terminal; yield what it printed first, and a function that reads on."""
     ours, theirs = pty.openpty()
-    env = {**os.environ, "PYTHONPATH": str(Path(rye.__file__).parents[1]), "TERM": "dumb"}
     ends = {"stdin": theirs, "stdout": theirs, "stderr": theirs, "start_new_session": True}
-    process = subprocess.Popen([sys.executable, "-m", "rye", "review"], cwd=project, env=env, **ends)
+    process = subprocess.Popen([sys.executable, "-m", "rye", "review"], cwd=project, env=environment(TERM="dumb"), **ends)
     os.close(theirs)
     shown = b""
     end = time.monotonic() + 120
