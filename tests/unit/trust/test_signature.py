@@ -151,6 +151,14 @@ def test_an_earlier_line_above_a_directive_is_not_read_and_one_within_it_is_refu
     assert code_of(signature.split, line + b"\n" + FOREIGN_LINE + rest, KNOWLEDGE) == "malformed"
 
 
+def test_timestamp_suffix_and_a_listed_first_line_are_not_covered():
+    raw = signed(b"text", suffix="rye-registry@leo_1")
+    assert signature.split(raw, KNOWLEDGE).signature.suffix == "rye-registry@leo_1"
+    for other in (raw.replace(b"leo_1", b"eve"), raw.replace(b"2026", b"2099")):
+        signature.check(KEY.public, signature.split(other, KNOWLEDGE))
+    assert signature.split(ENV + signed(b"x = 1\n", TOOL), TOOL).body == b"x = 1\n"
+
+
 @pytest.mark.parametrize(
     ("item_type", "suffix"),
     [("tool", ".json"), ("tool", ".md"), ("knowledge", ".py"), ("directive", ".yaml"), ("tool", ""), ("x", ".py")],
