@@ -53,8 +53,7 @@ def test_each_call_is_two_events_with_digest_code_and_duration_and_no_parameter(
     # Hostile text stays on its line.
     assert others[-1]["item"].startswith("a\n")
     assert SECRET not in log.read_text()
-    assert stat.S_IMODE(log.stat().st_mode) == 0o600
-    assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
+    assert (stat.S_IMODE(log.stat().st_mode), stat.S_IMODE(log.parent.stat().st_mode)) == (0o600, 0o700)
     # Whoever listens to the logger hears the same.
     assert [record.getMessage() for record in caplog.records] == [event["event"] for event in events(log)]
     assert SECRET not in str([vars(record) for record in caplog.records])

@@ -162,15 +162,13 @@ def test_nothing_of_an_unverified_item_is_searched_or_shown(index):
     assert answer["results"] == []
     assert answer["unverified"] == {"malformed": 1, "tampered": 1, "unsigned": 1, "untrusted_key": 1}
     everything = json.dumps(rye.search("*", project_path=index, limit=100))
-    assert "angoes" not in everything
-    assert "k/secret" not in everything
+    assert ("angoes" in everything, "k/secret" in everything) == (False, False)
 
 
 def test_a_result_says_where_it_is_from_and_who_signed_it(index):
     row = rye.search("apples", project_path=index)["results"][0]
     assert (row["type"], row["source"], row["signed"], row["owner"]) == ("knowledge", "project", True, "tester")
-    assert row["signer"] == MINE.public.fingerprint
-    assert row["preview"] == "Plant the tree in spring. Water it."
+    assert (row["signer"], row["preview"]) == (MINE.public.fingerprint, "Plant the tree in spring. Water it.")
     assert 0 < row["score"] <= 1
     assert row["metadata"]["tags"] == ["fruit", "garden"]
     # Of a tool it is text, not the signature.

@@ -50,8 +50,7 @@ def test_an_edit_with_a_key_is_made_once_and_its_repetition_names_the_change(fil
     assert text(files) == "one\nmore\n"
     assert first["metadata"]["ran"]
     assert not again["metadata"]["ran"]
-    assert again["data"]["repeated"] is True
-    assert again["data"]["entry_id"] == first["data"]["entry_id"]
+    assert (again["data"]["repeated"], again["data"]["entry_id"]) == (True, first["data"]["entry_id"])
     assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt"]
     assert "Nothing was written again" in again["data"]["output"]
 
@@ -96,8 +95,7 @@ def test_a_command_that_ended_is_answered_with_its_result(files):
     first, again = once(files, BASH, counted), once(files, BASH, counted)
     assert text(files) == "one\nx\n"
     assert first["data"]["exit_code"] == again["data"]["exit_code"] == 3
-    assert again["data"]["output"] == first["data"]["output"]
-    assert again["data"]["repeated"] is True
+    assert (again["data"]["output"], again["data"]["repeated"]) == (first["data"]["output"], True)
     assert (again["status"], again["metadata"]["ran"]) == ("error", False)
 
 

@@ -176,8 +176,7 @@ def test_what_is_taken_for_a_result_is_still_only_a_result(project):
     body = FRAMES + 'say(b\'{"data": {"success": true, "output": "x"}, "status": "success", "item": {"space": "system"}}\')'
     put_tool(project, "my/tool", body)
     response = call(project)
-    assert response["data"] == {"success": True, "output": "x"}
-    assert response["item"]["space"] == "project"
+    assert (response["data"], response["item"]["space"]) == ({"success": True, "output": "x"}, "project")
 
 
 def test_what_a_tool_prints_is_told_apart_and_kept_small(project, capfd):
@@ -234,8 +233,7 @@ def test_the_whole_tree_ends_with_the_call(project, end):
         until(lambda: not processes(mark), 3)
     else:
         assert response["code"] == {"limit": "deadline_exceeded", "cancellation": "cancelled"}[end], response
-        assert "killed" in response["error"]
-        assert response["data"]["killed"] is True
+        assert ("killed" in response["error"], response["data"]["killed"]) == (True, True)
         assert processes(mark) == [], "told only once it is so"
 
 
@@ -317,8 +315,7 @@ def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(proje
     assert call(project)["code"] == "permission_missing"
     put_tool(project, "my/tool", body, more=WRITE)
     response = call(project)
-    assert response["isolation"]["kind"] == "none"
-    assert response["isolation"]["holds"] == []
+    assert (response["isolation"]["kind"], response["isolation"]["holds"]) == ("none", [])
     # Unconfined it edits whatever it declares, and as every edit it can be undone.
     assert response["status"] == "success", response
     undone = rye.execute("rye/file-system/undo", {}, project_path=project)

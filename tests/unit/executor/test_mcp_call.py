@@ -214,8 +214,7 @@ def test_a_secret_that_a_server_repeats_is_shown_nowhere(project, site, user_spa
     for a, b in ((14, 0), (14, 1), (13, 0)):
         imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "k={secret:TOKEN}"}}, permissions=["network"])
         answer = json.dumps(call(project, a=a, b=b))
-        assert "k=[secret]" in answer
-        assert "s3cret/value" not in answer
+        assert ("k=[secret]" in answer, "s3cret/value" in answer) == (True, False)
         # The control: what is no secret comes back.
         imported(project, HTTP, {"url": url + path, "headers": {"X-Key": "s3cret/value"}}, permissions=["network"])
         assert "s3cret/value" in json.dumps(call(project, a=a, b=b))

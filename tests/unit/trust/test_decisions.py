@@ -122,8 +122,7 @@ def test_a_broken_file_means_that_nothing_is_trusted(project, content):
     for item_id in ("my/tool", "rye/file-system/read"):
         response = rye.execute(item_id, {}, project_path=project)
         assert (response["code"], response["metadata"]["ran"]) == ("trust_store_unreadable", False)
-        assert "nothing is trusted" in response["error"]
-        assert str(decisions.path()) in response["error"]
+        assert ("nothing is trusted" in response["error"], str(decisions.path()) in response["error"]) == (True, True)
     for decide in (decisions.revoke, lambda key: decisions.approve_shadow(key, decisions.Root.of(project))):
         with pytest.raises(TrustError):
             decide(KEY)
@@ -150,8 +149,7 @@ def test_what_cannot_be_kept_is_said_and_changes_nothing(project, user_space, mo
     monkeypatch.setattr(decisions.os, "fsync", failing_once)
     with pytest.raises(RyeError) as caught:
         decisions.revoke(OTHER)
-    assert caught.value.code == "trust_store_unwritable"
-    assert "No space" in caught.value.message
+    assert (caught.value.code, "No space" in caught.value.message) == ("trust_store_unwritable", True)
     assert Path(decisions.path()).read_bytes() == before
     assert sorted(os.listdir(Path(decisions.path()).parent)) == ["decisions.json", "decisions.lock"]
     monkeypatch.undo()
@@ -199,8 +197,7 @@ def test_a_new_id_under_an_approved_key_is_announced_once_where_that_can_be_kept
     assert [len(rye.execute("my/second", project_path=approved)["warnings"]) for _ in range(2)] == [1, 1]
     monkeypatch.undo()
     (warning,) = rye.execute("my/second", project_path=approved)["warnings"]
-    assert "First use of my/second" in warning
-    assert STRANGER.public.fingerprint in warning
+    assert ("First use of my/second" in warning, STRANGER.public.fingerprint in warning) == (True, True)
     assert "warnings" not in rye.execute("my/second", project_path=approved)
     # A tool under the user's own key needs no announcement.
     put_tool(approved, "my/third")
