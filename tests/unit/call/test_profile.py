@@ -20,19 +20,19 @@ def profile(project):
     return found[1] if found else done.stderr.decode()
 
 
+READ_ONLY = "safe-read-only"
+
+
 @pytest.mark.parametrize(
     ("environment", "user", "of_project", "holds"),
     [
-        (None, None, None, "dev"),
-        ("", None, None, "dev"),
-        ("unsafe", None, None, "unsafe"),
-        ("safe-read-only", None, None, "safe-read-only"),
-        (None, "unsafe", None, "unsafe"),
-        ("dev", "unsafe", None, "dev"),
-        ("unsafe", "safe-read-only", None, "safe-read-only"),
-        ("unsafe", None, "safe-read-only", "safe-read-only"),
-        ("safe-read-only", "unsafe", "unsafe", "safe-read-only"),
-        (None, "dev", "unsafe", "dev"),
+        *((environment, None, None, environment or "dev") for environment in (None, "", "unsafe", READ_ONLY)),
+        *((None, "unsafe", None, "unsafe"), ("dev", "unsafe", None, "dev"), (None, "dev", "unsafe", "dev")),
+        *(
+            ("unsafe", READ_ONLY, None, READ_ONLY),
+            ("unsafe", None, READ_ONLY, READ_ONLY),
+            (READ_ONLY, "unsafe", "unsafe", READ_ONLY),
+        ),
     ],
 )
 def test_the_strictest_profile_holds(project, user_space, monkeypatch, environment, user, of_project, holds):

@@ -119,9 +119,6 @@ def test_a_user_grants_what_a_tool_of_another_installation_does_not_declare(proj
     assert rye.execute("my/old", project_path=project)["code"] == "bad_config"
 
 
-NODE = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
-
-
 def put_show(project, permissions, text, suffix=".sh"):
     """Sign a tool without a schema as `my/show`, of Python, or of a shell or Node.js, which make their own answers."""
     if suffix == ".py":
@@ -148,18 +145,16 @@ def put_show(project, permissions, text, suffix=".sh"):
         (".sh", ["read", "run"], "exec 3<>/dev/tcp/203.0.113.1/80", "network", ""),
         (".sh", ["read"], "cat a.txt", "run", ""),
         (".sh", ["read", "run"], "cat /etc/shadow-; exit 1", None, ""),
-        pytest.param(".js", [], 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'", marks=NODE),
-        pytest.param(".js", ["read"], 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'", marks=NODE),
-        pytest.param(
-            ".js", ["read"], 'require("child_process").execFileSync("/bin/true")', "run", "spawnSync /bin/true", marks=NODE
-        ),
-        pytest.param(".js", ["read"], 'fetch("http://example.org")', "network", "fetch failed", marks=NODE),
-        pytest.param(".js", ["read"], "null.x", None, "TypeError: Cannot read properties of null", marks=NODE),
+        (".js", [], 'require("fs").readFileSync("a.txt")', "read", "open 'a.txt'"),
+        (".js", ["read"], 'require("fs").writeFileSync("b.txt", "")', "write", "open 'b.txt'"),
+        (".js", ["read"], 'require("child_process").execFileSync("/bin/true")', "run", "spawnSync /bin/true"),
+        (".js", ["read"], 'fetch("http://example.org")', "network", "fetch failed"),
+        (".js", ["read"], "null.x", None, "TypeError: Cannot read properties of null"),
     ],
 )
-def test_a_missing_permission_is_said_as_such_with_what_the_tool_said_itself(
-    project, layer, suffix, declared, text, missing, said
-):
+def test_a_missing_permission_is_said_with_the_tools_own_words(project, layer, suffix, declared, text, missing, said):
+    if suffix == ".js" and shutil.which("node") is None:
+        pytest.skip("no Node.js")
     (project / "a.txt").write_text("x\n")
     put_show(project, declared, text, suffix)
     answer = call(project, "my/show")
