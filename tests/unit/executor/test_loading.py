@@ -37,29 +37,22 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     assert rye.load("directive", "d", project_path=project)["content"] == span.decode() + "\n"
 
 
-def test_a_copy_has_the_same_bytes_and_still_verifies(project, user_space):
+def test_a_copy_is_the_very_bytes_and_replaces_nothing_unasked(project, user_space):
     path = put_tool(project, "my/deep/tool")
-    found = rye.load("tool", "my/deep/tool", project_path=project, destination="user")
-    copy = user_space / ".ai/tools/my/deep/tool.py"
-    assert copy.read_bytes() == path.read_bytes()
-    assert (found["copied_to"], found["destination_path"], found["replaced"]) == ("user", str(copy), None)
-    path.unlink()
+    copy = put(user_space, "tools/my/deep/tool.py", b"mine\n")
+    refused("destination_exists", "tool", "my/deep/tool", project_path=project, destination="user")
+    assert copy.read_bytes() == b"mine\n"
+    found = rye.load("tool", "my/deep/tool", project_path=project, destination="user", overwrite=True)
+    assert (found["copied_to"], found["destination_path"]) == ("user", str(copy))
+    assert (copy.read_bytes(), found["replaced"]) == (path.read_bytes(), hashlib.sha256(b"mine\n").hexdigest())
+    again = rye.load("tool", "my/deep/tool", project_path=project, destination="user", source="project")
+    assert (again["replaced"], "byte for byte" in again["warnings"][-1]) == (None, True)
+    path.rename(path.with_name("aside"))
     assert rye.execute("my/deep/tool", project_path=project)["item"]["space"] == "user"
-
-
-def test_a_copy_replaces_nothing_unasked(project, user_space):
-    put_tool(project, "my/tool")
-    other = put(user_space, "tools/my/tool.py", b"mine\n")
-    refused("destination_exists", "tool", "my/tool", project_path=project, destination="user")
-    assert other.read_bytes() == b"mine\n"
-    found = rye.load("tool", "my/tool", project_path=project, destination="user", overwrite=True)
-    assert found["replaced"] == hashlib.sha256(b"mine\n").hexdigest()
-    again = rye.load("tool", "my/tool", project_path=project, destination="user", source="project")
-    assert again["replaced"] is None
-    assert "byte for byte" in again["warnings"][-1]
     # Another file with the id is not hidden.
-    other.rename(other.with_suffix(".yaml"))
-    refused("destination_exists", "tool", "my/tool", project_path=project, destination="user")
+    path.with_name("aside").rename(path)
+    copy.rename(copy.with_suffix(".yaml"))
+    refused("destination_exists", "tool", "my/deep/tool", project_path=project, destination="user")
 
 
 def test_a_copy_of_a_reserved_id_says_that_it_is_not_served_and_can_be_undone(project):
