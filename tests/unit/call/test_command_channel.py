@@ -99,36 +99,22 @@ def ask(request, answer=None):
 read = {"item_id": "rye/file-system/read", "parameters": {"file_path": "a.txt"}}
 """
 REFUSED = [
-    {"item_id": "rye/bash/bash", "parameters": {"command": "id"}},
+    *({"item_id": f"rye/{one}/bash", "parameters": {"command": "id"}} for one in ("bash", "file-system/../bash")),
     {"item_id": "rye/web/webfetch", "parameters": {"url": "http://localhost/"}},
-    {"item_id": "rye/primary-tools/rye_sign", "parameters": {}},
-    {"item_id": "my/tool", "parameters": {}},
-    {"item_id": "rye/file-system/../bash/bash", "parameters": {"command": "id"}},
-    {"item_id": "rye/file-system/read"},
-    {"item_id": 7, "parameters": {}},
-    [],
-    None,
+    *({"item_id": item_id, "parameters": {}} for item_id in ("rye/primary-tools/rye_sign", "my/tool", 7)),
+    *({"item_id": "rye/file-system/read"}, [], None),
 ]
 
 
-def asked(file, code):
-    data = bash(file, f"{shlex.quote(sys.executable)} -c {shlex.quote(ASK + code)} {shlex.quote(json.dumps(REFUSED))}")
-    assert data["success"], data
-    return json.loads(data["output"])
-
-
-def test_other_tools_are_not_served_and_who_says_nothing_keeps_nobody_waiting(file):
-    code = "silent = ask(...)\nprint(json.dumps([ask(one) for one in [*json.loads(sys.argv[1]), read]]))"
-    served = [bool(one and one["status"] == "success") for one in asked(file, code)]
-    assert served == [False] * len(REFUSED) + [True]
-
-
-def test_only_pipes_are_written_to(file):
+def test_other_tools_are_not_served_only_pipes_are_written_to_and_who_says_nothing_keeps_nobody_waiting(file):
     """A descriptor of something else could be a file that the command may not write, but read."""
     (file / "victim").write_text("mine")
-    code = "victim = os.open('victim', os.O_RDWR)\nprint(json.dumps([ask(read, victim), ask(read)]))"
-    refused, served = asked(file, code)
-    assert (refused, served["status"]) == (None, "success")
+    code = """
+silent, victim = ask(...), os.open("victim", os.O_RDWR)
+print(json.dumps([*map(ask, json.loads(sys.argv[1])), ask(read, victim), ask(read)]))"""
+    words = [sys.executable, "-c", ASK + code, json.dumps(REFUSED)]
+    served = [bool(one and one["status"] == "success") for one in json.loads(bash(file, shlex.join(words))["output"])]
+    assert served == [*[False] * (len(REFUSED) + 1), True]
     assert (file / "victim").read_text() == "mine"
 
 
