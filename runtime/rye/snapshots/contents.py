@@ -367,9 +367,12 @@ class Contents:
         batch = self._last_batch
         if batch[0] != name:
             # Files are brought back in the order in which they were read: most lie in the same one as the file before.
-            rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (name,))
-            batch = self._last_batch = name, _unpacked(*rows[0]) if rows else b""
+            batch = self._last_batch = name, self._batch_of(name)
         return batch[1][at : at + size]
+
+    def _batch_of(self, name: bytes) -> bytes:
+        rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (name,))
+        return _unpacked(*rows[0]) if rows else b""
 
     @_alone
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
@@ -456,9 +459,8 @@ class Contents:
             if needed.issuperset(digest for digest, _, _ in inside):
                 kept.add(batch)
                 continue
-            rows = self._rows("SELECT packed, data FROM content WHERE digest = ?", (batch,))
             with suppress(zlib.error):
-                data = _unpacked(*rows[0]) if rows else b""
+                data = self._batch_of(batch)
                 for digest, size, at in inside:
                     if digest in needed:
                         self._store(_CONTENT, (digest, size), data[at : at + size])

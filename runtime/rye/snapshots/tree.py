@@ -46,9 +46,8 @@ _MAX_DEPTH: Final = 200
 _TAG: Final = "CACHEDIR.TAG"
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A file that changed so shortly before it was read may change again without a new ctime (ns): its clock goes on by ticks.
-_TICK: Final = 20_000_000
-_COARSE_TICK: Final = 2_000_000_000
+# Longer than a tick of the clock of files (seconds).
+_TICKS: Final = 0.04
 _FORMAT: Final = 0o170000
 _KINDS: Final = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo"}
 
@@ -559,17 +558,17 @@ def _same(sides: Sequence[State | None], marks: Sequence[Mark | None]) -> bool:
 def _settled(info: os.stat_result, now: int) -> int:
     """Return a ctime to compare with at the next walk, -1 where the content may change again without a new one.
 
-    `now` is what the clock of files showed before the content was read: the usual clock may be far ahead of it.
+    `now` is what the clock of files showed before the content was read.
     """
-    tick = _TICK if info.st_ctime_ns % 1_000_000_000 else _COARSE_TICK
-    return info.st_ctime_ns if now - info.st_ctime_ns > tick else -1
+    return info.st_ctime_ns if stamps.settled(info.st_ctime_ns, now) else -1
 
 
 def _waited_for(fd: int, name: str, info: os.stat_result, now: int) -> tuple[int, os.stat_result]:
     """Let the tick go by in which a file changed; return the time and what the file is then. Raises OSError."""
-    if _settled(info, now) != -1 or not info.st_ctime_ns % 1_000_000_000:
+    if stamps.settled(info.st_ctime_ns, now) or not stamps.settled(info.st_ctime_ns, now + 1_000_000_000):
+        # Not for a clock that goes on by seconds.
         return now, info
-    time.sleep(2 * _TICK / 1e9)
+    time.sleep(_TICKS)
     return stamps.clock(), os.stat(name, dir_fd=fd, follow_symlinks=False)
 
 
