@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.errors import TrustError, UsageError
+from rye.fs.records import without_twins
 from rye.plain_class import Record
 
 if TYPE_CHECKING:
@@ -292,17 +293,9 @@ def is_path(name: object) -> bool:
 
 def _json(data: bytes) -> object:
     try:
-        return json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_constant)
+        return json.loads(data.decode(), object_pairs_hook=without_twins, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise _malformed("it is not JSON in UTF-8, or names a field twice") from None
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    record = dict(pairs)
-    # Two readers could each take another of them.
-    if len(record) != len(pairs):
-        raise ValueError
-    return record
 
 
 def _no_constant(_text: str) -> object:

@@ -84,7 +84,7 @@ class Store(Generic[T]):
         if raw is None:
             return self._empty()
         try:
-            record = json.loads(raw, object_pairs_hook=_without_twins)
+            record = json.loads(raw, object_pairs_hook=without_twins)
             # `true` equals 1.
             if type(record["format"]) is not int or record["format"] != 1:
                 raise ValueError("its format is not 1")
@@ -101,9 +101,9 @@ class Store(Generic[T]):
         )
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object. Raises ValueError where a name stands twice: nobody knows which one counts."""
     members = dict(pairs)
-    # Of a name that stands twice nobody knows which one counts.
     if len(members) < len(pairs):
         raise ValueError("a name stands twice")
     return members

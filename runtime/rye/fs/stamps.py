@@ -45,6 +45,15 @@ def stamp(path: str) -> Stamp | None:
     return info.st_dev, info.st_ino, info.st_size, info.st_ctime_ns
 
 
+def identity(place: str | int, *, follow: bool = True) -> tuple[int, int] | None:
+    """Return the device and inode of what a path or a descriptor leads to; None where nothing is, or it is hidden."""
+    try:
+        info = os.stat(place, follow_symlinks=follow)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
 class Basis:
     """The files and folders that a decision rests on, each as it was before it was read.
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import safe_text
 from rye.errors import ItemError, TrustError
+from rye.fs.records import without_twins
 from rye.plain_class import Record
 from rye.trust import signature
 from rye.trust.verify import Verified
@@ -426,16 +427,9 @@ def _json_mapping(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] != "{":
         return None
     try:
-        return dict(json.loads(text, object_pairs_hook=_unrepeated))
+        return dict(json.loads(text, object_pairs_hook=without_twins))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
-    return found
 
 
 def _refuse_hazards(tokens: Iterable[Any]) -> None:

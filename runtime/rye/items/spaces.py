@@ -21,7 +21,7 @@ import rye
 from rye.call.safe_text import nearest
 from rye.config import user_dirs
 from rye.errors import ItemError, TrustError
-from rye.fs import beneath
+from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.fs.stamps import NOT_KEPT, Basis
 from rye.plain_class import Record
@@ -119,7 +119,7 @@ def installed_bundles() -> tuple[Space, ...]:
             continue
         folder = os.path.join(str(entry.dist.locate_file(package.replace(".", "/"))), ".ai")
         # An editable install can name the system bundle again; it must not appear as a second bundle.
-        if os.path.isdir(folder) and _identity(folder) != _identity(system_folder()):
+        if os.path.isdir(folder) and stamps.identity(folder) != stamps.identity(system_folder()):
             out.append(Space(f"bundle:{entry.name}", folder))
     return tuple(out)
 
@@ -140,22 +140,14 @@ def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Ba
     ]
     for space in found:
         basis.rest_on(space.folder)
-    stand = [_identity(space.folder) for space in found]
+    # None where there is no folder, which is the same as no other.
+    stand = [stamps.identity(space.folder) for space in found]
     return tuple(space for at, space in enumerate(found) if stand[at] is None or stand[at] not in stand[at + 1 :])
 
 
 def _project(project_path: str | Path, decided: Decisions) -> Space:
     folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
     return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)) if decided.shadows else frozenset())
-
-
-def _identity(folder: str) -> tuple[int, int] | None:
-    """Name a folder by what it is; None where there is none, which is the same as no other."""
-    try:
-        info = os.stat(folder)
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
 
 
 def check_id(item_id: str) -> None:

@@ -15,9 +15,10 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
-from rye.fs import beneath
+from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.process import reaper
 
@@ -35,8 +36,6 @@ _MOST: Final = 1 << 20
 # What makes the sandbox, and what has ended.
 _NOT_THE_JOB: Final = (b"bwrap", b"")
 _PATIENCE: Final = 2.0
-
-_Identity = tuple[int, int] | None
 
 
 class MountWatch:
@@ -101,13 +100,8 @@ class MountWatch:
         return [*self._held, *((self.fd,) if self.fd >= 0 else ())]
 
 
-def _identity(path: str) -> _Identity:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return None
-    # lstat, not stat: a link put at the name is itself another file.
-    return info.st_dev, info.st_ino
+# A link that is put at the name is itself another file.
+_identity = partial(stamps.identity, follow=False)
 
 
 def _made_before(path: str, then: int) -> bool:
@@ -196,7 +190,7 @@ def _renew(path: str) -> None:
         atomic_replace.replace(place, data, atomic_replace.digest_of(data), atomic_replace.temporary_name())
 
 
-def _mount_over(pid: int, path: str, known: _Identity) -> None:
+def _mount_over(pid: int, path: str, known: tuple[int, int] | None) -> None:
     """Cover a file in the mount namespace of a process, which this process enters for good. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -210,8 +204,7 @@ def _mount_over(pid: int, path: str, known: _Identity) -> None:
     libc.setns(fcntl.ioctl(mounts, _OWNER_OF_NAMESPACE), _NEW_USERS)
     done(libc.setns(mounts, _NEW_MOUNTS))
     at = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    info = os.fstat(at)
-    if (info.st_dev, info.st_ino) != known:
+    if stamps.identity(at) != known:
         raise OSError(errno.ESTALE, "the sandbox shows another file")
     tree = done(libc.syscall(_OPEN_TREE, at, b"", _EMPTY_PATH | _CLONE))
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY_NO_SETUID_NO_DEVICES, 0, 0, 0)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from rye.errors import RyeError
+from rye.fs import stamps
 from rye.plain_class import Record, field
 from rye.sandbox import project_mounts
 from rye.workspace import running_commands
@@ -133,13 +134,7 @@ class Confined(Record):
 
 def leads_to(place: str | int, identity: tuple[int, int] | None) -> bool:
     """Tell whether a path, or a descriptor, leads to the folder with this device and inode; None stands for any."""
-    if identity is None:
-        return True
-    try:
-        info = os.stat(place)
-    except OSError:
-        return False
-    return (info.st_dev, info.st_ino) == identity
+    return identity is None or stamps.identity(place) == identity
 
 
 NOT_MADE = "sandbox_failed"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from rye.fs.records import without_twins
 from rye.plain_class import Record
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
@@ -78,8 +79,7 @@ class Notebook(Record):
 def parse(data: bytes) -> Notebook | None:
     """Return the notebook that a file's content is, None where it is none."""
     try:
-        # Of a key that stands twice nobody knows which one counts, so where its cells are is not known.
-        content = json.loads(data, object_pairs_hook=_without_twins)
+        content = json.loads(data, object_pairs_hook=without_twins)
     except (ValueError, RecursionError):
         return None
     cells = content.get("cells") if isinstance(content, dict) else None
@@ -99,13 +99,6 @@ def parse(data: bytes) -> Notebook | None:
         for line, text in zip(range(*cell.source), cell.lines, strict=True)
     }
     return Notebook(placed, texts, content)
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError
-    return members
 
 
 class _Place(NamedTuple):

@@ -27,7 +27,7 @@ from typing import Final
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import UsageError, WorkspaceError
-from rye.fs import beneath, names
+from rye.fs import beneath, names, stamps
 from rye.fs.atomic import closing
 
 ALSO_ABSENT: Final = (".vscode", ".mcp.json", ".claude", ".cursor")
@@ -204,8 +204,6 @@ ITEMS: Final = (b"tools", b"knowledge", b"directives")
 
 _CLOSED: Final = ("config", "trust", "state", "keys", "trusted_keys")
 
-_Identity = tuple[int, int]
-
 
 def place_of(root_fd: int, parts: beneath.Parts, but: str = "") -> str | None:
     """Return the place that is closed to tools in which some physical components below a root lie, or None.
@@ -218,8 +216,8 @@ def place_of(root_fd: int, parts: beneath.Parts, but: str = "") -> str | None:
 
 def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
     users = user_dirs.user_ai()
-    own, home = _identity(users), _identity(os.path.dirname(users))
-    closed = {_identity(f"{users}/{name}"): name for name in _CLOSED}
+    own, home = stamps.identity(users), stamps.identity(os.path.dirname(users))
+    closed = {stamps.identity(f"{users}/{name}"): name for name in _CLOSED}
     for at, below in enumerate(parts):
         # By identity at every level: a link or another spelling leads to the same device and inode.
         try:
@@ -228,8 +226,7 @@ def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
             # It does not exist yet, and what is above it was looked at.
             return None
         with closing(fd):
-            info = os.fstat(fd)
-        current = (info.st_dev, info.st_ino)
+            current = stamps.identity(fd)
         if current in closed:
             return f"the user's own .ai/{closed[current]}"
         if current == own and below not in ITEMS:
@@ -286,15 +283,7 @@ def is_key(info: os.stat_result) -> bool:
 
 
 def _is_at(path: str, info: os.stat_result) -> bool:
-    return _identity(path) == (info.st_dev, info.st_ino)
-
-
-def _identity(path: str) -> _Identity | None:
-    try:
-        info = os.stat(path)
-    except OSError:
-        return None
-    return info.st_dev, info.st_ino
+    return stamps.identity(path) == (info.st_dev, info.st_ino)
 
 
 def protected(parts: tuple[bytes, ...]) -> str | None:

@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from rye.fs import beneath
+from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.sandbox import project_mounts
 from rye.workspace import programs, protected_paths, repositories
@@ -53,8 +53,7 @@ class Tree(NamedTuple):
 def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
     """Open a project; raises OSError, also where another folder has taken its path."""
     with closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
-        info = os.fstat(fd)
-        if (info.st_dev, info.st_ino) != tuple(identity):
+        if stamps.identity(fd) != tuple(identity):
             raise OSError(errno.ESTALE, "another folder has taken the project's path")
         yield Tree(root, fd, {})
 
