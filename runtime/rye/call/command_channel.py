@@ -177,9 +177,8 @@ def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> d
     with open(taking, "rb") as coming:
         found = coming.read()
     if not found:
-        raise RyeError(
-            "channel_failed", "The process that started this command gave no response.", "Look at the file, then try again."
-        )
+        why = "The process that started this command gave no response."
+        raise RyeError("channel_failed", why, "Look at the file, then try again.")
     answer: dict[str, Any] = json.loads(found)
     return answer
 

@@ -228,11 +228,8 @@ def host_for(need: str) -> Any:
     """
     call = current()
     if call.host is None or need not in call.needs:
-        raise UsageError(
-            "capability_denied",
-            f"This tool may not use {need!r} of the host.",
-            f"Only tools of the system bundle that declare {need!r} in __needs__ may.",
-        )
+        why = f"This tool may not use {need!r} of the host."
+        raise UsageError("capability_denied", why, f"Only tools of the system bundle that declare {need!r} in __needs__ may.")
     return call.host()
 
 

@@ -85,11 +85,9 @@ _ON = ("1", "on", "true", "yes")
 def enabled() -> None:
     """Raise UsageError `swe_disabled` when the tools are turned off, `bad_switch` for a value that is neither."""
     if not _switch("RAGIX_ENABLE_SWE", default=True):
-        raise UsageError(
-            "swe_disabled",
-            "The SWE tools are turned off here (RAGIX_ENABLE_SWE=0). Nothing was read or written.",
-            "Unset RAGIX_ENABLE_SWE, or set it to 1, in the environment of this command or server.",
-        )
+        why = "The SWE tools are turned off here (RAGIX_ENABLE_SWE=0). Nothing was read or written."
+        hint = "Unset RAGIX_ENABLE_SWE, or set it to 1, in the environment of this command or server."
+        raise UsageError("swe_disabled", why, hint)
 
 
 def views_kept() -> bool:

@@ -55,11 +55,8 @@ def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> 
         UsageError: `bad_offset` past the end.
     """
     if offset > max(total, 1) and not timed_out:
-        raise UsageError(
-            "bad_offset",
-            f"offset {offset} is past the end: there are {total} {unit}.",
-            f"Use an offset from 1 to {max(total, 1)}.",
-        )
+        why = f"offset {offset} is past the end: there are {total} {unit}."
+        raise UsageError("bad_offset", why, f"Use an offset from 1 to {max(total, 1)}.")
     return offset - 1
 
 

@@ -205,11 +205,9 @@ class SearchIndex:
                 self._db.executemany(f"INSERT INTO {table}(rowid, {columns}) VALUES (?, {marks})", rows)  # noqa: S608 - ours
             self._db.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, row)")
         except sqlite3.OperationalError as err:
-            raise UsageError(
-                "search_unavailable",
-                f"The SQLite of this Python has no full-text search ({err}).",
-                "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have.",
-            ) from None
+            why = f"The SQLite of this Python has no full-text search ({err})."
+            hint = "Use a Python whose SQLite has FTS5, as those of python.org, Debian and Homebrew have."
+            raise UsageError("search_unavailable", why, hint) from None
 
     def __del__(self) -> None:
         # Here, not where it leaves the cache: another thread may still search it.

@@ -175,9 +175,6 @@ def _joined(kind: Callable[[tuple[Node, ...]], Node], parts: list[Node | None]) 
 
 def _wrong(text: str, at: int, why: str) -> UsageError:
     shown = safe_text.plain(f"{text[max(0, at - 30) : at]}⟨here⟩{text[at : at + 30]}")
-    return UsageError(
-        "bad_query",
-        f"The query is not well formed at character {at + 1}, in '{shown}': {why}.",
-        'Use words, "a phrase", wild*, AND, OR, NOT and ( ); quote what is meant literally.',
-        position=at + 1,
-    )
+    what = f"The query is not well formed at character {at + 1}, in '{shown}': {why}."
+    hint = 'Use words, "a phrase", wild*, AND, OR, NOT and ( ); quote what is meant literally.'
+    return UsageError("bad_query", what, hint, position=at + 1)

@@ -97,11 +97,8 @@ def _scoped(scope: str | None) -> tuple[Sequence[str], Callable[[str], bool]]:
         return tuple(spaces.TYPES), lambda _: True
     match = _SCOPE.fullmatch(scope.strip())
     if match is None or match[1] not in (*spaces.TYPES, "*"):
-        raise UsageError(
-            "bad_scope",
-            f"The scope {scope[:80]!r} does not begin with an item type.",
-            f"Write {', '.join(spaces.TYPES)}, or such as tool.rye.file-system.*",
-        )
+        why = f"The scope {scope[:80]!r} does not begin with an item type."
+        raise UsageError("bad_scope", why, f"Write {', '.join(spaces.TYPES)}, or such as tool.rye.file-system.*")
     types = tuple(spaces.TYPES) if match[1] == "*" else (match[1],)
     path = (match[2] or "").replace(".", "/").strip("/")
     stem = path.rstrip("*").rstrip("/")

@@ -96,9 +96,8 @@ class Admission:
             ItemError: `not_executable`, `runtime_missing`, `rye_too_old`, `malformed_item`, `bad_schema`.
         """
         if candidate.item_type != "tool":
-            raise ItemError(
-                "not_executable", f"{candidate.item_id} is {candidate.item_type}, which is read, not run.", "Execute a tool."
-            )
+            why = f"{candidate.item_id} is {candidate.item_type}, which is read, not run."
+            raise ItemError("not_executable", why, "Execute a tool.")
         read = self.read(candidate, allow_unsigned=allow_unsigned)
         links = self._links(Link(candidate, read))
         # At every call, as the tool itself: what changed since is noticed, and what was read runs.
@@ -288,6 +287,5 @@ def _check_requirement(tool: Tool) -> None:
     if not str(wanted).startswith(">=") or not all(part.isdigit() for part in numbers):
         raise ItemError("malformed_item", f"{tool.id}: __requires_rye__ must read '>=X.Y'.", "Correct it and sign it again.")
     if [int(part) for part in numbers] > [int(part) for part in __version__.split(".")]:
-        raise ItemError(
-            "rye_too_old", f"{tool.id} needs rye {plain(str(wanted))}; this is {__version__}.", "Upgrade rye-workspace."
-        )
+        why = f"{tool.id} needs rye {plain(str(wanted))}; this is {__version__}."
+        raise ItemError("rye_too_old", why, "Upgrade rye-workspace.")

@@ -114,11 +114,8 @@ def _locked(ws: Workspace, name: str) -> Iterator[Path]:
 
 
 def _under_way() -> WorkspaceError:
-    return WorkspaceError(
-        "call_under_way",
-        "Another attempt of this call is under way. Nothing was run.",
-        "Wait for its end, then make the call again with the same key.",
-    )
+    why = "Another attempt of this call is under way. Nothing was run."
+    return WorkspaceError("call_under_way", why, "Wait for its end, then make the call again with the same key.")
 
 
 def _earlier(path: Path, options: CallOptions, tool: Tool) -> dict[str, Any] | None:

@@ -184,11 +184,8 @@ def _primitive(last: Link) -> str:
     tool, name = last.tool, last.tool.metadata.get("primitive")
     own = tool.verified.key.role == "system" and last.candidate.space == "system"
     if tool.tool_type != "primitive" or not own or name not in PRIMITIVES:
-        raise ItemError(
-            "no_primitive",
-            f"The chain ends in {tool.id} ({last.candidate.space}), which is no primitive of the system bundle.",
-            "Let it end in one of rye/core/primitives, and sign it again.",
-        )
+        why = f"The chain ends in {tool.id} ({last.candidate.space}), which is no primitive of the system bundle."
+        raise ItemError("no_primitive", why, "Let it end in one of rye/core/primitives, and sign it again.")
     return str(name)
 
 

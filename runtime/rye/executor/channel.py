@@ -91,11 +91,9 @@ class FileService:
         # Checked here and not in the worker, whose code the tool can replace.
         missing = [one for one in permissions if one not in self._permissions]
         if missing:
-            raise UsageError(
-                "permission_missing",
-                f"{self._item_id} may not do this: it lacks the permission {' and '.join(missing)}.",
-                "Its author declares what it needs in __permissions__; a profile that lets no tool write takes `write` away.",
-            )
+            why = f"{self._item_id} may not do this: it lacks the permission {' and '.join(missing)}."
+            hint = "Its author declares what it needs in __permissions__; a profile that lets no tool write takes `write` away."
+            raise UsageError("permission_missing", why, hint)
 
     def _view(self, path: str, encoding: str | None, *, ids: bool) -> dict[str, Any]:
         self._need("read")
@@ -142,11 +140,8 @@ class FileService:
 
 def _encoding(name: str | None) -> str | None:
     if name is not None and name.lower().replace("_", "-") not in _ENCODINGS:
-        raise UsageError(
-            "unknown_encoding",
-            f"The encoding {name[:40]} is not available to tools of other signers.",
-            f"One of {', '.join(_ENCODINGS)}; or leave it out for the one that is recognised.",
-        )
+        hint = f"One of {', '.join(_ENCODINGS)}; or leave it out for the one that is recognised."
+        raise UsageError("unknown_encoding", f"The encoding {name[:40]} is not available to tools of other signers.", hint)
     return name
 
 

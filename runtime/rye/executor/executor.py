@@ -363,13 +363,9 @@ def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_pa
     root = decisions.Root.of(project_path)
     more = admission.decided.unapproved(root, key.public.digest, candidate.item_id, wanted)
     if more:
-        raise TrustError(
-            "new_permissions",
-            f"{candidate.item_id} now wants the permission {' and '.join(more)}, which you did not approve with its key.",
-            f"Ask your user to look at it and run `rye trust approve {key.public.fingerprint}`.",
-            fingerprint=key.public.fingerprint,
-            permissions=more,
-        )
+        why = f"{candidate.item_id} now wants the permission {' and '.join(more)}, which you did not approve with its key."
+        hint = f"Ask your user to look at it and run `rye trust approve {key.public.fingerprint}`."
+        raise TrustError("new_permissions", why, hint, fingerprint=key.public.fingerprint, permissions=more)
     if candidate.item_id in admission.decided.announced(root, key.public.digest):
         return []
     try:

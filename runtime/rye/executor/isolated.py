@@ -63,9 +63,8 @@ def _granted(tool: Tool) -> tuple[str, ...]:
         name, *permissions = line.split() or [""]
         unknown = [one for one in permissions if one not in PERMISSIONS]
         if unknown:
-            raise UsageError(
-                "bad_config", f"permissions.granted: there is no permission {unknown[0]!r}.", f"Use {', '.join(PERMISSIONS)}."
-            )
+            why = f"permissions.granted: there is no permission {unknown[0]!r}."
+            raise UsageError("bad_config", why, f"Use {', '.join(PERMISSIONS)}.")
         if tool.id == name or (name.endswith("/") and tool.id.startswith(name)):
             granted.update(permissions, ["read"] if "write" in permissions else [])
     return tuple(one for one in PERMISSIONS if one in granted)
@@ -307,11 +306,8 @@ def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> R
     shown = f" Its last error output: {words}" if words else ""
     if not exchange.started:
         return _failed(f"its process ended before the tool began ({how}).{shown}")
-    return RyeError(
-        "tool_died",
-        f"The tool's process ended without a result ({how}).{shown}",
-        "Report it to the tool's owner; what it wrote before that remains.",
-    )
+    why = f"The tool's process ended without a result ({how}).{shown}"
+    return RyeError("tool_died", why, "Report it to the tool's owner; what it wrote before that remains.")
 
 
 def killed(limit: context.Deadline) -> RyeError:
@@ -323,11 +319,8 @@ def killed(limit: context.Deadline) -> RyeError:
 
 
 def _failed(why: str) -> RyeError:
-    return RyeError(
-        "isolation_failed",
-        f"The tool cannot be run in a process of its own: {why}",
-        "Look at the limits of the system and at what the sandbox says, then try again.",
-    )
+    what = f"The tool cannot be run in a process of its own: {why}"
+    return RyeError("isolation_failed", what, "Look at the limits of the system and at what the sandbox says, then try again.")
 
 
 def _bad(why: str) -> RyeError:

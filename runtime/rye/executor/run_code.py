@@ -54,9 +54,8 @@ def call(
         kept.append(module)
     execute = getattr(module, entry_point, None)
     if not callable(execute):
-        raise UsageError(
-            "no_entry_point", f"{item_id} has no function {entry_point}().", f"Define {entry_point}(params, project_path)."
-        )
+        why = f"{item_id} has no function {entry_point}()."
+        raise UsageError("no_entry_point", why, f"Define {entry_point}(params, project_path).")
     answer = execute(parameters, root)
     if hasattr(answer, "__await__"):
         import asyncio

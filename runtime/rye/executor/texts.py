@@ -79,11 +79,8 @@ def listable(verified: Verified, value: Any, most: int = 1_024) -> Any:
 
 def _knowledge(call: Call, candidate: Candidate, verified: Verified) -> dict[str, Any]:
     if call.parameters:
-        raise UsageError(
-            "invalid_parameters",
-            f"Knowledge takes no parameters; given: {', '.join(map(str, call.parameters))}.",
-            "Execute it without.",
-        )
+        why = f"Knowledge takes no parameters; given: {', '.join(map(str, call.parameters))}."
+        raise UsageError("invalid_parameters", why, "Execute it without.")
     entry = parse.read_knowledge(verified, candidate.item_id, candidate.suffix)
     header = {key: part for key, part in listable(verified, entry.header).items() if key not in _RESERVED}
     text, fields = _window(shown(verified, entry.body).strip("\n"), call)
@@ -238,11 +235,8 @@ def _copy(
     if destination not in ("project", "user"):
         raise UsageError("bad_space", f"Nothing is copied to {destination!r}.", "Copy to project or user.")
     if destination == candidate.space:
-        raise UsageError(
-            "same_space",
-            f"{candidate.item_id} is served from the {destination} space already.",
-            "Give source, to copy another space's.",
-        )
+        why = f"{candidate.item_id} is served from the {destination} space already."
+        raise UsageError("same_space", why, "Give source, to copy another space's.")
     root = project_path if destination == "project" else os.fspath(user_dirs.user_space())
     folder, _ = spaces.type_folder(candidate.item_type)
     copy = Copy(f".ai/{folder}/{candidate.item_id}{candidate.suffix}", candidate.raw, candidate.item_type)

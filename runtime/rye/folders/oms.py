@@ -263,9 +263,8 @@ def _manifest(statement: object) -> FolderManifest:
     algorithm, links, ignored = how["hash_type"], how["allow_symlinks"], how.get("ignore_paths", [])
     if how["method"] != "files" or not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
         what = f"{how['method']} and {algorithm}"[:60]
-        raise TrustError(
-            "unsupported", f"It lists {what}; whole files by sha256 or blake2b are read.", "Ask its signer for those."
-        )
+        why = f"It lists {what}; whole files by sha256 or blake2b are read."
+        raise TrustError("unsupported", why, "Ask its signer for those.")
     if not isinstance(links, bool) or not isinstance(ignored, list) or not all(map(is_path, ignored)):
         raise _malformed("its serialization is not well formed")
     if not isinstance(predicate["resources"], list):
@@ -355,6 +354,5 @@ def signer_in(chain: tuple[bytes, ...], roots: Iterable[Certificate]) -> AnyPubl
         pass
     except (ValueError, UsageError):
         raise _malformed("its certificates cannot be read") from None
-    raise TrustError(
-        "unknown_signer", "No certificate that was given vouches for its signer now.", "Give its root with --key ROOT.pem."
-    )
+    why = "No certificate that was given vouches for its signer now."
+    raise TrustError("unknown_signer", why, "Give its root with --key ROOT.pem.")

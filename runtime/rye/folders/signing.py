@@ -106,11 +106,8 @@ def _judge(
     manifest = oms.check(bundle, public)
     row.update(owner=owner, files=len(manifest.files), expected=oms.root_digest(manifest.files.values()))
     if pinned not in (None, signer):
-        raise TrustError(
-            "signer_changed",
-            f"It was signed by {pinned[:16]} when it was verified before; now by {signer[:16]}.",
-            f"Ask its author. If that is right, run `rye registry unpin '{name}'` first.",
-        )
+        why = f"It was signed by {pinned[:16]} when it was verified before; now by {signer[:16]}."
+        raise TrustError("signer_changed", why, f"Ask its author. If that is right, run `rye registry unpin '{name}'` first.")
     own = os.path.relpath(os.path.realpath(signature), os.path.realpath(folder))
     ignored = frozenset((*oms.IGNORED, *manifest.ignored, own))
     found = tree.read(folder, ignored, manifest.algorithm, links=manifest.links)

@@ -73,12 +73,8 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
     verified = verify.verify(raw, form_of("tool", ".yaml"), store, known)
     # A key that was approved for one project says nothing of what is installed for all.
     if verified.key.role not in (("system",) if bundle_id == SYSTEM else ("system", "user", "explicit")):
-        raise TrustError(
-            "untrusted_key",
-            f"The manifest of {bundle_id} is signed by a key that does not count for it.",
-            _REPAIR,
-            fingerprint=verified.key.public.fingerprint,
-        )
+        why = f"The manifest of {bundle_id} is signed by a key that does not count for it."
+        raise TrustError("untrusted_key", why, _REPAIR, fingerprint=verified.key.public.fingerprint)
     content = parse.yaml_mapping(parse.text_of(verified.body))
     bundle, listed, metadata = content.get("bundle"), content.get("items"), content.get("metadata", {})
     if not isinstance(bundle, dict) or not isinstance(listed, dict) or not all(map(is_listing, (*listed.values(), metadata))):
@@ -136,16 +132,10 @@ def check(manifest: Manifest, candidate: Candidate) -> None:
         return
     # The very bytes of another id: the file was moved, not changed.
     if expected is None or actual in digests.values():
-        raise TrustError(
-            "misplaced", f"{candidate.item_id} is not what the manifest of its bundle lists there.", _REPAIR, actual=actual
-        )
-    raise TrustError(
-        "tampered",
-        f"{candidate.item_id} is not the file that the manifest of its bundle lists.",
-        _REPAIR,
-        expected=expected,
-        actual=actual,
-    )
+        what = f"{candidate.item_id} is not what the manifest of its bundle lists there."
+        raise TrustError("misplaced", what, _REPAIR, actual=actual)
+    why = f"{candidate.item_id} is not the file that the manifest of its bundle lists."
+    raise TrustError("tampered", why, _REPAIR, expected=expected, actual=actual)
 
 
 def metadata_from_manifest(candidate: Candidate, manifest: Manifest, space: Space) -> parse.ToolMetadata | None:

@@ -70,16 +70,12 @@ def _refuse_unfit(place: Place, copy: Copy, old: bytes | None, may_replace: Call
     """Refuse to write a copy behind a link, beside a file of the same id, or in place of what may not be replaced."""
     # The physical path is compared: a link in a project could lead the file to another place.
     if place.shown != copy.path:
-        raise WorkspaceError(
-            "is_link", f"{copy.path} is reached through a symbolic link, to {place.shown}.", "Remove the link."
-        )
+        what = f"{copy.path} is reached through a symbolic link, to {place.shown}."
+        raise WorkspaceError("is_link", what, "Remove the link.")
     _refuse_siblings(place, copy)
     if old not in (None, copy.raw) and not may_replace(copy.path, old or b""):
-        raise ItemError(
-            "destination_exists",
-            f"Another file is at {place.shown}. Nothing was copied.",
-            "Compare the two; give overwrite to replace it.",
-        )
+        why = f"Another file is at {place.shown}. Nothing was copied."
+        raise ItemError("destination_exists", why, "Compare the two; give overwrite to replace it.")
 
 
 def _refuse_siblings(place: Place, copy: Copy) -> None:
@@ -91,8 +87,5 @@ def _refuse_siblings(place: Place, copy: Copy) -> None:
     scripts = spaces.scripts_named(place.dir_fd, name) if copy.item_type == "tool" else []
     for other in (*spaces.TYPES[copy.item_type][1], *scripts):
         if other != suffix and not is_free(place, os.fsencode(f"{name}{other}")):
-            raise ItemError(
-                "destination_exists",
-                f"{stem}{other} has the same id. Nothing was copied.",
-                "Remove it first, if it is not needed.",
-            )
+            why = f"{stem}{other} has the same id. Nothing was copied."
+            raise ItemError("destination_exists", why, "Remove it first, if it is not needed.")

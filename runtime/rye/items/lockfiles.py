@@ -108,11 +108,9 @@ def check(space: Space, item_id: str, version: str, chain: Sequence[dict[str, An
 
 
 def _mismatch(item_id: str, space: Space, why: str) -> TrustError:
-    return TrustError(
-        "lockfile_mismatch",
-        f"Lockfile integrity mismatch for {item_id} (in the {space.name} space): {why}.",
-        f"If the change is wanted, renew it with `rye lock {item_id}`; or delete the lockfile.",
-    )
+    what = f"Lockfile integrity mismatch for {item_id} (in the {space.name} space): {why}."
+    hint = f"If the change is wanted, renew it with `rye lock {item_id}`; or delete the lockfile."
+    return TrustError("lockfile_mismatch", what, hint)
 
 
 def _current(space: Space, item_id: str) -> list[str]:

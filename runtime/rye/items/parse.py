@@ -334,17 +334,13 @@ def _place(item_id: str, category: object, bound_id: object) -> None:
 
 
 def _misplaced(item_id: str, why: str) -> TrustError:
-    return TrustError(
-        "misplaced",
-        f"The file at {item_id} is not the item that was signed: {safe_text.plain(why)}.",
-        "Put the right file there, or correct the text and sign it again.",
-    )
+    what = f"The file at {item_id} is not the item that was signed: {safe_text.plain(why)}."
+    return TrustError("misplaced", what, "Put the right file there, or correct the text and sign it again.")
 
 
 def _malformed(item_id: str, why: str) -> ItemError:
-    return ItemError(
-        "malformed_item", f"{item_id} is not a well-formed item: {safe_text.plain(why)}.", "Correct it and sign it again."
-    )
+    what = f"{item_id} is not a well-formed item: {safe_text.plain(why)}."
+    return ItemError("malformed_item", what, "Correct it and sign it again.")
 
 
 def python_tree(body: bytes) -> ast.Module:
@@ -362,9 +358,8 @@ def python_tree(body: bytes) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         where = f" (line {err.lineno})" if isinstance(err, SyntaxError) and err.lineno else ""
         why = f"{err.msg}{where}" if isinstance(err, SyntaxError) else str(err)
-        raise ItemError(
-            "malformed_item", f"The tool is not valid Python: {safe_text.plain(why)}.", "Correct it and sign it again."
-        ) from None
+        what = f"The tool is not valid Python: {safe_text.plain(why)}."
+        raise ItemError("malformed_item", what, "Correct it and sign it again.") from None
 
 
 def literals_of(tree: ast.Module) -> ToolMetadata:
@@ -414,9 +409,8 @@ def yaml_mapping(text: str) -> dict[str, Any]:
         if "maximum nesting depth" in str(err):
             raise _too_deep() from None
         first = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise ItemError(
-            "malformed_item", f"The YAML cannot be read: {safe_text.plain(first)}.", "Correct it and sign it again."
-        ) from None
+        why = f"The YAML cannot be read: {safe_text.plain(first)}."
+        raise ItemError("malformed_item", why, "Correct it and sign it again.") from None
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content

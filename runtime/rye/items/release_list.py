@@ -81,9 +81,8 @@ def _read(store: TrustStore) -> tuple[dict[str, str], str, str]:
     verified = verify.verify(raw, form_of("tool", ".yaml"), store)
     if verified.key.role != "system":
         print_of = verified.key.public.fingerprint
-        raise TrustError(
-            "untrusted_key", "The list of the release is signed by another key than RYE's.", _AGAIN, fingerprint=print_of
-        )
+        why = "The list of the release is signed by another key than RYE's."
+        raise TrustError("untrusted_key", why, _AGAIN, fingerprint=print_of)
     files = parse.yaml_mapping(verified.body.decode("utf-8", "replace")).get("files")
     if not bundles.is_listing(files):
         raise ItemError("malformed_item", "The list of the release lists no files.", _AGAIN)

@@ -69,11 +69,8 @@ class SchemaChecker:
         try:
             return jsonschema_rs.Draft202012Validator(dict(self.schema), retriever=_refuse)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as err:
-            raise ItemError(
-                "bad_schema",
-                f"CONFIG_SCHEMA is not usable: {_what_is_wrong(err)}.",
-                "A schema must be self-contained: no file or network $ref, draft 2020-12.",
-            ) from None
+            hint = "A schema must be self-contained: no file or network $ref, draft 2020-12."
+            raise ItemError("bad_schema", f"CONFIG_SCHEMA is not usable: {_what_is_wrong(err)}.", hint) from None
 
     def check(self, parameters: object, arguments: object = None, offered: Collection[str] | None = None) -> dict[str, Any]:
         """Return the parameters with defaults filled in.
@@ -87,21 +84,15 @@ class SchemaChecker:
             UsageError: `invalid_parameters`, naming every problem, what was given and what is wanted.
         """
         if not isinstance(parameters, dict) or not all(isinstance(key, str) for key in parameters):
-            raise UsageError(
-                "invalid_parameters",
-                f"Parameters must be an object of named values, not {type(parameters).__name__}.",
-                f"Wanted: {self.expected(offered=offered)}.",
-            )
+            why = f"Parameters must be an object of named values, not {type(parameters).__name__}."
+            raise UsageError("invalid_parameters", why, f"Wanted: {self.expected(offered=offered)}.")
         filled, problems = self._filled(parameters)
         if problems:
             own = arguments if isinstance(arguments, dict) else parameters
             told = ", ".join(f"{safe_text.content(str(key))}={_short(value)}" for key, value in own.items()) or "nothing"
-            raise UsageError(
-                "invalid_parameters",
-                f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?"),
-                f"Wanted: {self.expected([name for name, _ in problems], offered)}.",
-                problems=[text for _, text in problems],
-            )
+            why = f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?")
+            hint = f"Wanted: {self.expected([name for name, _ in problems], offered)}."
+            raise UsageError("invalid_parameters", why, hint, problems=[text for _, text in problems])
         return filled
 
     def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:

@@ -206,11 +206,8 @@ def _refuse_installed(path: Path) -> None:
     # Both sides as real paths: a link to the bundle leads into it as well.
     inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(system))
     if inside and os.path.dirname(system) == os.path.dirname(os.path.realpath(rye.__file__)):
-        raise ItemError(
-            "installed_bundle",
-            "It belongs to the installed system bundle, which is never changed in place.",
-            "Sign it in a checkout of the bundle, or copy it to your project under another id.",
-        )
+        hint = "Sign it in a checkout of the bundle, or copy it to your project under another id."
+        raise ItemError("installed_bundle", "It belongs to the installed system bundle, which is never changed in place.", hint)
 
 
 @contextmanager

@@ -153,11 +153,8 @@ def _project(project_path: str | Path, decided: Decisions) -> Space:
 def check_id(item_id: str) -> None:
     """Raise ItemError `bad_item_id` unless the text can be an id."""
     if len(item_id) > 255 or not _ID.fullmatch(item_id):
-        raise ItemError(
-            "bad_item_id",
-            f"Not an item id: {item_id[:80]!r}.",
-            "An id is a path of letters, digits, _ . - such as rye/file-system/read, without extension.",
-        )
+        hint = "An id is a path of letters, digits, _ . - such as rye/file-system/read, without extension."
+        raise ItemError("bad_item_id", f"Not an item id: {item_id[:80]!r}.", hint)
 
 
 def type_folder(item_type: str) -> tuple[str, tuple[str, ...]]:
@@ -201,11 +198,8 @@ def _lazily(more: Callable[[], Iterable[_T]]) -> Iterator[_T]:
 
 def _not_found(item_type: str, item_id: str, search_path: Sequence[Space], shadowed: list[str]) -> ItemError:
     if shadowed:
-        return ItemError(
-            "reserved_id",
-            f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it.",
-            "Move it to an id that does not begin with rye/.",
-        )
+        why = f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it."
+        return ItemError("reserved_id", why, "Move it to an id that does not begin with rye/.")
     close = similar_ids(item_id, (known for known, _, _ in served_items(item_type, search_path)))
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     path = headless(item_id, search_path)
@@ -325,9 +319,8 @@ def is_script(path: str | Path, folder: int | None = None) -> bool:
 def _refuse_failing(err: OSError) -> None:
     """Return for what is not there; a failing system must not pass for an absence, or another space would serve the id."""
     if err.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO):
-        raise ItemError(
-            "item_unreadable", f"Items cannot be read now: {err.strerror}.", "Try again when the system has recovered."
-        )
+        why = f"Items cannot be read now: {err.strerror}."
+        raise ItemError("item_unreadable", why, "Try again when the system has recovered.")
 
 
 def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> bytes | None:
@@ -350,9 +343,8 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
             data += chunk
             request_size = len(data)
         if len(data) > limit:
-            raise ItemError(
-                "item_unreadable", f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes.", "Items are small text files."
-            )
+            why = f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes."
+            raise ItemError("item_unreadable", why, "Items are small text files.")
         return data
 
 

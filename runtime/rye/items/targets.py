@@ -103,19 +103,13 @@ def _named(text: str, search_path: Sequence[Space]) -> list[Target]:
     else:
         at_path, as_id = _at(path), _by_id(text, search_path)
     if at_path and as_id:
-        raise UsageError(
-            "ambiguous_target",
-            f"{_printed(text)} is an item id, and a path from here as well.",
-            f"Write ./{_printed(text)} for the path, or name the item's file: {as_id[0].text}.",
-        )
+        hint = f"Write ./{_printed(text)} for the path, or name the item's file: {as_id[0].text}."
+        raise UsageError("ambiguous_target", f"{_printed(text)} is an item id, and a path from here as well.", hint)
     if at_path or as_id:
         return at_path or as_id
     if os.path.isdir(path):
-        raise ItemError(
-            "nothing_signable",
-            f"The folder {_printed(text)} has no file that can carry a signature.",
-            "Names that begin with . or _ are left out; name such a file itself.",
-        )
+        why = f"The folder {_printed(text)} has no file that can carry a signature."
+        raise ItemError("nothing_signable", why, "Names that begin with . or _ are left out; name such a file itself.")
     raise _not_found(text, search_path)
 
 
@@ -209,9 +203,8 @@ def _walk(top: str) -> Iterator[tuple[str, RyeError | None]]:
 def _link_in_space(path: str) -> RyeError | None:
     if ".ai" not in path.split("/") or not os.path.isdir(path):
         return None
-    return ItemError(
-        "folder_link", f"{_shown(path)} is a link to a folder, which is not followed.", "Name the folder that it points to."
-    )
+    why = f"{_shown(path)} is a link to a folder, which is not followed."
+    return ItemError("folder_link", why, "Name the folder that it points to.")
 
 
 def _is_misfit(parts: tuple[str, ...]) -> bool:

@@ -80,13 +80,9 @@ def gathered(tool: Tool, content_of: Callable[[str], bytes | None]) -> dict[str,
         content = content_of(path)
         actual = None if content is None else sha256(content).hexdigest()
         if content is None or actual != digest:
-            raise TrustError(
-                "tampered",
-                f"{path} of {tool.id} is {'not there' if content is None else 'not the file that was signed'}.",
-                "Restore it. Or review it, then run `rye sign` on the tool.",
-                expected=digest,
-                actual=actual,
-            )
+            why = f"{path} of {tool.id} is {'not there' if content is None else 'not the file that was signed'}."
+            hint = "Restore it. Or review it, then run `rye sign` on the tool."
+            raise TrustError("tampered", why, hint, expected=digest, actual=actual)
         found[path] = content
     if sum(map(len, found.values())) > MOST_BYTES:
         raise _malformed(tool.id, f"its files have more than {MOST_BYTES:,} bytes together")

@@ -57,13 +57,9 @@ def refuse_lower(
     for how, versions in floors.items():
         for floor in versions:
             if key < _key(floor):
-                raise TrustError(
-                    "downgrade",
-                    f"{coming.item_id}:{version or '(no version)'} is lower than {floor}, which was {how}.",
-                    f"An old version may bring an old fault back. If it is wanted: `{remedy}`.",
-                    version=version,
-                    floor=floor,
-                )
+                why = f"{coming.item_id}:{version or '(no version)'} is lower than {floor}, which was {how}."
+                hint = f"An old version may bring an old fault back. If it is wanted: `{remedy}`."
+                raise TrustError("downgrade", why, hint, version=version, floor=floor)
 
 
 def _key(version: str) -> tuple[int, ...]:

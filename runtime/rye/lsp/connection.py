@@ -150,9 +150,8 @@ class LanguageServerConnection:
         if "error" in answer:
             error = answer["error"]
             message = str(error.get("message", error) if isinstance(error, dict) else error)[:500]
-            raise LanguageServerError(
-                "server_refused", f"{self._name} refused {method}: {message}.", "Check the position and the file."
-            )
+            why = f"{self._name} refused {method}: {message}."
+            raise LanguageServerError("server_refused", why, "Check the position and the file.")
         return answer.get("result")
 
     def wait_for(self, happened: Callable[[], bool], seconds: float, awaited: str) -> None:

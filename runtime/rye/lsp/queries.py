@@ -290,11 +290,9 @@ def position_of(project: Project, path: str, line_id: str | int, symbol: str, oc
     name = re.escape(symbol)
     found = [match.start() for match in re.finditer(rf"(?<!\w){name}(?!\w)" if symbol.isidentifier() else name, line)]
     if len(found) < occurrence:
-        raise UsageError(
-            "symbol_not_found",
-            f"The line [LID:{line_id}] {line.strip()[:200]!r} contains {symbol!r} {len(found)} times.",
-            "Give a symbol exactly as it is written in the line; occurrence counts from 1.",
-        )
+        why = f"The line [LID:{line_id}] {line.strip()[:200]!r} contains {symbol!r} {len(found)} times."
+        remedy = "Give a symbol exactly as it is written in the line; occurrence counts from 1."
+        raise UsageError("symbol_not_found", why, remedy)
     return positions.at(start + found[occurrence - 1])
 
 

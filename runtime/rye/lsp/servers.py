@@ -62,26 +62,21 @@ def server_for(root: str, path: str) -> LanguageServer:
     language_of = {known: name for name, one in languages.items() for known in one.get("suffixes", {})}
     if suffix not in language_of:
         known = ", ".join(sorted(language_of))
-        raise LanguageServerError(
-            "no_language", f"No language server is configured for {suffix or path!r}.", f"Known suffixes: {known}."
-        )
+        what = f"No language server is configured for {suffix or path!r}."
+        raise LanguageServerError("no_language", what, f"Known suffixes: {known}.")
     language = language_of[suffix]
     names = _order(layers, language)
     missing = []
     for name in names:
         if name not in servers:
-            raise UsageError(
-                "bad_config", f"{_FILE} names the server {name!r}, which it does not define.", "Define it under servers."
-            )
+            what = f"{_FILE} names the server {name!r}, which it does not define."
+            raise UsageError("bad_config", what, "Define it under servers.")
         argv = _argv(servers[name], root)
         if argv is not None:
             return _server(name, argv, servers[name], layers.own, language)
         missing.append(servers[name].get("install", name))
-    raise LanguageServerError(
-        "server_missing",
-        f"No language server for {language} is installed.",
-        f"Install one: {' or '.join(f'`{one}`' for one in missing)}.",
-    )
+    why = f"No language server for {language} is installed."
+    raise LanguageServerError("server_missing", why, f"Install one: {' or '.join(f'`{one}`' for one in missing)}.")
 
 
 def _order(layers: config_layers.Layers, language: str) -> list[str]:
@@ -92,11 +87,8 @@ def _order(layers: config_layers.Layers, language: str) -> list[str]:
         return names
     known = sorted(layers.own.get("servers", {}))
     if chosen not in known:
-        raise UsageError(
-            "bad_config",
-            f"The project's .ai/config/{_FILE} asks for the server {chosen[:100]!r}, which is not known here.",
-            f"Known: {', '.join(known)}. Only the user may define more.",
-        )
+        why = f"The project's .ai/config/{_FILE} asks for the server {chosen[:100]!r}, which is not known here."
+        raise UsageError("bad_config", why, f"Known: {', '.join(known)}. Only the user may define more.")
     return [chosen]
 
 

@@ -133,11 +133,9 @@ class Child:
             )
         except PermissionError:
             self._stderr.close()
-            raise WorkspaceError(
-                "programs_not_allowed",
-                f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here.",
-                'A signed tool that searches declares `__permissions__ = ["read", "run"]`.',
-            ) from None
+            why = f"A search starts {os.fsdecode(command.argv[0])}, and no program may be started here."
+            hint = 'A signed tool that searches declares `__permissions__ = ["read", "run"]`.'
+            raise WorkspaceError("programs_not_allowed", why, hint) from None
         # Set after the start, since a function between fork and exec is not safe in a process with threads.
         if max_memory is not None:
             import resource

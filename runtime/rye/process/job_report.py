@@ -67,9 +67,8 @@ def part(home: int, record: Record | None, offset: int, most: int, stream: str) 
     try:
         return output_files.read(home, name, offset, most)
     except (OSError, ValueError):
-        raise UsageError(
-            "bad_job_call", f"No output of {name} is stored.", "The command's result held all of it, or name the other stream."
-        ) from None
+        why = f"No output of {name} is stored."
+        raise UsageError("bad_job_call", why, "The command's result held all of it, or name the other stream.") from None
 
 
 def window(home: int, job_id: str, record: Record | None, offset: int, stream: str) -> dict[str, Any]:

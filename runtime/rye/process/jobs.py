@@ -119,9 +119,8 @@ def start(
         running_commands.end(token)
     shutil.rmtree(home, ignore_errors=True)
     why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
-    raise RyeError(
-        "job_not_started", f"The job could not be started: {why}.", "Look at the limits of the system, then try again."
-    )
+    what = f"The job could not be started: {why}."
+    raise RyeError("job_not_started", what, "Look at the limits of the system, then try again.")
 
 
 def _launch(confined: Confined, cwd_fd: int, held: int, order: Path) -> str:
@@ -142,11 +141,8 @@ def _folder(root: Root) -> Path:
         folder = Path(user_dirs.state_dir(root)) / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as err:
-        raise RyeError(
-            "state_unwritable",
-            f"The user's state folder cannot be written ({err.strerror}), and jobs live there.",
-            "Make it writable, or set USER_SPACE to a folder that is.",
-        ) from None
+        why = f"The user's state folder cannot be written ({err.strerror}), and jobs live there."
+        raise RyeError("state_unwritable", why, "Make it writable, or set USER_SPACE to a folder that is.") from None
     return folder
 
 

@@ -256,11 +256,8 @@ class Tree:
 
 
 def _not_started(number: int) -> RyeError:
-    return RyeError(
-        "command_failed_to_start",
-        f"The command could not be started: {os.strerror(number)}.",
-        "Look at the limits of the system, then try again.",
-    )
+    why = f"The command could not be started: {os.strerror(number)}."
+    return RyeError("command_failed_to_start", why, "Look at the limits of the system, then try again.")
 
 
 def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = (), job: str = "") -> bytes:

@@ -111,29 +111,20 @@ def _choose(repository: Repository, reference: Reference) -> Reference:
         return reference
     versions = repository.versions(reference.item_type, reference.item_id)
     if not versions:
-        raise RegistryError(
-            "not_in_registry",
-            f"There is no {reference.item_type} {reference.item_id} in {repository.store.name}.",
-            f"`rye registry list {reference.namespace}` shows what there is.",
-        )
+        why = f"There is no {reference.item_type} {reference.item_id} in {repository.store.name}."
+        raise RegistryError("not_in_registry", why, f"`rye registry list {reference.namespace}` shows what there is.")
     current = [one for one in versions if not repository.yanked(reference.item_type, reference.item_id, one)]
     if not current:
-        raise RegistryError(
-            "yanked",
-            f"Every version of {reference.item_id} was yanked: {', '.join(versions[:5])}.",
-            f"To take one all the same, name it: {reference.item_id}:{versions[0]}.",
-        )
+        why = f"Every version of {reference.item_id} was yanked: {', '.join(versions[:5])}."
+        raise RegistryError("yanked", why, f"To take one all the same, name it: {reference.item_id}:{versions[0]}.")
     return changed(reference, version=current[0])
 
 
 def _item_file(repository: Repository, reference: Reference, manifest: ItemManifest) -> tuple[Candidate, ...]:
     layers = _items(manifest)
     if len(layers) != 1:
-        raise RegistryError(
-            "no_layer",
-            f"{reference} has {len(layers)} files where an item is one.",
-            "It is not what `rye registry push` makes.",
-        )
+        why = f"{reference} has {len(layers)} files where an item is one."
+        raise RegistryError("no_layer", why, "It is not what `rye registry push` makes.")
     folder = "/".join((spaces.type_folder(reference.item_type)[0], *reference.item_id.split("/")[:-1]))
     place = (reference.item_type, reference.item_id)
     return (_file(repository, layers[0], f"{folder}/{layers[0].title}", place),)
@@ -154,21 +145,15 @@ def _file(repository: Repository, layer: Layer, path: str, only: tuple[str, str]
             with contextlib.suppress(ItemError):
                 spaces.check_id(item_id)
                 return Candidate(item_type, item_id, suffix, "registry", path, _blob(repository, layer, MAX_ITEM_BYTES))
-    raise RegistryError(
-        "bad_title",
-        f"A file is called {plain(layer.title, 100)!r}, which no {' '.join(only or ('item',))} can be.",
-        "A file's name never decides where it lands; nothing was installed.",
-    )
+    why = f"A file is called {plain(layer.title, 100)!r}, which no {' '.join(only or ('item',))} can be."
+    raise RegistryError("bad_title", why, "A file's name never decides where it lands; nothing was installed.")
 
 
 def _blob(repository: Repository, layer: Layer, limit: int) -> bytes:
     # Refused by the announced size before anything is read; the storage reads no more than that size.
     if layer.size > limit:
-        raise RegistryError(
-            "item_oversized",
-            f"The registry announces {layer.size:,} bytes, where {limit:,} are the most.",
-            "It is not fetched.",
-        )
+        why = f"The registry announces {layer.size:,} bytes, where {limit:,} are the most."
+        raise RegistryError("item_oversized", why, "It is not fetched.")
     return repository.store.blob(repository.name, layer)
 
 
@@ -223,18 +208,14 @@ def _verified(fetched: Fetched, store: TrustStore, destination: str) -> list[Ver
         verified, version = bundles.admit(head, store)
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
-        raise TrustError(
-            "untrusted_key",
-            f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space.",
-            "Pull it into the project, or run `rye trust add` with the key's document.",
-        )
+        why = f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space."
+        raise TrustError("untrusted_key", why, "Pull it into the project, or run `rye trust add` with the key's document.")
     _refuse_other_version(reference, version)
     # Without this a registry could hold back single files of a signed bundle.
     listed = {(kind, one) for kind, ids in manifest.items.items() for one in ids} if manifest else set()
     for kind, one in sorted(listed - {(file.item_type, file.item_id) for file in rest}):
-        raise TrustError(
-            "incomplete", f"The bundle's manifest lists {kind} {one}, which did not come.", "Nothing was installed."
-        )
+        what = f"The bundle's manifest lists {kind} {one}, which did not come."
+        raise TrustError("incomplete", what, "Nothing was installed.")
     admitted = [(head, verified, version), *((file, *bundles.admit(file, store, manifest)) for file in rest)]
     return [VerifiedFile(file, signed, stated, _files_of(fetched, file, signed)) for file, signed, stated in admitted]
 
@@ -260,11 +241,9 @@ def _refuse_other_version(reference: Reference, version: str) -> None:
     if not is_version(version):
         raise ItemError("no_version", f"{reference.item_id} names no version X.Y.Z in its signed text.", "Ask its author to.")
     if reference.version not in (None, version):
-        raise TrustError(
-            "other_version",
-            f"The registry answers {reference.item_id}:{reference.version} with version {version}.",
-            "The tag and the signed text differ, so one of them was moved; nothing was installed.",
-        )
+        why = f"The registry answers {reference.item_id}:{reference.version} with version {version}."
+        hint = "The tag and the signed text differ, so one of them was moved; nothing was installed."
+        raise TrustError("other_version", why, hint)
 
 
 def form_in_registry(file: Candidate) -> Form:

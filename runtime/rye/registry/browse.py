@@ -256,11 +256,8 @@ def key(target: RegistryTarget, item_type: str, reference: str) -> dict[str, Any
     fetched = fetch(Repository(target.store(parsed), parsed.namespace), parsed)
     found = signed_by(fetched)
     if found is None:
-        raise RegistryError(
-            "no_key_document",
-            f"No key document that fits the signature came with {parsed}.",
-            "Ask its author for the document.",
-        )
+        why = f"No key document that fits the signature came with {parsed}."
+        raise RegistryError("no_key_document", why, "Ask its author for the document.")
     return {
         # Without its attestation: free text from a registry is neither printed nor stored.
         "document": trust_verify.render_key_document(found.public, found.owner).decode(),

@@ -138,9 +138,8 @@ def _references(text: str, item_type: str, store_of: Callable[[Reference], OciSt
     ids = {one.item_id for one in tags if not one.yanked}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
     if not found:
-        raise RegistryError(
-            "not_in_registry", f"No {item_type} fits {text!r}.", f"`rye registry list {namespace}` shows what is."
-        )
+        why = f"No {item_type} fits {text!r}."
+        raise RegistryError("not_in_registry", why, f"`rye registry list {namespace}` shows what is.")
     return [Reference(item_type, item_id, registry=sample.registry) for item_id in found]
 
 
@@ -208,21 +207,14 @@ def check_install(checked: VerifiedFile, known: Marks, search_path: Sequence[Spa
     # A user may have approved that the project serves this reserved id.
     served = space is not None and spaces.serves(space, file.item_id)
     if file.item_type != "bundle" and file.item_id.startswith(spaces.RESERVED) and not served and options.destination != "none":
-        raise ItemError(
-            "reserved_id",
-            f"{file.item_id} is reserved for the system bundle, so it is not installed here.",
-            f"To let this project serve it all the same: `rye trust approve --shadow {file.item_id}`.",
-        )
+        hint = f"To let this project serve it all the same: `rye trust approve --shadow {file.item_id}`."
+        raise ItemError("reserved_id", f"{file.item_id} is reserved for the system bundle, so it is not installed here.", hint)
     namespace = file.item_id.partition("/")[0]
     pinned = known.pins.get(namespace)
     if pinned is not None and pinned != key.digest:
-        raise TrustError(
-            "pinned_key_changed",
-            f"The namespace {namespace} is pinned to the key {pinned}, and {file.item_id} is signed by {key.digest}.",
-            f"Ask its owner. If the key was really changed, `rye registry unpin {namespace}`, then pull again.",
-            pinned=pinned,
-            key_digest=key.digest,
-        )
+        why = f"The namespace {namespace} is pinned to the key {pinned}, and {file.item_id} is signed by {key.digest}."
+        hint = f"Ask its owner. If the key was really changed, `rye registry unpin {namespace}`, then pull again."
+        raise TrustError("pinned_key_changed", why, hint, pinned=pinned, key_digest=key.digest)
     if is_version(checked.version) and not options.allow_downgrade:
         _refuse_rollback(checked, known, space, search_path)
 
@@ -233,13 +225,9 @@ def _refuse_rollback(checked: VerifiedFile, known: Marks, space: Space | None, s
     seen = known.seen.get(versions.name_of(file))
     # Same version, other bytes: a registry or a stolen key replaced what was published.
     if seen is not None and seen.version == version and seen.digest != checked.verified.digest:
-        raise TrustError(
-            "version_changed",
-            f"{file.item_id}:{version} has other content than when it was seen before.",
-            "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`.",
-            expected=seen.digest,
-            actual=checked.verified.digest,
-        )
+        why = f"{file.item_id}:{version} has other content than when it was seen before."
+        hint = "A version is published once. Ask its author; if your user wants it: `rye registry pull … --allow-downgrade`."
+        raise TrustError("version_changed", why, hint, expected=seen.digest, actual=checked.verified.digest)
 
 
 def _remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:

@@ -105,11 +105,8 @@ def _composed(
     """Return the namespace, the row for people, and what is pushed."""
     item_id, version = facts["item_id"], facts["version"]
     if not is_version(version):
-        raise ItemError(
-            "no_version",
-            f"{item_id} names no version X.Y.Z, so no registry can hold it.",
-            "Add one to its header, and sign again.",
-        )
+        why = f"{item_id} names no version X.Y.Z, so no registry can hold it."
+        raise ItemError("no_version", why, "Add one to its header, and sign again.")
     key = verified.key.public
     # Travels with the item, so that a receiver can see whose key it claims to be.
     document = verify.render_key_document(key, verified.key.owner, verified.key.attestation)
@@ -173,11 +170,8 @@ def _mark_existing(store: OciStore, repository: str, group: Iterable[tuple[dict[
         if current.files == oci_manifest.parse(one.manifest).files:
             row.update(status="unchanged", digest=current.digest)
         else:
-            raise RegistryError(
-                "version_exists",
-                f"{name} is in {store.name} with other content.",
-                "Give the item a new version and sign it; a version that was published is never another thing.",
-            )
+            hint = "Give the item a new version and sign it; a version that was published is never another thing."
+            raise RegistryError("version_exists", f"{name} is in {store.name} with other content.", hint)
 
 
 def yank(target: RegistryTarget, item_type: str, named: str, reason: str) -> dict[str, Any]:

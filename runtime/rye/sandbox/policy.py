@@ -143,11 +143,8 @@ NOT_MADE = "sandbox_failed"
 
 def not_made(why: str) -> RyeError:
     """Return the refusal of a command that was not run, for its sandbox could not be made."""
-    return RyeError(
-        NOT_MADE,
-        f"The command was not run: the sandbox could not be made ({why}).",
-        "Run it again; if that stays so, let the user run `rye doctor`.",
-    )
+    what = f"The command was not run: the sandbox could not be made ({why})."
+    return RyeError(NOT_MADE, what, "Run it again; if that stays so, let the user run `rye doctor`.")
 
 
 NETWORK_ON = "the network is on"

@@ -207,9 +207,6 @@ def insist(report: dict[str, Any], wanted: Iterable[str]) -> None:
     if not lacking:
         return
     reported = "; ".join(f"{name} ({why})" for name, why in lacking.items())
-    raise RyeError(
-        "sandbox_unavailable",
-        f"The sandbox here ({report['kind']}) does not give what is required: {reported}.",
-        f"{bubblewrap.advice()} Or let the user set sandbox.mode to auto.".lstrip(),
-        sandbox=report,
-    )
+    what = f"The sandbox here ({report['kind']}) does not give what is required: {reported}."
+    hint = f"{bubblewrap.advice()} Or let the user set sandbox.mode to auto.".lstrip()
+    raise RyeError("sandbox_unavailable", what, hint, sandbox=report)

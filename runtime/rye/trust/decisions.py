@@ -46,11 +46,8 @@ class Root(Record):
         try:
             info = os.stat(real)
         except OSError as err:
-            raise WorkspaceError(
-                "project_not_found",
-                f"Project folder not usable: {project_path} ({err.strerror}).",
-                "Give project_path (or --project) an existing directory.",
-            ) from None
+            why = f"Project folder not usable: {project_path} ({err.strerror})."
+            raise WorkspaceError("project_not_found", why, "Give project_path (or --project) an existing directory.") from None
         return cls(real, info.st_dev, info.st_ino)
 
 

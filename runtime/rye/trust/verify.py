@@ -286,13 +286,9 @@ def _signing_key(signed: Signed, store: TrustStore, *, known: bool) -> TrustedKe
 
 
 def _revoked(key: TrustedKey) -> TrustError:
-    return TrustError(
-        "revoked_key",
-        f"Its key {key.public.fingerprint} was revoked (full digest {key.public.digest}).",
-        "Do not use it. Fetch one signed by another key, or review it and run `rye sign` with your own.",
-        fingerprint=key.public.fingerprint,
-        key_digest=key.public.digest,
-    )
+    why = f"Its key {key.public.fingerprint} was revoked (full digest {key.public.digest})."
+    hint = "Do not use it. Fetch one signed by another key, or review it and run `rye sign` with your own."
+    return TrustError("revoked_key", why, hint, fingerprint=key.public.fingerprint, key_digest=key.public.digest)
 
 
 def _untrusted(fingerprint: str, proposed: list[TrustedKey]) -> TrustError:

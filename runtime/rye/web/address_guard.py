@@ -138,7 +138,6 @@ class AddressGuard:
             raise self.limit.timeout_error(host)
         if not found or isinstance(found[0], Exception):
             why = getattr(found[0], "strerror", None) or str(found[0]) if found else "no address"
-            raise ConnectError(
-                "host_unknown", f"The host {host} is not known: {why}.", "Check the spelling, and that the network is up."
-            )
+            what = f"The host {host} is not known: {why}."
+            raise ConnectError("host_unknown", what, "Check the spelling, and that the network is up.")
         return list(dict.fromkeys(ipaddress.ip_address(entry[4][0].partition("%")[0]) for entry in found))

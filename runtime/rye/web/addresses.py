@@ -126,9 +126,8 @@ class Allowed(Record):
         for one in hosts:
             # A pattern that can never match would look like a permission that does not work.
             if not _PATTERN.match(one) or not well_formed(_PATTERN.sub(r"\1\2\3", one)):
-                raise UsageError(
-                    "bad_config", f"web.allow_hosts names {one!r}, which is no host.", "Write name, name:port or *.domain."
-                )
+                why = f"web.allow_hosts names {one!r}, which is no host."
+                raise UsageError("bad_config", why, "Write name, name:port or *.domain.")
         return cls(hosts)
 
     def holds(self, host: str, port: int) -> bool:

@@ -218,11 +218,9 @@ class Connections:
             if self._limit.remaining() <= 0:
                 raise self._limit.timeout_error(str(request.url)) from None
             short = isinstance(err, httpcore.RemoteProtocolError) and "body" in str(err)
-            raise FetchError(
-                "answer_truncated" if short else "connection_failed",
-                f"{request.url} cannot be read: {str(err) or type(err).__name__}.",
-                "Check the URL, or try again later.",
-            ) from None
+            why = f"{request.url} cannot be read: {str(err) or type(err).__name__}."
+            hint = "Check the URL, or try again later."
+            raise FetchError("answer_truncated" if short else "connection_failed", why, hint) from None
         reason = response.extensions["reason_phrase"].decode("ascii", "ignore")
         return HttpAnswer(str(request.url), response.status, reason, headers, body, cut)
 
@@ -256,9 +254,8 @@ def parse(url: str) -> httpx.URL:
 
 
 def _bad_url(url: str, why: str) -> UsageError:
-    return UsageError(
-        "bad_url", f"The URL {url[:200]!r} cannot be fetched: {why}.", "Give a full URL such as https://example.org/page."
-    )
+    what = f"The URL {url[:200]!r} cannot be fetched: {why}."
+    return UsageError("bad_url", what, "Give a full URL such as https://example.org/page.")
 
 
 def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
@@ -305,9 +302,8 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: f
     coding = headers.get("content-encoding", "").strip().lower()
     # Several codings in a row multiply the ratio of compression; none is accepted that was not asked for.
     if coding not in encodings:
-        raise FetchError(
-            "unsupported_encoding", f"The answer is compressed as {coding[:100]!r}.", "Only gzip and deflate, once, are read."
-        )
+        why = f"The answer is compressed as {coding[:100]!r}."
+        raise FetchError("unsupported_encoding", why, "Only gzip and deflate, once, are read.")
     body = bytearray()
     for piece in _inflated(raw) if coding in _COMPRESSED else raw:
         # One byte beyond the limit tells a cut body from one that ends there.

@@ -105,11 +105,8 @@ def _kind(answer: HttpAnswer) -> str:
     wide = is_marked or "utf-16" in answer.headers.get("content-type", "").lower()
     if (stated and not _TEXT.match(stated) and stated not in _HTML) or (b"\0" in head and not wide):
         size = answer.headers.get("content-length") or f"{len(answer.body):,}{'+' * answer.cut}"
-        raise PageError(
-            "not_text",
-            f"{answer.url} is {stated or 'binary data'} of {size} bytes, not text.",
-            "Only HTML, JSON, XML and other text are read. To keep a file, download it with bash.",
-        )
+        why = f"{answer.url} is {stated or 'binary data'} of {size} bytes, not text."
+        raise PageError("not_text", why, "Only HTML, JSON, XML and other text are read. To keep a file, download it with bash.")
     return stated or "text/plain"
 
 
@@ -210,8 +207,7 @@ def _run_reader(command: Command, url: str, seconds: float) -> dict[str, Any]:
                 break
         code = child.end()
     if child.timed_out or code or len(output) > _MAX_TEXT:
-        raise PageError(
-            "conversion_failed", f"{url} could not be converted{' in time' * child.timed_out}.", 'Ask again with format="html".'
-        )
+        why = f"{url} could not be converted{' in time' * child.timed_out}."
+        raise PageError("conversion_failed", why, 'Ask again with format="html".')
     answer: dict[str, Any] = json.loads(output)
     return answer

@@ -52,11 +52,8 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
     total, pages = head["pages"], [one for one in answers[1:] if "text" in one]
     start = first if first > 0 else max(total + first + 1, 1)
     if start > total:
-        raise UsageError(
-            "bad_offset",
-            f"offset {first} is past the end: {shown} has {total} page(s).",
-            f"Use an offset from 1 to {total}, which counts pages; a negative one counts from the end.",
-        )
+        hint = f"Use an offset from 1 to {total}, which counts pages; a negative one counts from the end."
+        raise UsageError("bad_offset", f"offset {first} is past the end: {shown} has {total} page(s).", hint)
     lines, budget_left, at = list[str](), budget - _NOTICE - 2 * len(path.encode("utf-8", "replace")), start
     for page in pages:
         text = page["text"] or "[no text here: a picture, perhaps. `pdftoppm -r 80 -png` makes one that read shows]"

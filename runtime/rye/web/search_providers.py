@@ -103,11 +103,8 @@ def _by_library(provider: Provider, query: str, count: int, seconds: float) -> l
         from ddgs import DDGS
         from ddgs.exceptions import DDGSException, RatelimitException
     except ImportError:
-        raise SearchError(
-            "extra_missing",
-            "Searching without a key needs a library that is not installed.",
-            "Run `pip install ddgs`, or configure a provider with a key.",
-        ) from None
+        why = "Searching without a key needs a library that is not installed."
+        raise SearchError("extra_missing", why, "Run `pip install ddgs`, or configure a provider with a key.") from None
     try:
         return list(DDGS(proxy=provider.proxy, timeout=max(1, int(seconds))).text(query, max_results=count))
     except RatelimitException:
@@ -153,9 +150,8 @@ def _raise_for_status(provider: Provider, answer: HttpAnswer) -> None:
         if provider.kind == "searxng":
             hint = "Its settings.yml must list json under search: formats."
             raise SearchError("provider_refused", f"{provider.name} does not answer in JSON ({answer.status}).", hint)
-        raise SearchError(
-            "bad_key", f"{provider.name} does not accept the key ({answer.status}).", f"Check {provider.key_from}."
-        )
+        why = f"{provider.name} does not accept the key ({answer.status})."
+        raise SearchError("bad_key", why, f"Check {provider.key_from}.")
     if answer.status == 429:
         raise _limited(provider, answer.headers.get("retry-after", ""))
     if not 200 <= answer.status < 300:
@@ -164,9 +160,8 @@ def _raise_for_status(provider: Provider, answer: HttpAnswer) -> None:
 
 def _limited(provider: Provider, wait: str) -> SearchError:
     when = f" in {wait} s" if wait.isdecimal() else " later"
-    return SearchError(
-        "rate_limited", f"{provider.name} takes no more questions now.", f"Ask again{when}, or choose another provider."
-    )
+    why = f"{provider.name} takes no more questions now."
+    return SearchError("rate_limited", why, f"Ask again{when}, or choose another provider.")
 
 
 def _failed(provider: Provider, why: str) -> SearchError:

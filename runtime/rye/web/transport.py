@@ -91,11 +91,8 @@ class _Backend(httpcore.NetworkBackend):
             return _GuardedStream(inner, limit)
         if limit.remaining() <= 0:
             raise limit.timeout_error(host)
-        raise ConnectError(
-            "connection_failed",
-            f"{host}:{port} cannot be reached: {failed or 'it did not answer'}.",
-            "Check the host and port, or try again later.",
-        )
+        why = f"{host}:{port} cannot be reached: {failed or 'it did not answer'}."
+        raise ConnectError("connection_failed", why, "Check the host and port, or try again later.")
 
     def _confirm(self, inner: httpcore.NetworkStream, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
         connected = inner.get_extra_info("socket")
@@ -103,9 +100,8 @@ class _Backend(httpcore.NetworkBackend):
         # A proxy in the system (or a rewriting network) could have taken the connection elsewhere.
         if peer != address:
             inner.close()
-            raise ConnectError(
-                "connection_failed", f"The connection went to {peer} instead of {address}.", "Check the network."
-            )
+            why = f"The connection went to {peer} instead of {address}."
+            raise ConnectError("connection_failed", why, "Check the network.")
         self._guard.limit.watch(connected)
 
 

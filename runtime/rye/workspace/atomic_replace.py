@@ -330,11 +330,8 @@ def discard(dir_fd: int, name: bytes) -> bool:
 
 def conflict(place: Place) -> WorkspaceError:
     """Return the refusal of a write whose file was changed by someone else meanwhile."""
-    return WorkspaceError(
-        "conflict",
-        f"{place.shown} was changed by another program while this call ran. Nothing was written.",
-        f"Call {call_text('read', file_path=place.shown)} and edit what is there now.",
-    )
+    why = f"{place.shown} was changed by another program while this call ran. Nothing was written."
+    return WorkspaceError("conflict", why, f"Call {call_text('read', file_path=place.shown)} and edit what is there now.")
 
 
 def _unsettled(place: Place, temporary: bytes, err: OSError) -> WorkspaceError:

@@ -93,11 +93,9 @@ def _in_state(ws: Workspace, parts: tuple[str, ...]) -> int:
         with closing(os.open(user_dirs.state_dir(ws.fd), _DIR)) as base:
             return _descend(base, ("cache", *parts))
     except OSError as err:
-        raise WorkspaceError(
-            "cache_unwritable",
-            f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror}).",
-            "Make one of them writable, or set USER_SPACE to a folder that is.",
-        ) from None
+        why = f"Neither the project's .ai/cache nor the user's state folder can be written ({err.strerror})."
+        hint = "Make one of them writable, or set USER_SPACE to a folder that is."
+        raise WorkspaceError("cache_unwritable", why, hint) from None
 
 
 def _descend(base: int, parts: tuple[str, ...]) -> int:
@@ -196,11 +194,8 @@ def _lock_somewhere(held: list[int], ws: Workspace, wanted: list[str], begun: fl
             if err.errno not in atomic.NO_LOCKS:
                 raise system_failure(err, "The file's lock") from None
             why = err.strerror
-    raise WorkspaceError(
-        "no_locks",
-        f"Neither the project's file system nor that of the user's state folder has locks ({why}). Nothing was written.",
-        "Set USER_SPACE to a folder on a local disk.",
-    )
+    what = f"Neither the project's file system nor that of the user's state folder has locks ({why}). Nothing was written."
+    raise WorkspaceError("no_locks", what, "Set USER_SPACE to a folder on a local disk.")
 
 
 def _lock_all(held: list[int], base: int, lock_names: list[str], started: float, end: float) -> None:
@@ -244,11 +239,8 @@ def _open_lock(dir_fd: int, name: str) -> int:
             # Another user's lock file; to read it is enough to lock it.
             return os.open(name, flags & ~os.O_CREAT | os.O_RDONLY, dir_fd=dir_fd)
     except OSError as err:
-        raise WorkspaceError(
-            "cache_unwritable",
-            f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror}).",
-            "Remove the folder .ai/cache/locks; it is made again.",
-        ) from None
+        why = f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror})."
+        raise WorkspaceError("cache_unwritable", why, "Remove the folder .ai/cache/locks; it is made again.") from None
 
 
 def lock_error(lock: int | Path, name: str, waited: float, held: str = "The lock of this file") -> WorkspaceError:

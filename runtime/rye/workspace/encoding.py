@@ -194,11 +194,8 @@ def _declared(name: str) -> Encoding:
     # ValueError: a NUL in the name; or the codec cannot encode at all.
     except (LookupError, ValueError):
         pass
-    raise UsageError(
-        "unknown_encoding",
-        f"Not a text encoding that can be edited by lines: {name}.",
-        "Give a codec name such as latin-1, cp1252, shift_jis, gb18030 or utf-16-le.",
-    )
+    why = f"Not a text encoding that can be edited by lines: {name}."
+    raise UsageError("unknown_encoding", why, "Give a codec name such as latin-1, cp1252, shift_jis, gb18030 or utf-16-le.")
 
 
 def restored(name: str, bom: bytes, newline: bytes, *, certain: bool) -> Encoding:
@@ -243,8 +240,6 @@ def binary(data: bytes) -> WorkspaceError:
     kind = binary_kind(data)
     # What is known to be an image or an archive is no text in any encoding.
     or_text = "" if kind else '; for UTF-16 without a byte order mark give encoding="utf-16-le"'
-    return WorkspaceError(
-        "binary_file",
-        f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit.",
-        f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text and advice('encoding', or_text)}.",
-    )
+    why = f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit."
+    hint = f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text and advice('encoding', or_text)}."
+    return WorkspaceError("binary_file", why, hint)

@@ -25,26 +25,19 @@ def outside(path: str, why: str = "") -> WorkspaceError:
     shown = names.show(path.encode("utf-8", "backslashreplace"))[:300]
     # At the end of a sentence `..` would pass for an ellipsis.
     quoted = f'"{shown}"' if shown.endswith(".") else shown
-    return WorkspaceError(
-        "path_outside",
-        f"Path outside project workspace: {quoted}{why and f' ({why})'}.",
-        "Give a path inside the project, relative to its root.",
-    )
+    what = f"Path outside project workspace: {quoted}{why and f' ({why})'}."
+    return WorkspaceError("path_outside", what, "Give a path inside the project, relative to its root.")
 
 
 def wrong_kind(mode: int, path: str) -> WorkspaceError:
     """Return the refusal of something that is not a regular file."""
     if stat.S_ISDIR(mode) and path.endswith("/"):
         bare = path.rstrip("/")
-        return WorkspaceError(
-            "is_directory",
-            f"{path} names a folder, not a file.",
-            f"Leave the slash at its end out for a file, {bare}; {call_text('ls', path=bare)} lists a folder that is there.",
-        )
+        hint = f"Leave the slash at its end out for a file, {bare}; {call_text('ls', path=bare)} lists a folder that is there."
+        return WorkspaceError("is_directory", f"{path} names a folder, not a file.", hint)
     if stat.S_ISDIR(mode):
-        return WorkspaceError(
-            "is_directory", f"{path} is a directory, not a file.", f"Use {call_text('ls', path=path)} to list it."
-        )
+        why = f"{path} is a directory, not a file."
+        return WorkspaceError("is_directory", why, f"Use {call_text('ls', path=path)} to list it.")
     kind = next((words for test, words in _KINDS if test(mode)), "not a regular file")
     return WorkspaceError("not_regular_file", f"{path} is {kind}, not a regular file.", "Name a regular file.")
 
@@ -78,11 +71,8 @@ _SYSTEM = {
 def protected(path: str, place: str | None, acted_on: str | None = None) -> WorkspaceError:
     """Return the refusal of a write into a place that tools may not write, or at a name that other programs act on."""
     if acted_on is None:
-        return WorkspaceError(
-            "protected_path",
-            f"{path} lies in {place}, which tools may not write.",
-            "Ask the user to change it; git and rye have their own commands for these places.",
-        )
+        hint = "Ask the user to change it; git and rye have their own commands for these places."
+        return WorkspaceError("protected_path", f"{path} lies in {place}, which tools may not write.", hint)
     settings = user_dirs.settings_file()
     return WorkspaceError(
         "protected_path",

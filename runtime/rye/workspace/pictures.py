@@ -38,11 +38,8 @@ def picture(project_path: str, path: str) -> dict[str, Any] | None:
         # The kind comes first: a long text must not be told to be a picture.
         mime = kind(os.pread(file.fd, _HEAD, 0))
         if mime and size > MOST:
-            raise WorkspaceError(
-                "picture_too_large",
-                f"{shown} has {size:,} bytes; a picture of at most {MOST:,} can be shown.",
-                "Make a smaller one with bash, if a program for that is installed.",
-            )
+            why = f"{shown} has {size:,} bytes; a picture of at most {MOST:,} can be shown."
+            raise WorkspaceError("picture_too_large", why, "Make a smaller one with bash, if a program for that is installed.")
         data = file.read(MOST) if mime else b""
     pixels = dimensions(data, mime) if mime else None
     # A model's interface refuses the whole conversation for a picture that it cannot read.

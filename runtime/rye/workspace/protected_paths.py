@@ -75,11 +75,9 @@ def allowed_by_user() -> frozenset[str]:
     """
     found = context.settings().texts(_SETTING)
     if unknown := [name for name in found if name not in _EVERY]:
-        raise UsageError(
-            "bad_config",
-            f"The setting {_SETTING} names {repr(unknown[0])[:80]}, which is no name that can be allowed.",
-            f"Correct {user_dirs.user_ai()}/config/rye.yaml; the names are {', '.join(_EVERY)}.",
-        )
+        why = f"The setting {_SETTING} names {repr(unknown[0])[:80]}, which is no name that can be allowed."
+        hint = f"Correct {user_dirs.user_ai()}/config/rye.yaml; the names are {', '.join(_EVERY)}."
+        raise UsageError("bad_config", why, hint)
     return frozenset(found)
 
 
@@ -243,21 +241,15 @@ def refuse_key(info: os.stat_result, parts: beneath.Parts) -> None:
         WorkspaceError: `protected_path`.
     """
     if is_key(info):
-        raise WorkspaceError(
-            "protected_path",
-            f"{names.show(b'/'.join(parts))} is the user's private key, which no tool reads.",
-            "Signing is the user's own: ask for `rye sign`.",
-        )
+        why = f"{names.show(b'/'.join(parts))} is the user's private key, which no tool reads."
+        raise WorkspaceError("protected_path", why, "Signing is the user's own: ask for `rye sign`.")
 
 
 def refuse_keys_folder(info: os.stat_result, parts: beneath.Parts) -> None:
     """Refuse to search the folder of the user's private keys. Errors as `refuse_key`."""
     if _is_at(f"{user_dirs.user_ai()}/keys", info):
-        raise WorkspaceError(
-            "protected_path",
-            f"{names.show(b'/'.join(parts)) or '.'} holds the user's private keys, which no tool reads.",
-            "Search another folder.",
-        )
+        why = f"{names.show(b'/'.join(parts)) or '.'} holds the user's private keys, which no tool reads."
+        raise WorkspaceError("protected_path", why, "Search another folder.")
 
 
 def is_own_folder(info: os.stat_result) -> bool:

@@ -25,11 +25,8 @@ class OpenRoot:
             self.fd = os.open(path, beneath.DIRECTORY)
         except (OSError, ValueError) as err:
             why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
-            raise WorkspaceError(
-                "project_not_found",
-                f"Project folder not usable: {given} ({why}).",
-                "Give project_path (or --project) an existing directory.",
-            ) from None
+            what = f"Project folder not usable: {given} ({why})."
+            raise WorkspaceError("project_not_found", what, "Give project_path (or --project) an existing directory.") from None
         try:
             self.stat = os.fstat(self.fd)
         except OSError as err:
@@ -40,9 +37,8 @@ class OpenRoot:
         self.real = beneath.real_path(self.fd, path)
         if beneath.is_of_kernel(self.fd):
             self.close()
-            raise WorkspaceError(
-                "bad_project", f"{path} lies in a kernel file system.", "Give project_path a directory on a disk."
-            )
+            message = f"{path} lies in a kernel file system."
+            raise WorkspaceError("bad_project", message, "Give project_path a directory on a disk.")
 
     def take(self) -> None:
         """Become the user of a root that was kept; a tool that outlived its call may ask to join meanwhile."""

@@ -67,11 +67,8 @@ class OpenFile(Record):
         """
         size = os.fstat(self.fd).st_size
         if size > limit:
-            raise WorkspaceError(
-                "file_too_large",
-                f"{self.shown} has {size:,} bytes, more than the limit of {limit:,}.",
-                "Use head, tail or sed in a command to look at a part of it.",
-            )
+            why = f"{self.shown} has {size:,} bytes, more than the limit of {limit:,}."
+            raise WorkspaceError("file_too_large", why, "Use head, tail or sed in a command to look at a part of it.")
         return read_all(self.fd, size, limit)
 
 
@@ -115,11 +112,8 @@ def identity_of(root: str) -> Identity:
 
 def project_changed(root: str) -> WorkspaceError:
     """Return the refusal of a root that is another folder now."""
-    return WorkspaceError(
-        "project_changed",
-        f"{root} is another folder now than when this server or toolset opened it.",
-        "Start the server or make the toolset again, if that folder is meant.",
-    )
+    why = f"{root} is another folder now than when this server or toolset opened it."
+    return WorkspaceError("project_changed", why, "Start the server or make the toolset again, if that folder is meant.")
 
 
 def read_all(fd: int, size: int, limit: int) -> bytes:
@@ -202,11 +196,8 @@ class Workspace:
             WorkspaceError: `bad_path` (empty, NUL, not encodable), `path_outside` for an absolute path elsewhere.
         """
         if not path or "\0" in path:
-            raise WorkspaceError(
-                "bad_path",
-                "The path is empty." if not path else "The path contains a NUL character.",
-                "Give a path relative to the project, such as src/app.py.",
-            )
+            why = "The path is empty." if not path else "The path contains a NUL character."
+            raise WorkspaceError("bad_path", why, "Give a path relative to the project, such as src/app.py.")
         try:
             known, raw = self.opened.parsed
             # Most calls are about one path, which is opened several times.
@@ -214,17 +205,13 @@ class Workspace:
                 raw = names.parse(path)
                 self.opened.parsed = path, raw
         except UnicodeEncodeError:
-            raise WorkspaceError(
-                "bad_path",
-                "The path contains a lone surrogate, which no file name holds.",
-                "Copy the path as ls, glob or grep show it.",
-            ) from None
+            why = "The path contains a lone surrogate, which no file name holds."
+            raise WorkspaceError("bad_path", why, "Copy the path as ls, glob or grep show it.") from None
         if b"\0" in raw:
             raise WorkspaceError("bad_path", "The path contains a NUL byte.", "Give a path without it.")
         if len(raw) > _LONGEST:
-            raise WorkspaceError(
-                "bad_path", f"The path {path[:100]}… is longer than any file's.", "Give a path below the root."
-            )
+            what = f"The path {path[:100]}… is longer than any file's."
+            raise WorkspaceError("bad_path", what, "Give a path below the root.")
         parts = tuple(raw.split(b"/"))
         return parts if parts[0] else self._below_root(parts[1:], path)
 
@@ -429,11 +416,8 @@ class Workspace:
 
             return not_found(self, path)
         if err.errno == errno.ENOTDIR:
-            return WorkspaceError(
-                "not_a_directory",
-                f"{path} is no directory, or a part of this path is none.",
-                "Use ls on its parent to see what is there.",
-            )
+            why = f"{path} is no directory, or a part of this path is none."
+            return WorkspaceError("not_a_directory", why, "Use ls on its parent to see what is there.")
         if err.errno == errno.EISDIR:
             return wrong_kind(stat.S_IFDIR, path)
         if err.errno == errno.ENXIO:

@@ -40,11 +40,9 @@ def plan(chain: Chain) -> Plan:
     """Compile a tool. Errors as `rye.executor.chain.Primitive.plan`."""
     tool = chain.tool
     if tool.suffix != ".py":
-        raise ItemError(
-            "runtime_missing",
-            f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only.",
-            "Write the tool as a Python file with execute(params, project_path), or name a runtime for its kind.",
-        )
+        why = f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only."
+        hint = "Write the tool as a Python file with execute(params, project_path), or name a runtime for its kind."
+        raise ItemError("runtime_missing", why, hint)
     entry_point = declared(chain, "config", {"entry_point": str}).get("entry_point", "execute")
     if not entry_point.isidentifier():
         raise malformed(tool.id, "entry_point must be a function's name")

@@ -119,11 +119,8 @@ def _need_network(chain: Chain, root: str) -> None:
     policy = isolated.policy(chain.tool, root)
     if "network" not in policy.permissions:
         listed = ", ".join((*chain.tool.permissions, "network"))
-        raise UsageError(
-            "permission_missing",
-            f"{chain.tool.id} makes a request, and this tool has no `network` permission.",
-            f"Add permissions: [{listed}] to its file, and sign it again.",
-        )
+        why = f"{chain.tool.id} makes a request, and this tool has no `network` permission."
+        raise UsageError("permission_missing", why, f"Add permissions: [{listed}] to its file, and sign it again.")
     if policy.network == "off":
         raise UsageError("network_off", "The network is off for tools here.", "Your user sets sandbox.network.")
 
@@ -166,9 +163,8 @@ def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
     rest = plan.url[head.end() :]
     encoded = {name: quote(text, safe="") for name, text in texts.items()}
     if missing := templates.names(rest) & set(absent):
-        raise UsageError(
-            "bad_value", f"The URL needs {', '.join(sorted(missing))}.", "Give it; its author can make it required."
-        )
+        why = f"The URL needs {', '.join(sorted(missing))}."
+        raise UsageError("bad_value", why, "Give it; its author can make it required.")
     # A segment of dots alone would lead elsewhere, whatever is encoded: `.` is never encoded.
     if any(set(text) <= {"."} and text for name, text in texts.items() if name in templates.names(rest.partition("?")[0])):
         raise UsageError("bad_value", "A part of a URL's path cannot be made of dots.", "Give another value.")
@@ -219,16 +215,14 @@ def _secret(name: str, scheme: str, host: str) -> str:
         raise UsageError("bad_config", f"{path} cannot be read as YAML.", "Correct it.") from None
     entry = f"{name}: {{value: …, hosts: [{host}]}}"
     if not isinstance(found, dict) or not isinstance(found.get("value"), str) or not isinstance(found.get("hosts"), list):
-        raise UsageError(
-            "secret_missing", f"The secret {name} is not in the user's store.", f"Your user writes `{entry}` into {path}."
-        )
+        why = f"The secret {name} is not in the user's store."
+        raise UsageError("secret_missing", why, f"Your user writes `{entry}` into {path}.")
     if os.stat(path).st_mode & 0o077:
         raise UsageError("secret_refused", f"{path} can be read by others.", f"Run `chmod 600 {path}`.")
     # A signed tool could name any secret, and a host of its own.
     if host not in found["hosts"]:
-        raise UsageError(
-            "secret_refused", f"The secret {name} is not for {host}.", "Your user lists the hosts that may get it."
-        )
+        why = f"The secret {name} is not for {host}."
+        raise UsageError("secret_refused", why, "Your user lists the hosts that may get it.")
     if scheme != "https" and host not in ("127.0.0.1", "localhost", "::1"):
         raise UsageError("secret_refused", f"The secret {name} is not sent without TLS.", "Use https.")
     return str(found["value"]).strip()

@@ -83,11 +83,8 @@ def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool
             tried += names
             if found:
                 return Found(found, kind, _installation(found), note)
-    raise ItemError(
-        "interpreter_missing",
-        f"{item_id} needs one of {plain(', '.join(tried))}, and none is here.{f' {note}' if note else ''}",
-        "Install one, or name another runtime.",
-    )
+    why = f"{item_id} needs one of {plain(', '.join(tried))}, and none is here.{f' {note}' if note else ''}"
+    raise ItemError("interpreter_missing", why, "Install one, or name another runtime.")
 
 
 def _translated(declared: dict[str, Any]) -> list[dict[str, Any]]:
@@ -133,9 +130,8 @@ def identity(root: str, path: str) -> str:
         real = os.path.realpath(whole)
         data, info = atomic.read_regular(real)
     except OSError as err:
-        raise ItemError(
-            "interpreter_missing", f"{path} cannot be read: {err.strerror}.", "Name a program of the project."
-        ) from None
+        why = f"{path} cannot be read: {err.strerror}."
+        raise ItemError("interpreter_missing", why, "Name a program of the project.") from None
     settings = b""
     for place in (os.path.dirname(whole), os.path.dirname(os.path.dirname(whole))):
         with suppress(OSError):

@@ -275,9 +275,8 @@ def _answered(message: dict[str, Any]) -> dict[str, Any]:
     error = message.get("error")
     if isinstance(error, dict):
         told = plain(str(error.get("message", "")), 400)
-        raise RyeError(
-            "mcp_error", f"The server refused: {told} ({plain(str(error.get('code')), 20)}).", "Look at the parameters."
-        )
+        why = f"The server refused: {told} ({plain(str(error.get('code')), 20)})."
+        raise RyeError("mcp_error", why, "Look at the parameters.")
     result = message.get("result")
     return result if isinstance(result, dict) else {}
 

@@ -145,11 +145,8 @@ def waiting(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> 
     if found is not None:
         if found.where == "project" and worker.reported["kind"] == "none":
             pool.done(worker)
-            raise ItemError(
-                "interpreter_missing",
-                f"The project's {found.path} runs only in a sandbox, and none holds here.",
-                "Install bubblewrap.",
-            )
+            why = f"The project's {found.path} runs only in a sandbox, and none holds here."
+            raise ItemError("interpreter_missing", why, "Install bubblewrap.")
         worker.reported["interpreter"] = found.path
     note = (found.note,) if found is not None and found.note else ()
     return message, worker, note
@@ -193,9 +190,8 @@ def _message(
     if not program and found is not None and command == found.path:
         program = command
     if not program:
-        raise ItemError(
-            "interpreter_missing", f"{tool.id} needs the program {plain(command)}, which is not here.", "Install it."
-        )
+        why = f"{tool.id} needs the program {plain(command)}, which is not here."
+        raise ItemError("interpreter_missing", why, "Install it.")
     if plan.parameter_env:
         env |= {f"{plan.parameter_env}{name}": text for name, text in given.items() if _NAME.match(name)}
     return {
@@ -214,9 +210,8 @@ def _checked(env: dict[str, str]) -> dict[str, str]:
     for name, value in env.items():
         # Name, equals sign and value are one string to the kernel.
         if len(os.fsencode(f"{name}={value}")) >= 131_072:
-            raise UsageError(
-                "value_too_long", f"The variable {name} is too long.", "Give less; the program can read its input."
-            )
+            why = f"The variable {name} is too long."
+            raise UsageError("value_too_long", why, "Give less; the program can read its input.")
     return env
 
 
@@ -245,9 +240,8 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
         why = safe_text.plain(
             said.partition("failed ")[2].strip() or terminal_text.plain(stderr.complete or b"")[-_LAST_BYTES:]
         )
-        raise RyeError(
-            "isolation_failed", f"The program of {tool.id} could not be started: {why}.", "Look at what its chain declares."
-        )
+        what = f"The program of {tool.id} could not be started: {why}."
+        raise RyeError("isolation_failed", what, "Look at what its chain declares.")
     result = _result(tool, plan, outcome, stdout, stderr, stored.id)
     cleaned: dict[str, Any] = safe_text.clean(result)
     if stdout.is_held:
@@ -298,11 +292,8 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
     found = _object(stdout) if plan.output != "text" else None
     if plan.output == "json" and found is None and outcome.exit_code == 0:
         why = "more than 16 MB" if len(stdout.answer) > _ANSWER_MAX else "no JSON object"
-        raise RyeError(
-            "bad_tool_result",
-            f"{tool.id} printed {why} on its standard output.",
-            "Report it to the tool's owner; its log goes to stderr.",
-        )
+        what = f"{tool.id} printed {why} on its standard output."
+        raise RyeError("bad_tool_result", what, "Report it to the tool's owner; its log goes to stderr.")
     budget = context.output_budget()
     errors, errors_cut = stderr.shown(budget // 4, output_id, "stderr")
     result: dict[str, Any] = {"exit_code": outcome.exit_code}

@@ -52,11 +52,9 @@ def check(item_id: str, command: str, args: Sequence[str], parameters: Collectio
 
 
 def _spliced(item_id: str, name: str, where: str) -> ItemError:
-    return ItemError(
-        "spliced_parameter",
-        f"The chain of {item_id} would put the parameter {{{name}}} where {where}: a value could become code.",
-        "Pass it as an argument of its own, or let the program read it from its standard input, which is JSON.",
-    )
+    why = f"The chain of {item_id} would put the parameter {{{name}}} where {where}: a value could become code."
+    hint = "Pass it as an argument of its own, or let the program read it from its standard input, which is JSON."
+    return ItemError("spliced_parameter", why, hint)
 
 
 def fill(text: str, values: Mapping[str, str], variables: Mapping[str, str]) -> str:
@@ -91,11 +89,9 @@ def arguments(
         filled = fill(text, {**values, **parameters}, variables)
         first = _PLACEHOLDER.match(text)
         if first and first[3] in parameters and filled.startswith("-") and "--" not in found and not _NUMBER.fullmatch(filled):
-            raise UsageError(
-                "option_like_value",
-                f"{first[3]} begins with `-`, and the program would take it for an option.",
-                "Give another value, such as ./-x for a file; the tool's author can put `--` before it.",
-            )
+            why = f"{first[3]} begins with `-`, and the program would take it for an option."
+            hint = "Give another value, such as ./-x for a file; the tool's author can put `--` before it."
+            raise UsageError("option_like_value", why, hint)
         if len(filled.encode("utf-8", "surrogateescape")) > _LONGEST:
             what = f"An argument is longer than {_LONGEST:,} bytes."
             raise UsageError("value_too_long", what, "Give less; the program can read its input.")
@@ -115,9 +111,6 @@ def text_of(item_id: str, name: str, value: Any) -> str:
     except UnicodeEncodeError:
         text = "\0"
     if "\0" in text:
-        raise UsageError(
-            "bad_value",
-            f"{plain(name)} of {item_id} holds a NUL or a lone surrogate, which no argument of a program can.",
-            "Leave it out.",
-        )
+        why = f"{plain(name)} of {item_id} holds a NUL or a lone surrogate, which no argument of a program can."
+        raise UsageError("bad_value", why, "Leave it out.")
     return text

@@ -83,50 +83,38 @@ class RegistryServer:
         return match[1]
 
     def _bad_tags(self, why: str) -> RegistryError:
-        return RegistryError(
-            "bad_tags", f"The list of tags of {self.name} cannot be used: {why}.", "Check the registry's address."
-        )
+        what = f"The list of tags of {self.name} cannot be used: {why}."
+        return RegistryError("bad_tags", what, "Check the registry's address.")
 
     def manifest(self, repository: str, reference: str) -> bytes:
         """Return a manifest by tag or digest; see `Store.manifest`."""
         path, headers = f"manifests/{reference}", {"Accept": _ACCEPT}
         answer = self._ask("GET", repository, path, "manifest", limit=MAX_MANIFEST_BYTES, headers=headers)
         if answer.status == 404:
-            raise RegistryError(
-                "not_in_registry",
-                f"There is no {plain(reference, 150)} in {repository} of {self.name}.",
-                "`rye registry list NAMESPACE` shows what there is.",
-            )
+            why = f"There is no {plain(reference, 150)} in {repository} of {self.name}."
+            raise RegistryError("not_in_registry", why, "`rye registry list NAMESPACE` shows what there is.")
         data = answer.body
         stated = answer.headers.get("docker-content-digest", "")
         if reference.startswith("sha256:"):
             check_digest(data, reference, "manifest")
         if stated.startswith("sha256:") and stated != digest_of(data):
-            raise RegistryError(
-                "digest_header_mismatch",
-                f"{self._host.host} calls the manifest {stated[:19]}…; it is {digest_of(data)[:19]}….",
-                "It was changed on the way or in the registry; nothing was installed.",
-            )
+            why = f"{self._host.host} calls the manifest {stated[:19]}…; it is {digest_of(data)[:19]}…."
+            hint = "It was changed on the way or in the registry; nothing was installed."
+            raise RegistryError("digest_header_mismatch", why, hint)
         return data
 
     def blob(self, repository: str, layer: Layer) -> bytes:
         """Return a blob; see `Store.blob`."""
         answer = self._ask("GET", repository, f"blobs/{layer.digest}", "blob", limit=layer.size)
         if answer.status == 404:
-            raise RegistryError(
-                "blob_missing",
-                f"The blob {layer.digest[:19]}… is not in {repository} of {self.name}.",
-                "Ask the registry's owner to push it again.",
-            )
+            why = f"The blob {layer.digest[:19]}… is not in {repository} of {self.name}."
+            raise RegistryError("blob_missing", why, "Ask the registry's owner to push it again.")
         if answer.body.lstrip()[:1] == b"<" and "html" in answer.headers.get("content-type", ""):
             raise RegistryError("blob_is_html", f"{self._host.host} answers with a page of HTML.", "Nothing was installed.")
         # Before the digest, which would fail as well but would blame a forger for a broken line.
         if len(answer.body) < layer.size:
-            raise RegistryError(
-                "blob_truncated",
-                f"The blob {layer.digest[:19]}… has {len(answer.body):,} of {layer.size:,} bytes.",
-                "Try again later; nothing was installed.",
-            )
+            why = f"The blob {layer.digest[:19]}… has {len(answer.body):,} of {layer.size:,} bytes."
+            raise RegistryError("blob_truncated", why, "Try again later; nothing was installed.")
         check_digest(answer.body, layer.digest, "blob")
         return answer.body
 
@@ -150,11 +138,9 @@ class RegistryServer:
         self._put_manifest(repository, digest, one.manifest)
         # By its digest, since another push may take the tag.
         if not self._has(repository, f"manifests/{digest}", "manifest", one.manifest):
-            raise RegistryError(
-                "manifest_damaged",
-                f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it.",
-                "Ask the registry's owner to check its storage, or give the item a new version.",
-            )
+            why = f"{self.name} accepts {plain(one.tag, 150)} in {repository}, but does not serve it."
+            hint = "Ask the registry's owner to check its storage, or give the item a new version."
+            raise RegistryError("manifest_damaged", why, hint)
         self._put_manifest(repository, one.tag, one.manifest)
         return digest
 

@@ -207,11 +207,8 @@ class RegistryHost:
             raise self._failed(err, request) from None
         # An error's long page is only shown in part, so its cut does not matter.
         if answer.cut and answer.status < 300:
-            raise RegistryError(
-                f"{request.what}_oversized",
-                f"{self.host} sends more than {request.limit:,} bytes for the {request.what}.",
-                "The rest was not read; nothing was installed.",
-            )
+            why = f"{self.host} sends more than {request.limit:,} bytes for the {request.what}."
+            raise RegistryError(f"{request.what}_oversized", why, "The rest was not read; nothing was installed.")
         return answer
 
     def _failed(self, err: RyeError, request: RegistryRequest) -> RegistryError:
@@ -278,18 +275,16 @@ class RegistryHost:
             # Two names: docker's protocol says `token`, OAuth says `access_token`.
             token = record.get("token") or record["access_token"]
         except (ValueError, KeyError, AttributeError, RecursionError):
-            raise RegistryError(
-                "bad_registry_answer", f"The token server of {self.host} gives no token.", "Check the registry's address."
-            ) from None
+            why = f"The token server of {self.host} gives no token."
+            raise RegistryError("bad_registry_answer", why, "Check the registry's address.") from None
         # It becomes a header: a line break in it would add headers of the server's choice.
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             raise RegistryError("bad_registry_answer", f"The token of {self.host} is no text.", "Check its address.")
         return token
 
     def _unauthorized(self, why: str) -> RegistryError:
-        return RegistryError(
-            "registry_unauthorized", f"{self.host} refuses access: {why}.", f"Run `docker login {self.host}`, then try again."
-        )
+        what = f"{self.host} refuses access: {why}."
+        return RegistryError("registry_unauthorized", what, f"Run `docker login {self.host}`, then try again.")
 
 
 def is_loopback(netloc: str) -> bool:
@@ -310,8 +305,5 @@ def unexpected_status(host: str, answer: HttpAnswer, what: str) -> RegistryError
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         detail = "HTML, not a registry's answer" if answer.body.lstrip()[:1] == b"<" else None
     more = f": {plain(detail, 200)}" if isinstance(detail, str) else ""
-    return RegistryError(
-        f"{what}_refused",
-        f"{host} answers {answer.status} to the request for the {what}{more}.",
-        "Check address and permissions.",
-    )
+    why = f"{host} answers {answer.status} to the request for the {what}{more}."
+    return RegistryError(f"{what}_refused", why, "Check address and permissions.")

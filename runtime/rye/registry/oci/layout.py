@@ -53,11 +53,8 @@ class Layout:
         if not reference.startswith("sha256:"):
             found = self._tagged(repository).get(reference)
             if found is None:
-                raise RegistryError(
-                    "not_in_registry",
-                    f"There is no {reference} in {repository} of {self.name}.",
-                    "`rye registry list` shows what is.",
-                )
+                why = f"There is no {reference} in {repository} of {self.name}."
+                raise RegistryError("not_in_registry", why, "`rye registry list` shows what is.")
             digest = str(found.get("digest"))
         return self._blob(repository, digest, MAX_MANIFEST_BYTES, "manifest")
 
@@ -65,11 +62,8 @@ class Layout:
         """Return a blob; see `Store.blob`."""
         data = self._blob(repository, layer.digest, layer.size, "blob")
         if len(data) != layer.size:
-            raise RegistryError(
-                "blob_truncated",
-                f"The blob {layer.digest[:19]}… has {len(data):,} of {layer.size:,} bytes.",
-                "Ask the registry's owner to push it again; nothing was installed.",
-            )
+            why = f"The blob {layer.digest[:19]}… has {len(data):,} of {layer.size:,} bytes."
+            raise RegistryError("blob_truncated", why, "Ask the registry's owner to push it again; nothing was installed.")
         return data
 
     def push(self, repository: str, pushed: Iterable[Pushed]) -> list[str]:
@@ -89,11 +83,8 @@ class Layout:
                 self._index_anew(repository, folder, entries)
             return [entry["digest"] for entry in entries]
         except OSError as err:
-            raise RegistryError(
-                "registry_unwritable",
-                f"{folder} cannot be written: {err.strerror}.",
-                "Check the folder, the disk and the permissions.",
-            ) from None
+            why = f"{folder} cannot be written: {err.strerror}."
+            raise RegistryError("registry_unwritable", why, "Check the folder, the disk and the permissions.") from None
 
     def _make(self, folder: Path) -> None:
         (folder / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
@@ -153,21 +144,15 @@ class Layout:
         try:
             data = _read(self._root / repository, f"blobs/sha256/{name}", limit)
         except FileNotFoundError:
-            raise RegistryError(
-                f"{what}_missing",
-                f"The {what} sha256:{name[:12]}… is not in {repository} of {self.name}.",
-                "Ask the registry's owner to push it again.",
-            ) from None
+            why = f"The {what} sha256:{name[:12]}… is not in {repository} of {self.name}."
+            raise RegistryError(f"{what}_missing", why, "Ask the registry's owner to push it again.") from None
         except OSError as err:
-            raise RegistryError(
-                f"{what}_unreadable",
-                f"The {what} sha256:{name[:12]}… cannot be read: {err.strerror}.",
-                "It must be a regular file, reached through no symbolic link.",
-            ) from None
+            why = f"The {what} sha256:{name[:12]}… cannot be read: {err.strerror}."
+            hint = "It must be a regular file, reached through no symbolic link."
+            raise RegistryError(f"{what}_unreadable", why, hint) from None
         if len(data) > limit:
-            raise RegistryError(
-                f"{what}_oversized", f"The {what} sha256:{name[:12]}… is larger than {limit:,} bytes.", "Nothing was installed."
-            )
+            message = f"The {what} sha256:{name[:12]}… is larger than {limit:,} bytes."
+            raise RegistryError(f"{what}_oversized", message, "Nothing was installed.")
         if len(data) == limit or what == "manifest":
             check_digest(data, digest, what)
         return data
@@ -180,13 +165,9 @@ def check_digest(data: bytes, digest: str, what: str) -> None:
         RegistryError: `manifest_digest_mismatch`, `blob_digest_mismatch`.
     """
     if digest_of(data) != digest:
-        raise RegistryError(
-            f"{what}_digest_mismatch",
-            f"The {what} that came is {digest_of(data)[:19]}…, not {digest[:19]}… as named.",
-            "It was changed on the way or in the registry; nothing was installed.",
-            expected=digest,
-            actual=digest_of(data),
-        )
+        why = f"The {what} that came is {digest_of(data)[:19]}…, not {digest[:19]}… as named."
+        hint = "It was changed on the way or in the registry; nothing was installed."
+        raise RegistryError(f"{what}_digest_mismatch", why, hint, expected=digest, actual=digest_of(data))
 
 
 def _read(folder: Path, path: str, limit: int) -> bytes:

@@ -123,9 +123,8 @@ def parse(data: bytes) -> ItemManifest:
     try:
         # An index or another artifact has the same outer shape.
         if record["schemaVersion"] != 2 or record.get("mediaType", MEDIA_TYPE) != MEDIA_TYPE:
-            raise RegistryError(
-                "foreign_artifact", "It is an image index or another kind of artifact.", "Pull items of rye only."
-            )
+            why = "It is an image index or another kind of artifact."
+            raise RegistryError("foreign_artifact", why, "Pull items of rye only.")
         layers_field = record["layers"]
         if not isinstance(layers_field, list) or len(layers_field) > MAX_LAYERS:
             raise _no_manifest(f"it has not a list of at most {MAX_LAYERS:,} layers")
@@ -149,6 +148,5 @@ def _layer(record: Any) -> Layer:
 
 
 def _no_manifest(why: str) -> RegistryError:
-    return RegistryError(
-        "not_a_manifest", f"The registry's answer is not the manifest of an item: {why}.", "Check the registry's address."
-    )
+    what = f"The registry's answer is not the manifest of an item: {why}."
+    return RegistryError("not_a_manifest", what, "Check the registry's address.")
