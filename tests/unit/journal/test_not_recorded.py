@@ -11,7 +11,7 @@ import pytest
 
 import rye
 from support.calling import call, undo
-from support.shell_calls import bash, set_sandbox
+from support.shell_calls import bash, configure, set_sandbox
 
 
 @pytest.fixture
@@ -48,15 +48,10 @@ def made_folders(started):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("echo y >> node_modules/a/b/f", "node_modules"),
-        ("mkdir pkg/node_modules/new", "pkg/node_modules"),
-        ("chmod 700 .venv/lib", ".venv"),
-        ("touch .pytest_cache/x", ".pytest_cache"),
-        ("echo x > cache/y", "cache"),
-        ("rm -r node_modules", "node_modules"),
-        ("rm -r pkg", "pkg/node_modules"),
-        ("mv .venv gone", ".venv"),
-        ("mkdir sub/.nox -p", "sub/.nox"),
+        *((command, "node_modules") for command in ("echo y >> node_modules/a/b/f", "rm -r node_modules")),
+        *((command, "pkg/node_modules") for command in ("mkdir pkg/node_modules/new", "rm -r pkg")),
+        *((command, ".venv") for command in ("chmod 700 .venv/lib", "mv .venv gone")),
+        *(("touch .pytest_cache/x", ".pytest_cache"), ("echo x > cache/y", "cache"), ("mkdir sub/.nox -p", "sub/.nox")),
         ("for d in m*; do touch $d/__pycache__/x; done", "5 folders __pycache__"),
         ("echo x >> .hg/store/data", ".hg"),
         ("rm -r sub/.svn", "sub/.svn"),
@@ -271,11 +266,9 @@ def test_another_folder_in_the_place_of_a_cache_was_made_by_the_command(tagged):
 
 
 def test_a_folder_that_the_users_settings_leave_out_or_take_in_has_not_changed(tagged, user_space):
-    settings = user_space / ".ai/config/rye.yaml"
-    settings.parent.mkdir(parents=True, exist_ok=True)
     entries = undo(tagged, list=True)["total"]
     for text in ("record: {skip: [d]}\n", ""):
-        settings.write_text(text)
+        configure(user_space, text)
         assert "changed" not in bash(tagged, "true")
     assert undo(tagged, list=True)["total"] == entries
     changed = bash(tagged, "rm -r d")

@@ -139,76 +139,57 @@ def test_a_new_file_obeys_the_umask_or_the_mode_given(project):
         os.umask(old)
 
 
-def become(file, kind):
-    if kind != "changed":
-        file.unlink(missing_ok=True)
-    {
-        "gone": lambda: None,
-        "changed": lambda: file.write_bytes(FOREIGN),
-        "folder": file.mkdir,
-        "link": lambda: file.symlink_to("/etc/passwd"),
-        "pipe": lambda: os.mkfifo(file),
-        "renamed": lambda: by_rename(file),
-    }[kind]()
+def instead(make):
+    """Return what puts something else in a file's place."""
+    return lambda file: (file.unlink(missing_ok=True), make(file))
 
 
-@pytest.mark.parametrize("kind", ["gone", "changed", "folder", "link", "pipe", "renamed"])
+def is_foreign(file):
+    return file.read_bytes() == FOREIGN
+
+
+# What another program does meanwhile, and whether it stands there afterwards.
+MEANWHILE = {
+    "gone": (os.unlink, lambda file: not os.path.lexists(file)),
+    "changed": (lambda file: file.write_bytes(FOREIGN), is_foreign),
+    "renamed": (by_rename, is_foreign),
+    "folder": (instead(os.mkdir), os.path.isdir),
+    "link": (instead(lambda file: file.symlink_to("/etc/passwd")), os.path.islink),
+    "pipe": (instead(os.mkfifo), lambda file: file.is_fifo()),
+}
+
+
+@pytest.mark.parametrize("kind", MEANWHILE)
 def test_whatever_stands_there_instead_is_a_conflict_and_stays(project, file, way, kind):
-    refused("conflict", put, project, meanwhile=lambda: become(file, kind))
+    make, stands = MEANWHILE[kind]
+    refused("conflict", put, project, meanwhile=lambda: make(file))
     assert not left_behind(project)
-    what = file.lstat().st_mode if kind != "gone" else 0
-    assert {
-        "gone": not os.path.lexists(file),
-        "folder": stat.S_ISDIR(what),
-        "link": stat.S_ISLNK(what),
-        "pipe": stat.S_ISFIFO(what),
-    }.get(kind, kind in ("changed", "renamed") and file.read_bytes() == FOREIGN)
+    assert stands(file)
+
+
+@pytest.fixture(params=[True, False])
+def kernel(request, monkeypatch):
+    """Also a C library without renameat2."""
+    if not request.param:
+        others = {name: getattr(beneath._libc, name) for name in ("syscall", "fstatfs", "statx")}
+        monkeypatch.setattr(beneath, "_libc", SimpleNamespace(**others))
 
 
 @pytest.mark.parametrize("kind", ["changed", "folder", "link", "pipe"])
-@pytest.mark.parametrize("kernel", [True, False])
-def test_a_new_file_never_replaces_what_appeared_meanwhile(project, monkeypatch, kind, kernel):
-    if not kernel:
-        no_renameat2(monkeypatch)
-    file = project / "file"
-    refused("conflict", put, project, expected=None, meanwhile=lambda: become(file, kind))
-    assert os.listdir(project) == ["file"]
-    if kind == "changed":
-        assert file.read_bytes() == FOREIGN
+def test_a_new_file_never_replaces_what_appeared_meanwhile(project, kernel, kind):
+    make, stands = MEANWHILE[kind]
+    refused("conflict", put, project, expected=None, meanwhile=lambda: make(project / "file"))
+    assert (os.listdir(project), stands(project / "file")) == (["file"], True)
 
 
-def no_renameat2(monkeypatch):
-    others = {name: getattr(beneath._libc, name) for name in ("syscall", "fstatfs", "statx")}
-    monkeypatch.setattr(beneath, "_libc", SimpleNamespace(**others))
-
-
-def at_rename(monkeypatch, number, action):
-    """Do something right before the n-th rename of a replacement."""
-    real, seen = atomic_replace.rename, []
-
-    def rename(*args):
-        seen.append(args)
-        if len(seen) == number:
-            action()
-        real(*args)
-
-    monkeypatch.setattr(atomic_replace, "rename", rename)
-
-
-@pytest.mark.parametrize("kernel", [True, False])
-def test_deleting_what_is_known_and_nothing_else(project, file, monkeypatch, kernel):
-    if not kernel:
-        no_renameat2(monkeypatch)
+def test_deleting_what_is_known_and_nothing_else(project, file, kernel):
     refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
-    assert file.read_bytes() == FOREIGN
-    assert os.listdir(project) == ["file"]
+    assert (file.read_bytes(), os.listdir(project)) == (FOREIGN, ["file"])
     take(project, FOREIGN)
     assert os.listdir(project) == []
 
 
 NEWEST = b"the newest"
-
-
 # What was to be done, what another program did before it, and what it does as that is put back; the file then, and what is kept.
 PUT_BACK = {
     "a second change": (put, by_rename, lambda file: by_rename(file, NEWEST), FOREIGN, [NEWEST]),
@@ -220,7 +201,15 @@ PUT_BACK = {
 @pytest.mark.parametrize("name", PUT_BACK)
 def test_what_changes_as_another_content_is_put_back_is_kept_in_sight(project, file, monkeypatch, name):
     action, before, then, stands, kept = PUT_BACK[name]
-    at_rename(monkeypatch, 2, lambda: then(file))
+    real, seen = atomic_replace.rename, []
+
+    def rename(*args):
+        seen.append(args)
+        if len(seen) == 2:
+            then(file)
+        real(*args)
+
+    monkeypatch.setattr(atomic_replace, "rename", rename)
     refused("conflict", action, project, meanwhile=lambda: before(file))
     assert file.read_bytes() == stands
     assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == kept
