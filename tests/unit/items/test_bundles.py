@@ -99,15 +99,14 @@ def test_an_installed_bundles_items_are_held_to_its_manifest(site, project):
     trust_key(STRANGER)
     assert call(project)["status"] == "success"
     one = site / "extra_tools/.ai/tools/extra/one.py"
-    good = one.read_bytes()
-    one.write_bytes(good.replace(b"2026-01-02T03:04:05Z", b"2099-01-02T03:04:05Z"))
-    assert call(project)["code"] == "tampered"
-    one.write_bytes((site / "extra_tools/.ai/tools/extra/two.py").read_bytes())
-    assert call(project)["code"] == "misplaced"
-    one.write_bytes(signed(tool_text("extra/one", 'return {"success": True, "output": "other"}'), STRANGER))
-    assert call(project)["code"] == "tampered"
-    one.write_bytes(good)
-    assert call(project)["status"] == "success"
+    good, other = one.read_bytes(), signed(tool_text("extra/one", 'return {"success": True, "output": "other"}'), STRANGER)
+    for raw, code in (
+        (good.replace(b"2026-01-02T03:04:05Z", b"2099-01-02T03:04:05Z"), "tampered"),
+        (one.with_name("two.py").read_bytes(), "misplaced"),
+        *((other, "tampered"), (good, None)),
+    ):
+        one.write_bytes(raw)
+        assert call(project).get("code") == code
     # What is signed and not listed is not served.
     put(site / "extra_tools", "tools/extra/new.py", signed(tool_text("extra/new"), STRANGER))
     assert call(project, "extra/new")["code"] == "misplaced"
