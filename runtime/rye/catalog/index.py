@@ -124,20 +124,12 @@ def _described(candidate: Candidate, verified: Verified) -> IndexedItem:
         body = whole = "\n".join([text.instructions, *about])
     category, _, name = item_id.rpartition("/")
     listed = texts.listable(verified, {"title": title, "description": item.description, "tags": tags}, 300)
-    return IndexedItem(
-        item_type,
-        item_id,
-        candidate.space,
-        names.show(str(candidate.path).encode("utf-8", "surrogateescape")),
-        {**listed, "name": name, "category": category, "body": body},
-        # Without what is too large to be listed with every hit.
-        texts.listable(verified, {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}, 300),
-        verified.digest,
-        verified.key.public.fingerprint,
-        verified.key.owner,
-        verified.key.role == "system",
-        whole,
-    )
+    fields = {**listed, "name": name, "category": category, "body": body}
+    # Without what is too large to be listed with every hit.
+    small = texts.listable(verified, {key: value for key, value in metadata.items() if len(str(value)) <= 2_000}, 300)
+    place, key = names.show(str(candidate.path).encode("utf-8", "surrogateescape")), verified.key
+    signed = verified.digest, key.public.fingerprint, key.owner, key.role == "system"
+    return IndexedItem(item_type, item_id, candidate.space, place, fields, small, *signed, whole)
 
 
 def _as_offered(tool: parse.Tool) -> list[str]:

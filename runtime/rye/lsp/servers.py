@@ -137,12 +137,7 @@ def _server(name: str, argv: tuple[str, ...], settings: dict[str, Any], own: dic
     for one in own["languages"].values():
         if name in one.get("servers", []):
             suffixes.update(one["suffixes"])
-    return LanguageServer(
-        name,
-        argv,
-        suffixes or dict(own["languages"][language]["suffixes"]),
-        dict(settings.get("settings", {})),
-        float(limits.get("idle_seconds", 600)),
-        int(limits.get("max_memory_mb", 2048)) * 1024 * 1024,
-        tuple(settings.get("markers", ())),
-    )
+    suffixes = suffixes or dict(own["languages"][language]["suffixes"])
+    sent, markers = dict(settings.get("settings", {})), tuple(settings.get("markers", ()))
+    idle, memory = float(limits.get("idle_seconds", 600)), int(limits.get("max_memory_mb", 2048)) * 1024 * 1024
+    return LanguageServer(name, argv, suffixes, sent, idle, memory, markers)

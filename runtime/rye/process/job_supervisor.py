@@ -143,18 +143,9 @@ class Supervisor:
     def descriptors(self) -> tuple[int, ...]:
         """Return what must stay open."""
         stored = self._stored.fd if self._stored else self._dir
-        return (
-            self._dir,
-            self._root,
-            self._woken,
-            self._waker,
-            *((self._input,) if self._input_open else ()),
-            *self._outputs,
-            self._listener.fileno(),
-            stored,
-            self._held,
-            *self._mounts.descriptors(),
-        )
+        own = (self._dir, self._root, self._woken, self._waker, self._listener.fileno(), stored, self._held)
+        inputs = (self._input,) if self._input_open else ()
+        return (*own, *inputs, *self._outputs, *self._mounts.descriptors())
 
     def run(self) -> None:
         """Serve until the job is over."""

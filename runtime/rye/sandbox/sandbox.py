@@ -75,13 +75,10 @@ def effective(root: str, mode: Mode | None = None, network: Literal["on", "off"]
     Raises:
         UsageError: `bad_config`, when a file of settings is not valid.
     """
-    net = cast('Literal["on", "off"]', context.settings().tightened("sandbox.network", root, network))
-    return Settings(
-        cast("Mode", context.settings().tightened("sandbox.mode", root, mode)),
-        net,
-        tuple(cast("list[str]", context.settings().tightened("sandbox.pass_env", root))),
-        _insisted_on(net),
-    )
+    tightened = context.settings().tightened
+    net = cast('Literal["on", "off"]', tightened("sandbox.network", root, network))
+    applied = cast("Mode", tightened("sandbox.mode", root, mode))
+    return Settings(applied, net, tuple(cast("list[str]", tightened("sandbox.pass_env", root))), _insisted_on(net))
 
 
 def _insisted_on(network: Literal["on", "off"]) -> tuple[str, ...]:

@@ -66,16 +66,8 @@ def pdf_pages(project_path: str, path: str, first: int, count: int, budget: int)
     if at <= total:
         lines.append(cut_notice(at - start, total, "pages", call_text("read", file_path=path, offset=at), total - at + 1))
     following = {"next_offset": at} if at <= total else {}
-    return ok(
-        "\n".join(lines),
-        file_path=shown,
-        mime_type=MIME,
-        bytes=size,
-        total_pages=total,
-        offset=start,
-        truncated=at <= total,
-        **following,
-    )
+    facts = {"file_path": shown, "mime_type": MIME, "bytes": size, "total_pages": total, "offset": start}
+    return ok("\n".join(lines), **facts, truncated=at <= total, **following)
 
 
 def _fitting(text: str, budget: int, *, whole: bool) -> str:

@@ -82,14 +82,9 @@ def plan(chain: Chain) -> Plan:
     transport, name, digest = (config.get(part, "") for part in ("transport", "tool_name", "tool_digest"))
     if transport not in _TRANSPORTS or not name or "tool_digest" not in config:
         raise malformed(chain.tool.id, f"config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest")
-    return Plan(
-        transport,
-        name,
-        digest,
-        (chain.tool.docstring, chain.tool.schema),
-        program.plan(chain) if transport == "stdio" else None,
-        http_request.plan(chain) if transport == "http" else None,
-    )
+    process = program.plan(chain) if transport == "stdio" else None
+    request = http_request.plan(chain) if transport == "http" else None
+    return Plan(transport, name, digest, (chain.tool.docstring, chain.tool.schema), process, request)
 
 
 def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:

@@ -97,19 +97,11 @@ def plan(chain: Chain) -> Plan:
         if not holds:
             raise malformed(tool.id, wish)
     templates.check(tool.id, command, args, tool.schema.get("properties", {}))
-    return Plan(
-        command,
-        args,
-        config.get("input_data", f"{{{WHOLE}}}"),
-        config.get("parameter_env", ""),
-        output,
-        {str(number): code for number, code in codes.items()},
-        config.get("cwd", "{project_path}"),
-        int(config.get("memory_mb") or 0) * _MEGABYTE,
-        env,
-        env_config.get("interpreter", {}),
-        _files(chain),
-    )
+    data, prefix = config.get("input_data", f"{{{WHOLE}}}"), config.get("parameter_env", "")
+    cwd = config.get("cwd", "{project_path}")
+    memory, interpreter = int(config.get("memory_mb") or 0) * _MEGABYTE, env_config.get("interpreter", {})
+    by_number = {str(number): code for number, code in codes.items()}
+    return Plan(command, args, data, prefix, output, by_number, cwd, memory, env, interpreter, _files(chain))
 
 
 def _files(chain: Chain) -> dict[str, str]:

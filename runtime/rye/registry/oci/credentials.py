@@ -108,12 +108,8 @@ def _from_auth(auth: dict[str, Any], host: str) -> Credentials:
     except ValueError:
         raise _bad(host, "its entry in docker's file is not base64") from None
     username, _, password = pair.partition(":")
-    return Credentials(
-        str(auth.get("username") or username),
-        str(auth.get("password") or password),
-        str(auth.get("identitytoken") or ""),
-        str(auth.get("registrytoken") or ""),
-    )
+    fields = {"username": username, "password": password, "identitytoken": "", "registrytoken": ""}
+    return Credentials(*(str(auth.get(name) or usual) for name, usual in fields.items()))
 
 
 def _from_helper(name: str, host: str) -> Credentials | None:
