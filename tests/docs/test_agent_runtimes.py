@@ -83,10 +83,6 @@ def test_a_snippet_edits_the_file_and_prints_the_answer(name, python, tmp_path):
     assert "File not found: none.py" in missing
 
 
-def test_the_item_is_valid_and_can_be_found(project):
-    (verdict,) = rye.verify("rye/core/agent-runtimes", project_path=project)
-    assert verdict["verdict"] == "valid"
-    loaded = rye.load("knowledge", "rye/core/agent-runtimes", project_path=project)
-    assert loaded["status"] == "success"
+def test_the_item_can_be_found(project):
     found = rye.search("tools for an agent loop with openai", scope="knowledge", project_path=project)
     assert "rye/core/agent-runtimes" in [result["id"] for result in found["results"][:3]]

@@ -142,8 +142,8 @@ def test_ctrl_c_at_a_terminal_while_workers_start_ends_the_run_without_a_word_of
 
 
 DASHBOARD = """
-import json, sys, types, urllib.error, urllib.request
-import distributed
+import json, sys, types
+import distributed, httpx
 from distributed import LocalCluster
 from tornado.web import RequestHandler
 from rye.fleet import driver
@@ -155,15 +155,9 @@ class Status(RequestHandler):
 
 
 def asked(cluster):
+    port = cluster.scheduler.http_server.port
     paths = ["", "status", "info/main/workers.html", "metrics", "health", "json/counts.json", "api/v1/retire_workers"]
-    codes = set()
-    for path in paths:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{cluster.scheduler.http_server.port}/{path}") as answer:
-                codes.add(answer.status)
-        except urllib.error.HTTPError as err:
-            codes.add(err.code)
-    return sorted(codes)
+    return sorted({httpx.get(f"http://127.0.0.1:{port}/{path}").status_code for path in paths})
 
 
 # In place of bokeh, which is not installed with the extra: what Dask would connect, if it were.
