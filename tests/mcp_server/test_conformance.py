@@ -8,6 +8,7 @@ import os
 import pytest
 
 from support import conformance_suite
+from support.client_programs import folder_of
 from support.mcp_peer import REVISIONS
 from support.readme_blocks import ROOT
 
@@ -51,11 +52,9 @@ def reason(scenario):
 @pytest.fixture(scope="session")
 def suite(tmp_path_factory):
     """The command that runs the suite, installed once for a run, also when several processes share its tests."""
-    if os.environ.get("RYE_CONFORMANCE"):
-        return os.environ["RYE_CONFORMANCE"].split(",")
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "conformance"
-    folder.mkdir(exist_ok=True)
+    folder = folder_of("conformance", base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+    folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         found = conformance_suite.install(folder)

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 from mcp_types import methods
@@ -56,14 +56,12 @@ def line(message):
 
 
 class Wire:
-    """A server, what is written to it and what it writes."""
+    """A server for a block, what is written to it and what it writes."""
 
-    def __init__(self, project, *options, stdin=subprocess.PIPE, stdout=subprocess.PIPE):
-        self.process = subprocess.Popen(
-            command(project, *options), stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=environment()
-        )
-        self.heard, self.lines = [], queue.SimpleQueue()
-        self.listener = None
+    def __init__(self, project, stdin=subprocess.PIPE, stdout=subprocess.PIPE):
+        streams = {"stdin": stdin, "stdout": stdout, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(command(project), env=environment(), **streams)
+        self.heard, self.lines, self.listener = [], queue.SimpleQueue(), threading.Thread()
         if self.process.stdout is not None:
             self.listen(self.process.stdout)
 
@@ -84,9 +82,9 @@ class Wire:
         self.process.stdin.write(b"".join(map(line, messages)))
         self.process.stdin.flush()
 
-    def hear(self, seconds=60):
+    def hear(self):
         """Return the next message."""
-        text = self.lines.get(timeout=seconds)
+        text = self.lines.get(timeout=60)
         assert text, "the server ended"
         self.heard.append(json.loads(text))
         return self.heard[-1]
@@ -96,28 +94,21 @@ class Wire:
         self.send(message)
         return self.hear()
 
-    def end(self, seconds=60):
+    def end(self):
         """Close the server's input; return the rest of what it writes and its exit code."""
         if self.process.stdin is not None:
             self.process.stdin.close()
-        rest = []
-        while text := self.lines.get(timeout=seconds):
-            rest.append(json.loads(text))
-        return rest, self.process.wait(seconds)
+        return [json.loads(text) for text in iter(lambda: self.lines.get(timeout=60), b"")], self.process.wait(60)
 
+    def __enter__(self):
+        return self
 
-@contextmanager
-def wire(project, *options, **streams):
-    """Start a server for a block."""
-    made = Wire(project, *options, **streams)
-    try:
-        yield made
-    finally:
-        made.process.kill()
-        made.process.wait()
-        if made.listener is not None:
-            made.listener.join(60)
-        for stream in filter(None, (made.process.stdin, made.process.stderr)):
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        if self.listener.ident:
+            self.listener.join(60)
+        for stream in filter(None, (self.process.stdin, self.process.stderr)):
             with suppress(BrokenPipeError):
                 stream.close()
 
@@ -224,7 +215,7 @@ def place(tmp_path_factory):
 @pytest.fixture(scope="module")
 def begun(place):
     """A session of the handshake revisions."""
-    with wire(place) as server:
+    with Wire(place) as server:
         server.ask(hello())
         server.send(READY)
         yield server
@@ -285,7 +276,7 @@ BEFORE = {
 @pytest.fixture(scope="module")
 def modern(place):
     """A server of which nothing was asked but by envelopes."""
-    with wire(place) as server:
+    with Wire(place) as server:
         yield server
         assert server.end() == ([], 0)
 
@@ -298,7 +289,7 @@ def test_a_request_of_the_newest_revision_says_itself_who_asks(modern, row):
 
 
 def test_what_comes_before_the_beginning(place):
-    with wire(place) as server:
+    with Wire(place) as server:
         server.send(READY, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
         for name, (sent, wanted) in BEFORE.items():
             found = server.ask(sent)
@@ -358,7 +349,7 @@ def test_a_message_may_come_in_pieces_and_messages_in_one_piece(begun):
 
 
 def test_a_long_message_is_read_and_one_that_is_too_long_is_refused_and_passed_over(place):
-    with wire(place) as server:
+    with Wire(place) as server:
         server.ask(hello())
         content = "x" * (6 << 20)
         assert holds(result(1, isError=False), server.ask(call(1, "write", file_path="long.txt", content=content)))
@@ -379,7 +370,7 @@ def test_a_long_message_is_read_and_one_that_is_too_long_is_refused_and_passed_o
 @pytest.mark.parametrize("revision", [*HANDSHAKES, NEWEST])
 def test_when_the_client_closes_its_end_what_runs_is_ended_and_answered_once(place, revision):
     seconds = odd_seconds()
-    with wire(place) as server:
+    with Wire(place) as server:
         if revision == NEWEST:
             server.send(enveloped(1, "tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds}"}}))
         else:
@@ -395,7 +386,7 @@ def test_when_the_client_closes_its_end_what_runs_is_ended_and_answered_once(pla
 
 def test_when_nobody_reads_the_answers_the_server_goes_on_and_ends_with_its_input(place):
     reading, writing = os.pipe()
-    with wire(place, stdout=writing) as server:
+    with Wire(place, stdout=writing) as server:
         os.close(writing)
         os.close(reading)
         seconds = odd_seconds()
@@ -412,7 +403,7 @@ def test_over_a_socket_as_node_clients_give_it(place, blocking):
     ours, theirs = socket.socketpair()
     # The flag belongs to the end of the pair, which others may hold too.
     ours.setblocking(blocking)
-    with theirs, wire(place, stdin=ours, stdout=ours) as server:
+    with theirs, Wire(place, stdin=ours, stdout=ours) as server:
         ours.close()
         server.listen(theirs.makefile("rb"))
         theirs.sendall(line(hello()))
@@ -428,7 +419,7 @@ def test_from_a_plain_file_even_without_a_line_end_at_its_end(place, tmp_path):
     asked, told = tmp_path / "asked", tmp_path / "told"
     asked.write_bytes(b"".join(map(line, [hello(), READY, request(1, "ping")]))[:-1])
     told.write_bytes(b"kept\n")
-    with open(asked, "rb") as incoming, open(told, "ab") as outgoing, wire(place, stdin=incoming, stdout=outgoing) as server:
+    with open(asked, "rb") as incoming, open(told, "ab") as outgoing, Wire(place, stdin=incoming, stdout=outgoing) as server:
         assert server.process.wait(60) == 0
     first, *answers = told.read_bytes().splitlines()
     assert first == b"kept"
