@@ -1,11 +1,7 @@
 """A cloned repository that brings everything an attacker can put into one: nothing of it runs, nothing of it is shown.
 
-Every file of the clone that could be run writes a canary; every text that could be shown holds a mark. Starting, listing,
-verifying and running each of the system's tools, from the command line and from Python, in the clone's own folder: the canary
-does not appear, and the mark in no output. Controls: a loader in the naive manner fires the canary from the same files, and a
-reader in the naive manner shows the mark.
-
-File names are no secret (an `ls` shows them, and a refusal must name what it refuses), so they hold no mark.
+Every file of the clone that could be run writes a canary; every text that could be shown holds a mark. Controls: a loader in the naive
+manner fires the canary from the same files, and a reader in the naive manner shows the mark. File names are no secret, and hold none.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """A fleet whose workers, and now and then itself, are killed at random: every edit lands once, none is lost, every job has a result.
 
-Each workspace has two edits, of one file and of two; each edit adds a line of its own. The driver that was killed is started
-again with `--resume`. At the end the files and journals are read without the fleet's help:
-
-- lost: a line of a job is in no file. Doubled: it is there twice. Other: a file has something else than its own lines.
-- a job has no result or two, or one that is not `done`; a call's key is in the journal less or more than once.
-
-The control gives the calls no keys, and doubles edits.
+Each workspace has two edits, of one file and of two; each adds a line of its own. The driver that was killed is started again with
+`--resume`. At the end files and journals are read without the fleet's help. The control gives the calls no keys, and doubles edits.
 """
 
 from __future__ import annotations

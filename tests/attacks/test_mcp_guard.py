@@ -101,15 +101,11 @@ WRONG_ORIGINS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("origin", WRONG_ORIGINS)
+@pytest.mark.parametrize("origin", [*WRONG_ORIGINS, ["http://127.0.0.1:{port}", "http://evil.example"]])
 def test_a_page_of_another_origin_is_refused_with_the_token_too(server, origin):
-    made = origin.format(port=urlsplit(server.url).port)
+    port = urlsplit(server.url).port
+    made = [one.format(port=port) for one in origin] if isinstance(origin, list) else origin.format(port=port)
     assert post(server.url, Authorization=f"Bearer {server.token}", Origin=made)[0] == 403
-
-
-def test_two_origins_are_none_of_ours(server):
-    own = f"http://{urlsplit(server.url).netloc}"
-    assert post(server.url, Authorization=f"Bearer {server.token}", Origin=[own, "http://evil.example"])[0] == 403
 
 
 def test_a_wrong_token_is_refused(server):
