@@ -215,9 +215,8 @@ async def _command_of(request: Request) -> tuple[str, float]:
     async for piece in request.stream():
         body += piece
         if len(body) > _MOST_BODY:
-            raise RyeError(
-                "file_too_large", f"The request is larger than {_MOST_BODY:,} bytes.", "Upload a script, and run it."
-            )
+            what = f"The request is larger than {_MOST_BODY:,} bytes."
+            raise RyeError("file_too_large", what, "Upload a script, and run it.")
     try:
         fields = json.loads(body)
         command, seconds = fields["command"], fields.get("timeout_seconds")

@@ -53,9 +53,8 @@ def tool_id(word: str, project: str) -> str | None:
     own = [one for one in found if one.startswith(spaces.RESERVED)]
     candidates = own or found
     if len(candidates) > 1:
-        raise UsageError(
-            "ambiguous_name", f"{word} is the name of {len(candidates)} tools.", f"Say which: {' or '.join(candidates)}."
-        )
+        why = f"{word} is the name of {len(candidates)} tools."
+        raise UsageError("ambiguous_name", why, f"Say which: {' or '.join(candidates)}.")
     return candidates[0] if candidates else None
 
 
@@ -345,9 +344,8 @@ def _json(name: str, text: str, form: str = ":='…'") -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as err:
-        raise UsageError(
-            "bad_word", f"{name} is not JSON: {err}. It came as {text[:200]}", f"In a shell, quote it: {name}{form}."
-        ) from None
+        why = f"{name} is not JSON: {err}. It came as {text[:200]}"
+        raise UsageError("bad_word", why, f"In a shell, quote it: {name}{form}.") from None
 
 
 def _one_of_list(text: str, tool_schema: object) -> Any:

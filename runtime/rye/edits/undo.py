@@ -176,9 +176,8 @@ def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
 def _part(entry: Entry, path: str | None) -> _Chosen:
     """Choose a change, or of a command's change what it did at one path."""
     if path is not None and path not in entry.paths:
-        raise UsageError(
-            "entry_or_batch", f"Change {entry.id} did not change {path}.", "Give its entry_id alone, or a file of it."
-        )
+        why = f"Change {entry.id} did not change {path}."
+        raise UsageError("entry_or_batch", why, "Give its entry_id alone, or a file of it.")
     return _Chosen([entry], part=_tree_path(entry, path))
 
 
@@ -194,9 +193,8 @@ def _in_batch(ws: Workspace, history: History, batch_id: str, path: str | None) 
         return _Chosen(found, batch_id)
     of_path = [entry for entry in found if entry.path == path]
     if not of_path:
-        raise UsageError(
-            "entry_or_batch", f"Batch {batch_id} has no change of {path} to undo.", "Give its batchId alone, or a file of it."
-        )
+        why = f"Batch {batch_id} has no change of {path} to undo."
+        raise UsageError("entry_or_batch", why, "Give its batchId alone, or a file of it.")
     return _Chosen(of_path)
 
 

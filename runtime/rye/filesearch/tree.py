@@ -197,9 +197,8 @@ class SearchTree:
         # Exit code 2: some places failed; above: it ended early.
         if not self._note(stderr) or code > 2:
             words = stderr.decode("utf-8", "replace").strip().removeprefix("rg: ")[:500]
-            raise WorkspaceError(
-                "search_failed", f"The search failed: {words or 'no reason given'}.", "Try again, or a smaller path."
-            )
+            what = f"The search failed: {words or 'no reason given'}."
+            raise WorkspaceError("search_failed", what, "Try again, or a smaller path.")
 
     def _note(self, stderr: bytes) -> int:
         """Record the places that the child could not read; return how many it named."""

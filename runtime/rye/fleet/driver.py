@@ -152,9 +152,8 @@ def require_library() -> None:
     try:
         import distributed  # noqa: F401 - to see that it is there
     except ModuleNotFoundError:
-        raise UsageError(
-            "extra_missing", "Fleets need the extra `fleet`.", "Install it in your clone: pip install -e '.[fleet]'"
-        ) from None
+        why = "Fleets need the extra `fleet`."
+        raise UsageError("extra_missing", why, "Install it in your clone: pip install -e '.[fleet]'") from None
 
 
 @contextmanager

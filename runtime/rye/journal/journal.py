@@ -328,9 +328,8 @@ def find(ws: Workspace, entry_id: str) -> Entry:
             return entry
         why = f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written."
         raise EditError("damaged_entry", why, "Use git to restore the file, or undo(list=true) to see the other changes.")
-    raise EditError(
-        "unknown_entry", f"There is no change {entry_id!r} in this project's journal.", "Call undo(list=true) to see them."
-    )
+    what = f"There is no change {entry_id!r} in this project's journal."
+    raise EditError("unknown_entry", what, "Call undo(list=true) to see them.")
 
 
 def recover(ws: Workspace) -> None:

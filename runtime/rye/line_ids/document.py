@@ -446,9 +446,8 @@ def _stable(file: OpenFile) -> tuple[OpenFile, bytes]:
         if store.same_state(info, file.stat):
             return file, data
         file = changed(file, stat=info, looked=looked)
-    raise WorkspaceError(
-        "conflict", f"{file.shown} is being written by another program right now.", "Try again when it is done."
-    )
+    why = f"{file.shown} is being written by another program right now."
+    raise WorkspaceError("conflict", why, "Try again when it is done.")
 
 
 def _anew(

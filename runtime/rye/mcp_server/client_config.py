@@ -118,9 +118,8 @@ def plan(name: str, server: Sequence[str] | str, scope: Scope, project: str) -> 
     one, listens = client(name), isinstance(server, str)
     template = one.remote if listens else one.local
     if template is None:
-        raise UsageError(
-            "no_http_client", f"{name} starts local servers itself.", "Leave --http out: it speaks stdio to rye mcp."
-        )
+        why = f"{name} starts local servers itself."
+        raise UsageError("no_http_client", why, "Leave --http out: it speaks stdio to rye mcp.")
     program, *words = [server] if isinstance(server, str) else server
     entry = _filled(template, words, {"{program}": program, "{url}": program})
     command = "" if one.command is None else one.command[listens].format(scope=scope, server=shlex.join([program, *words]))
@@ -165,9 +164,8 @@ def write(made: ClientSetup, scope: Scope, project: str) -> settings_file.Writte
             needs more than one member; as `settings_file.put`.
     """
     if made.inputs:
-        raise UsageError(
-            "not_by_file", "This client asks for the token itself, by another entry.", "Leave --write out and put both there."
-        )
+        why = "This client asks for the token itself, by another entry."
+        raise UsageError("not_by_file", why, "Leave --write out and put both there.")
     keys, syntax = (made.client.section, NAME), made.client.syntax
     entry, present = made.entry, settings_file.member(made.path, syntax, keys)
     # What the user added to the entry stays, unless it is for another way to reach the server.

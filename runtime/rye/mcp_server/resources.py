@@ -105,9 +105,8 @@ def _offset(query: str) -> int:
     found = parse_qs(query).get("offset", ["0"])[0]
     # `isdigit` is true for other scripts' digits, and `int` reads numbers of any length.
     if not (found.isascii() and found.isdigit() and len(found) < 16):
-        raise UsageError(
-            "bad_offset", f"offset is no number of bytes: {found!r}.", "Use the offset that the last window named."
-        )
+        why = f"offset is no number of bytes: {found!r}."
+        raise UsageError("bad_offset", why, "Use the offset that the last window named.")
     return int(found)
 
 

@@ -196,9 +196,8 @@ def _utf8(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as err:
-        raise EditError(
-            "unencodable", f"The content given for {name} holds a lone surrogate at position {err.start + 1}.", "Replace it."
-        ) from None
+        why = f"The content given for {name} holds a lone surrogate at position {err.start + 1}."
+        raise EditError("unencodable", why, "Replace it.") from None
 
 
 class Worked(Record, frozen=False):

@@ -229,9 +229,8 @@ def _channel(root: str) -> Iterator[CommandChannel | None]:
 
 def _check_command(command: str) -> None:
     if "\0" in command:
-        raise UsageError(
-            "bad_command", "The command contains a NUL character, which no command line holds.", "Use printf '\\0'."
-        )
+        what = "The command contains a NUL character, which no command line holds."
+        raise UsageError("bad_command", what, "Use printf '\\0'.")
     if len(_as_bytes("command", command)) > _MAX_WORD:
         why = f"The command is longer than {_MAX_WORD:,} bytes."
         raise UsageError("bad_command", why, "Put it into a file with write and run that, or give data by stdin.")
@@ -241,9 +240,8 @@ def _as_bytes(parameter: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise UsageError(
-            "bad_command", f"{parameter} contains a lone surrogate, which no bytes are.", "Use printf '\\xHH'."
-        ) from None
+        why = f"{parameter} contains a lone surrogate, which no bytes are."
+        raise UsageError("bad_command", why, "Use printf '\\xHH'.") from None
 
 
 def _checked(env: dict[str, str]) -> dict[str, str]:

@@ -181,9 +181,8 @@ def _end(home: int, record: Record) -> dict[str, Any]:
 def _write(home: int, record: Record, action: str, data: str | None) -> dict[str, Any]:
     job_id = record["job_id"]
     if (data is None) == (action == "write"):
-        raise UsageError(
-            "bad_job_call", "data belongs to write, and write needs it.", 'job(action="write", job_id=…, data="y\\n").'
-        )
+        said = "data belongs to write, and write needs it."
+        raise UsageError("bad_job_call", said, 'job(action="write", job_id=…, data="y\\n").')
     if record["status"] != "running":
         what = f"Job {job_id} is over ({job_report.status_words(job_report.status_fields(record))})."
         raise UsageError("bad_job_call", what, "Start it again with bash.")

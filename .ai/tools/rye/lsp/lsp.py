@@ -177,9 +177,8 @@ class _Question:
         session = self.project.session
         if not session.offers(capability):
             message = f"{session.server.name} does not offer {method.partition('/')[2]}."
-            raise LanguageServerError(
-                "not_offered", message, f"Use grep, or configure another server in {user_dirs.settings_file('lsp.yaml')}."
-            )
+            hint = f"Use grep, or configure another server in {user_dirs.settings_file('lsp.yaml')}."
+            raise LanguageServerError("not_offered", message, hint)
         return session.wire.request(method, params, self.params["timeout"])
 
 

@@ -108,9 +108,8 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
     name = next(filter(None, wishes), None)
     if name is not None:
         if name not in known:
-            raise UsageError(
-                "unknown_provider", f"There is no search provider {name!r}.", f"Use one of: {', '.join(sorted(known))}."
-            )
+            why = f"There is no search provider {name!r}."
+            raise UsageError("unknown_provider", why, f"Use one of: {', '.join(sorted(known))}.")
         return _ready(name, known[name])
     for name, settings in known.items():
         with suppress(SearchError):

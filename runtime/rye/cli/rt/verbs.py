@@ -158,9 +158,8 @@ def _text_from_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as err:
-        raise UsageError(
-            "bad_text", f"Standard input is not UTF-8 (byte {err.start}). Nothing was written.", "Convert it first, with iconv."
-        ) from None
+        why = f"Standard input is not UTF-8 (byte {err.start}). Nothing was written."
+        raise UsageError("bad_text", why, "Convert it first, with iconv.") from None
 
 
 def _given(verb: str, args: SimpleNamespace) -> dict[str, Any]:
@@ -268,9 +267,8 @@ def _create(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
     profile.enabled()
     # `write` would replace it; the name create promises a new file.
     if existing_path(args.path, args.project) is not None:
-        raise UsageError(
-            "file_exists", f"{printable(args.path)} exists. Nothing was written.", "Use rt edit or rt insert to change it."
-        )
+        why = f"{printable(args.path)} exists. Nothing was written."
+        raise UsageError("file_exists", why, "Use rt edit or rt insert to change it.")
     path = typed_path(args.path, args.project)
     yield {"file_path": path, "content": _text_from_stdin(), **_given("create", args)}
 

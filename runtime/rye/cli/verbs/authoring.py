@@ -28,9 +28,8 @@ def run_lint(args: SimpleNamespace) -> int:
             print(printable(f"{row['path']}:{row['line']}: {row['code']} {row['message']}"))
     # After the rows, so that `--json` prints its (empty) list before the refusal.
     if not tools:
-        raise UsageError(
-            "no_tools", "There is no tool to check.", "Name a file, a folder or an id; `rye new tool ID` makes one."
-        )
+        why = "There is no tool to check."
+        raise UsageError("no_tools", why, "Name a file, a folder or an id; `rye new tool ID` makes one.")
     files = len({row["path"] for row in rows})
     summary = f"Findings: {len(rows)}, in {files} of {len(tools)} files." if rows else f"Files: {len(tools)}. No findings."
     note(summary)

@@ -27,9 +27,8 @@ def run_bundle(args: SimpleNamespace) -> int:
     """Run `rye bundle`; return its exit code."""
     if args.folder is None and (args.action == "create" or args.id != "rye"):
         # It is the installed package's: what was meant is a folder of the user's own.
-        raise UsageError(
-            "no_bundle", "Which folder is the bundle?", "Give --folder with its .ai, such as --folder src/mine/.ai."
-        )
+        why = "Which folder is the bundle?"
+        raise UsageError("no_bundle", why, "Give --folder with its .ai, such as --folder src/mine/.ai.")
     space = spaces.Space(
         "system" if args.folder is None else f"bundle:{args.id}", spaces.system_folder() if args.folder is None else args.folder
     )

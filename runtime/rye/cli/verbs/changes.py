@@ -123,9 +123,8 @@ def _place(rows: list[Row], entry_id: str) -> int:
     for at, row in enumerate(rows):
         if entry_id in (row.id, row.batch):
             return at
-    raise UsageError(
-        "unknown_entry", f"There is no change {entry_id[:80]!r} in this project's record.", "`rye log` shows them."
-    )
+    why = f"There is no change {entry_id[:80]!r} in this project's record."
+    raise UsageError("unknown_entry", why, "`rye log` shows them.")
 
 
 def run_blame(args: SimpleNamespace) -> int:

@@ -32,9 +32,8 @@ def _usage_of(action: str) -> str:
 
 def _one(args: SimpleNamespace) -> str:
     if len(args.words) != 1:
-        raise UsageError(
-            "bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", f"rye registry {_usage_of(args.action)}"
-        )
+        why = f"{args.action} takes one word, not {len(args.words)}."
+        raise UsageError("bad_arguments", why, f"rye registry {_usage_of(args.action)}")
     return str(args.words[0])
 
 

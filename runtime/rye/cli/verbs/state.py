@@ -111,9 +111,8 @@ def _adopt(state_id: str | None, project: str) -> int:
     lost = {row["id"]: row for row in _rows() if row["lost"] and row["id"] != user_dirs.project_key(project)}
     if state_id is None or state_id not in lost:
         known = ", ".join(lost) or "none is lost"
-        raise UsageError(
-            "state_not_found", f"There is no lost state {str(state_id)[:40]!r}.", f"`rye state list` shows them ({known})."
-        )
+        why = f"There is no lost state {str(state_id)[:40]!r}."
+        raise UsageError("state_not_found", why, f"`rye state list` shows them ({known}).")
     row = lost[state_id]
     print(f"{state_id}: {row['changes']} changes, made for {printable(row['path'] or 'an unknown folder')}.")
     if not confirm(f"Give it to {printable(os.path.realpath(project))}?"):

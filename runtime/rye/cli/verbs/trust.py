@@ -48,9 +48,8 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
 
 def _list(args: SimpleNamespace, project: str) -> int:
     if args.key is not None:
-        raise UsageError(
-            "bad_arguments", "list takes no key.", f"Write `rye trust show {args.key}` for one, or `rye trust list`."
-        )
+        why = "list takes no key."
+        raise UsageError("bad_arguments", why, f"Write `rye trust show {args.key}` for one, or `rye trust list`.")
     store = proposed_keys.store_of(project)
     rows = [_row(key, store) for key in (*store.keys, *store.proposed)]
     nameless = store.revoked - {row["digest"] for row in rows}
@@ -189,9 +188,8 @@ def _settings(args: SimpleNamespace, project: str) -> int:
             count = command_check.bring_back(ws, one)
         except OSError as err:
             why = err.strerror or str(err)
-            raise RyeError(
-                "not_brought_back", f"{printable(args.key)} was not brought back: {why}.", "Nothing changed."
-            ) from None
+            what = f"{printable(args.key)} was not brought back: {why}."
+            raise RyeError("not_brought_back", what, "Nothing changed.") from None
     print(f"Yours: {printable(one.path)} ({count} settings or files).")
     return EXIT_OK
 
@@ -227,9 +225,8 @@ def _approve_shadow(item_id: str, root: Root) -> int:
 def _approve_interpreter(path: str, root: Root) -> int:
     inside = os.path.normpath(path)
     if os.path.isabs(inside) or inside.startswith(".."):
-        raise UsageError(
-            "path_outside", f"{printable(path)} is no path below the project.", "Give one such as .venv/bin/python3."
-        )
+        why = f"{printable(path)} is no path below the project."
+        raise UsageError("path_outside", why, "Give one such as .venv/bin/python3.")
     file = interpreters.identity(root.path, inside)
     real, _inode, digest, _settings = file.rsplit(" ", 3)
     shown = (
