@@ -31,7 +31,9 @@ TOOL: Final = "agent-sandbox/upload"
 MOST_ENTRIES: Final = 100_000
 """A folder with more entries is not listed."""
 
-_PIECE: Final = 256 * 1024
+PIECE: Final = 256 * 1024
+"""So much is read at a time (bytes)."""
+
 _NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -58,7 +60,7 @@ def put(root: str, path: str, source: BinaryIO) -> None:
             mode = 0o666 if place.stat is None else 0o600
             with open(os.open(temporary, _NEW, mode, dir_fd=place.dir_fd), "wb") as file:
                 try:
-                    shutil.copyfileobj(source, file, _PIECE)
+                    shutil.copyfileobj(source, file, PIECE)
                     file.flush()
                     os.fsync(file.fileno())
                     with cache.locked(ws, place.path), running_commands.running(ws.fd) as token:
@@ -93,11 +95,6 @@ def opened(root: str, path: str) -> tuple[FileIO, int]:
     """Return a file to send, which the caller closes, and its size. Errors as `Workspace.open_file`."""
     with Workspace(root) as ws, ws.file(tool_path(path)) as file:
         return FileIO(os.dup(file.fd)), file.stat.st_size
-
-
-def piece_at(file: FileIO, at: int, end: int) -> bytes:
-    """Return the next bytes of a file, none at its end."""
-    return os.pread(file.fileno(), min(_PIECE, end - at), at)
 
 
 def entries_of(root: str, path: str) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ the MCP server has.
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -151,7 +152,7 @@ class Runtime:
             at = 0
             try:
                 # As long as it was when it was opened: the header says so.
-                while at < size and (piece := await run_sync(files.piece_at, file, at, size)):
+                while at < size and (piece := await run_sync(os.pread, file.fileno(), min(files.PIECE, size - at), at)):
                     at += len(piece)
                     yield piece
             finally:

@@ -29,6 +29,7 @@ from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
 from rye.items import spaces
+from rye.plain_class import as_dict
 from rye.sandbox import sandbox
 from rye.workspace.workspace import find_root
 
@@ -260,19 +261,8 @@ def _why_not(first: Link, admission: Admission, known: dict[tuple[str, ...], str
     return known[key]
 
 
-_ROW: Final = (
-    "name",
-    "title",
-    "category",
-    "version",
-    "tool_type",
-    "docstring",
-    "parameters",
-    "output",
-    "effects",
-    "digest",
-    "signer",
-)
+# Of an offer these are said elsewhere in a row, or not.
+_NOT_IN_ROW: Final = ("summary", "description", "space", "owner", "listed_schema")
 
 
 def _row(found: _Found) -> dict[str, Any]:
@@ -280,5 +270,5 @@ def _row(found: _Found) -> dict[str, Any]:
     if one is None:
         return {"item_id": found.item_id, **found.facts}
     hint = {"hint": found.why_not} if found.why_not else {}
-    shown = {name: getattr(one, name) for name in _ROW}
+    shown = {name: value for name, value in as_dict(one).items() if name not in _NOT_IN_ROW}
     return {**hint, "item_id": one.item_id, **found.facts, **shown, "description": one.summary, "owner": one.owner or None}

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from rye.call.context import advice
 from rye.call.results import MAX_LINE_CHARS
 from rye.edits import syntax_check, view_state
-from rye.edits.splices import Revived, Splice, joined, refine, render, unified_diff
+from rye.edits.splices import Revived, Splice, joined, placed, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.journal import commit, journal
 from rye.journal.entries import Entry, Recorded
@@ -67,14 +67,8 @@ class Applied(Record, frozen=False):
 
     def regions(self, context: int = 2) -> list[tuple[int, int]]:
         """Return the changed ranges [start, stop) in the new text, with `context` lines around, joined where they meet."""
-        out: list[tuple[int, int]] = []
-        shift = 0
-        for splice in self.splices:
-            low = max(0, splice.start + shift - context)
-            high = min(self.document.count, splice.start + shift + len(splice.lines) + context)
-            shift += len(splice.lines) - (splice.stop - splice.start)
-            out.append((low, high))
-        return joined_ranges(out)
+        places = ((at - context, at + len(splice.lines) + context) for splice, at in placed(self.splices))
+        return joined_ranges((max(0, low), min(self.document.count, high)) for low, high in places)
 
     def printed(self) -> list[str]:
         """Return the lines of the result as tools print them: `12: [LID:a1b2c3] text`."""
@@ -337,43 +331,32 @@ def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
     """Give the new lines their IDs, all at once: a splice at a time would take the square of their number."""
-    shift = 0
     added: dict[int, bytes] = {}
-    for splice in exact:
-        start = splice.start + shift
+    for splice, start in placed(exact):
         raw = splice.lines[:_IDS_AT_ONCE]
         # A line that has an ID here was recognised or revived; it keeps that one.
         added.update((at, text.encoding.key(line)) for at, line in enumerate(raw, start) if at not in index.marks)
-        shift += len(splice.lines) - (splice.stop - splice.start)
     line_ids_index.give_ids_at(index, added)
 
 
 def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Recorded]:
     out: list[Recorded] = []
-    shift = 0
-    for splice in exact:
-        new_at = splice.start + shift
-        old_lines = range(splice.start, splice.stop)
+    for splice, new_at in placed(exact):
+        old_lines, stop = range(splice.start, splice.stop), new_at + len(splice.lines)
         out.append(
             Recorded(
                 splice.start,
                 before.text.lines(splice.start, splice.stop),
                 list(splice.lines),
-                [_id(before.index, at) for at in old_lines],
-                [_id(after.index, at) for at in range(new_at, new_at + len(splice.lines))],
-                _id(after.index, new_at - 1),
-                _id(after.index, new_at + len(splice.lines)),
+                [*map(before.index.id_at, old_lines)],
+                [*map(after.index.id_at, range(new_at, stop))],
+                after.index.id_at(new_at - 1),
+                after.index.id_at(stop),
                 before.index.addresses.part(splice.start, splice.stop),
                 told=any(map(before.index.is_told, old_lines)),
             )
         )
-        shift += len(splice.lines) - (splice.stop - splice.start)
     return out
-
-
-def _id(index: Index, at: int) -> str | None:
-    mark_ = index.marks.get(at)
-    return mark_.id if mark_ else None
 
 
 class WholeFile(NamedTuple):
@@ -419,7 +402,10 @@ def apply_all(
     Raises:
         WorkspaceError, DeadlineError: as `journal.apply_change` and `commit.commit`.
     """
-    changes = [commit.Change(piece.place, piece.made.entry.before, _content(piece.made), piece.made.entry) for piece in pieces]
+    contents = [(made.document.data or b"") if isinstance(made, Prepared) else made.data for _, made in pieces]
+    changes = [
+        commit.Change(place, made.entry.before, data, made.entry) for (place, made), data in zip(pieces, contents, strict=True)
+    ]
     entries, warnings = commit.commit(ws, changes, tool, batch)
     found = [_indexed(ws, piece, entry, show) for piece, entry in zip_longest(pieces, entries)]
     made = [applied for applied, _ in found if applied is not None]
@@ -434,10 +420,6 @@ def _indexed(ws: Workspace, piece: FileChange, entry: str | None, show: Show | N
         return applied, applied.warnings
     shown = made.shown
     return None, [] if made.data is None else index_whole(ws, place, made.data, made.encoding, made.names, shown=shown)
-
-
-def _content(made: Prepared | WholeFile) -> bytes | None:
-    return (made.document.data or b"") if isinstance(made, Prepared) else made.data
 
 
 def index_whole(
@@ -519,10 +501,9 @@ def answer_lines(before: Document, document: Document, asked: Sequence[Splice]) 
         asked: what the changes put in place of which lines, ascending, in the old numbering.
     """
     out, more = list[str](), list[str]()
-    places, left, shift = 0, _PRINTED, 0
-    for splice in asked:
-        start, count = splice.start + shift, len(splice.lines)
-        shift += count - (splice.stop - splice.start)
+    places, left = 0, _PRINTED
+    for splice, start in placed(asked):
+        count = len(splice.lines)
         if before.text.lines(splice.start, splice.stop) == splice.lines:
             continue
         places += 1

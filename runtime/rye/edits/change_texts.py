@@ -142,17 +142,9 @@ def tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
 
 def recorded_diff(entry: Entry) -> list[str]:
     """Return the diff of an entry: without context, which the journal does not hold, unless it changed a whole file."""
-    if entry.whole and entry.splices:
-        return whole_diff(entry)[2:]
-    before, after = _codes(entry)
-    out: list[str] = []
-    shift = 0
-    for splice in entry.splices:
-        removed, added = len(splice.removed), len(splice.added)
-        out.append(f"@@ -{splice.start + 1},{removed} +{splice.start + shift + 1},{added} @@")
-        out += [f"-{before.show(line)}" for line in splice.removed] + [f"+{after.show(line)}" for line in splice.added]
-        shift += added - removed
-    return out
+    if entry.whole:
+        return whole_diff(entry)[2:] if entry.splices else []
+    return [line for one in hunks.of_file(entry) for line in one.diff()]
 
 
 def _codes(entry: Entry) -> tuple[Encoding, Encoding]:
@@ -185,7 +177,7 @@ def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | s
         sides = [_text(contents, state) for state in one[1:]]
         path = names.show(os.fsencode(one.path))
         if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
-            yield f"{path}: {_said(one.before)} -> {_said(one.after)}"
+            yield f"{path}: {said(one.before)} -> {said(one.after)}"
             continue
         code, was = (hunks.code_of(side) or UTF8 for side in (sides[1], sides[0]))
         # Text without a letter beyond ASCII is in the encoding of the other side, too.
@@ -207,13 +199,15 @@ def _text(contents: Contents, state: State | None) -> bytes | None:
     return None if data is None or hunks.code_of(data) is None else data
 
 
-def _said(state: State | None) -> str:
+def said(state: State | None) -> str:
+    """Return what was at a path, in words."""
     if state is None:
         return "nothing"
     if state.kind == "link":
         return f"a link to {tree_changes.printable(state.value or '')}"
     if state.kind == "file":
-        return f"a file of {state.size:,} bytes, mode {state.mode:o}"
+        stored = "" if state.value is not None else ", not stored"
+        return f"a file of {state.size:,} bytes, mode {state.mode:o}{stored}"
     kind = {"fifo": "named pipe", "other": "socket or device"}.get(state.kind, state.kind)
     return f"a {kind}, mode {state.mode:o}"
 

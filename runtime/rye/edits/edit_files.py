@@ -335,8 +335,12 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
 
 def _names(document: Document) -> Revived:
     index, lines = document.index, range(document.count)
-    ids = [index.marks[at].id if at in index.marks else None for at in lines]
-    return Revived(ids, index.addresses.runs, [index.is_told(at) for at in lines], [document.is_seen(at) for at in lines])
+    return Revived(
+        [*map(index.id_at, lines)],
+        index.addresses.runs,
+        [index.is_told(at) for at in lines],
+        [document.is_seen(at) for at in lines],
+    )
 
 
 def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:

@@ -53,11 +53,6 @@ class Problems(Record, frozen=False):
         self.lines.update(around)
 
 
-def short_of(line_id: object) -> str | None:
-    """Return the short address that a caller names, None where it names an ID."""
-    return addresses.parsed(clean_id(line_id) if isinstance(line_id, str) else line_id)
-
-
 def clean_id(line_id: object) -> str:
     """Return an ID without what was pasted with it: the mark and brackets of read, the line's text, quotes; in lower case."""
     name = str(line_id).strip(_AROUND).partition("\t")[0]
@@ -149,7 +144,7 @@ def names_in(index: Index, changes: Sequence[Change]) -> list[str]:
     """Return the IDs of the lines that changes name, each once; a short address that no line has stays as it is."""
     out = dict[str, None]()
     for value in [value for change in changes for value in change.names.values() if clean_id(value) not in ENDS]:
-        short = short_of(value)
+        short = addresses.parsed(clean_id(value) if isinstance(value, str) else value)
         mark = index.marks.get(-1 if short is None or (at := index.place(short)) is None else at)
         out[mark.id if mark is not None else clean_id(value)] = None
     return [*out]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -44,6 +44,14 @@ class Splice(NamedTuple):
     stop: int
     lines: list[bytes]
     names: Revived | None = None
+
+
+def placed(splices: Sequence[Splice]) -> Iterator[tuple[Splice, int]]:
+    """Yield ascending splices, each with the line of the new text at which its lines begin."""
+    shift = 0
+    for splice in splices:
+        yield splice, splice.start + shift
+        shift += len(splice.lines) - (splice.stop - splice.start)
 
 
 def terminated(text: Text, start: int, stop: int, bodies: Sequence[bytes], newline: Newline = "keep") -> Splice:

@@ -15,6 +15,7 @@ from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_i
 from rye.edits import change_texts, reversals
 from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all
 from rye.edits.patch_store import new_id
+from rye.edits.splices import placed
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, journal, tree_changes, tree_undo, tree_undo_steps
@@ -325,20 +326,22 @@ def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str
         if not page.add([change_texts.listed(ws, history, of_call)]):
             break
         listed += [change_texts.fields(history, row) for row in of_call]
-    end = first + len(listed)
+    of = {} if path is None else {"file_path": path}
+    return _page_of(page, "changes", first, total, "No changes recorded.", of, entries=listed)
+
+
+def _page_of(
+    page: Page, unit: str, first: int, total: int, head: str, named: dict[str, Any], **listed: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the result of a list: its page, with the notice of what is left, and the fields of what is on it."""
+    (rows,) = listed.values()
+    end = first + len(rows)
     if end < total:
-        of = {} if path is None else {"file_path": path}
-        call = call_text("undo", list=True, **of, offset=end + 1)
-        page.lines.append(cut_notice(len(listed), total, "changes", call, total - end))
-    return ok(
-        "\n".join(page.lines) or "No changes recorded.",
-        entries=listed,
-        count=len(listed),
-        total=total,
-        truncated=end < total,
-        warnings=[],
-        **({"next_offset": end + 1} if end < total else {}),
-    )
+        call = call_text("undo", list=True, **named, offset=end + 1)
+        page.lines.append(cut_notice(len(rows), total, unit, call, total - end))
+    more: dict[str, Any] = {"next_offset": end + 1} if end < total else {}
+    facts = {"count": len(rows), "total": total, "truncated": end < total, "warnings": []}
+    return ok("\n".join(page.lines) or head, **listed, **facts, **more)
 
 
 def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: str | None, offset: int) -> dict[str, Any]:
@@ -355,19 +358,8 @@ def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: 
     first = start_index(offset, len(found), "hunks")
     page = Page(context.output_budget())
     listed = [hunk for hunk in found[first:] if page.add(_hunk_block(hunk))]
-    end = first + len(listed)
-    if end < len(found):
-        call = call_text("undo", list=True, entry_id=entry.id, offset=end + 1)
-        page.lines.append(cut_notice(len(listed), len(found), "hunks", call, len(found) - end))
-    return ok(
-        "\n".join([f"{change_texts.described(entry)}:", *page.lines]),
-        hunks=edits_hunks.fields(listed),
-        count=len(listed),
-        total=len(found),
-        truncated=end < len(found),
-        warnings=[],
-        **({"next_offset": end + 1} if end < len(found) else {}),
-    )
+    page.lines.insert(0, f"{change_texts.described(entry)}:")
+    return _page_of(page, "hunks", first, len(found), "", {"entry_id": entry.id}, hunks=edits_hunks.fields(listed))
 
 
 def _hunk_block(hunk: edits_hunks.Hunk) -> list[str]:
@@ -509,13 +501,10 @@ def _as_shown(piece: FileChange) -> FileChange:
     made = piece.made
     if isinstance(made, WholeFile):
         return piece._replace(made=made._replace(shown=True))
-    document, shift = made.document, 0
-    ranges: list[tuple[int, int]] = []
-    for splice in made.splices:
-        low, high = splice.start + shift, splice.start + shift + len(splice.lines)
-        shift += len(splice.lines) - (splice.stop - splice.start)
-        # The lines beside it are in the diff, too.
-        ranges.append((max(low - 1, 0), min(high + 1, document.text.count)))
+    document = made.document
+    # The lines beside it are in the diff, too.
+    places = ((at - 1, at + len(splice.lines) + 1) for splice, at in placed(made.splices))
+    ranges = [(max(low, 0), min(high, document.text.count)) for low, high in places]
     document.name(ranges)
     for low, high in ranges:
         note_shown(document.index, low, high)

@@ -17,7 +17,7 @@ from rye.line_ids import store
 from rye.line_ids.document import Document
 from rye.plain_class import Record
 from rye.workspace import cache
-from rye.workspace.encoding import Encoding, bom_of, detect
+from rye.workspace.encoding import bom_of, detect
 from rye.workspace.escapes import encoding_to_try, shown_escapes
 from rye.workspace.text import parse
 from rye.workspace.workspace import Place, Workspace
@@ -89,7 +89,8 @@ def replace_file(
         WorkspaceError, UsageError: `protected_path`, `is_directory`, `conflict`, `unknown_encoding` and others.
     """
     code = detect(b"", encoding)
-    data = code.encode(content) if "\0" not in content else _with_nul(code, content)
+    # A whole file may hold NULs, which no line may.
+    data = "\0".encode(code.name).join(map(code.encode, content.split("\0")))
     bom = bom_of(encoding)
     # The caller may have sent the byte order mark as part of the text.
     data = data if data.startswith(bom) else bom + data
@@ -158,11 +159,6 @@ def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: st
     for_models = context.current().options.agent_defaults
     way = "undo" if for_models else call_text("edit_lines", file_path=place.shown, changes=[], convert_newlines=kinds[0])
     return [f"The line endings were {was} and are {now} now{f'; {way} brings them back' if kinds[0] != 'mixed' else ''}."]
-
-
-def _with_nul(code: Encoding, content: str) -> bytes:
-    """Encode text with NULs, which a whole file may hold and lines may not; other rules of `Encoding.encode` hold."""
-    return "\0".encode(code.name).join(code.encode(part) for part in content.split("\0"))
 
 
 def _check_escapes(ws: Workspace, place: Place, old: bytes | None, content: str, encoding: str) -> None:

@@ -60,14 +60,11 @@ def _rule(line: str) -> Rule | None:
     if not is_anchored and "/" not in line:
         line = f"**/{line}"
     try:
-        return Rule(line, _fits(line), takes_back, folders_only)
+        fits = re.compile("|".join(map(globs.translate, globs.expand(line))), re.DOTALL).fullmatch
+        return Rule(line, fits, takes_back, folders_only)
     # A line that is no pattern ignores nothing; the file's other lines still count.
     except (UsageError, re.error):
         return None
-
-
-def _fits(pattern: str) -> Callable[[str], object]:
-    return re.compile("|".join(map(globs.translate, globs.expand(pattern))), re.DOTALL).fullmatch
 
 
 def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:

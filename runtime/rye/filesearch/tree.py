@@ -140,7 +140,7 @@ class SearchTree:
                 if name is not None and newline:
                     found.append((name, int(count)))
                 name = following
-            yield [one for one in found if view.hidden or not _is_hidden(one[0])]
+            yield [one for one in found if view.hidden or "/." not in f"/{one[0]}"]
 
     def count(self, pattern: Pattern) -> int:
         """Return the number of matches in the file that this tree is. Errors as `counts`."""
@@ -168,15 +168,12 @@ class SearchTree:
         limit = deadline()
         # The call's own deadline may leave less time than a search may take.
         limit.check()
-        with Child(command, self.fd_for_child(), min(MAX_SECONDS, limit.remaining() - _SPARE), MAX_MEMORY) as child:
+        folder, seconds = self.ws.fd if self.is_file else self.fd, min(MAX_SECONDS, limit.remaining() - _SPARE)
+        with Child(command, folder, seconds, MAX_MEMORY) as child:
             yield from split_records(chain(child.blocks(), [ending]), end)
             self.timed_out |= child.timed_out
             code, stderr = child.end(), child.stderr()
         self._judge(code, stderr, pattern)
-
-    def fd_for_child(self) -> int:
-        """Return the directory a child starts in."""
-        return self.ws.fd if self.is_file else self.fd
 
     def _judge(self, code: int, stderr: bytes, pattern: Pattern | None) -> None:
         # 1 means no match. A child that we ended has no exit code of its own to judge.
@@ -223,10 +220,6 @@ def _seen(found: list[bytes], view: SearchScope) -> list[bytes]:
     if view.hidden or (b"/." not in together and b"\0." not in together):
         return found
     return [name for name in found if b"/." not in name and name[:1] != b"."]
-
-
-def _is_hidden(name: str) -> bool:
-    return "/." in name or name[:1] == "."
 
 
 def _hits(record: bytes, *, multiline: bool) -> list[Hit]:

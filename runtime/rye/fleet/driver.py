@@ -339,27 +339,24 @@ class _Driver:
     def drive(self) -> None:
         """Run all jobs. Ends early by an exception only; then nothing is handed out any more."""
         with _held_back_ctrl_c(self._ended):
-            self._drive()
-
-    def _drive(self) -> None:
-        try:
-            self._hand_out()
-            while self._flying:
-                future = self._ended.get()
-                if future is None:
-                    raise KeyboardInterrupt
-                if future.status in ("pending", "lost"):
-                    # Its worker died with the result; the scheduler has it done again.
-                    threading.Timer(_LOST_SECONDS, self._watch, [future]).start()
-                    continue
-                self._take(future, self._flying.pop(future))
+            try:
                 self._hand_out()
-                if self._progress is not None:
-                    self._progress(self._state_of_run())
-        except BaseException:
-            with suppress(Exception):
-                self._client.cancel(list(self._flying), force=True)
-            raise
+                while self._flying:
+                    future = self._ended.get()
+                    if future is None:
+                        raise KeyboardInterrupt
+                    if future.status in ("pending", "lost"):
+                        # Its worker died with the result; the scheduler has it done again.
+                        threading.Timer(_LOST_SECONDS, self._watch, [future]).start()
+                        continue
+                    self._take(future, self._flying.pop(future))
+                    self._hand_out()
+                    if self._progress is not None:
+                        self._progress(self._state_of_run())
+            except BaseException:
+                with suppress(Exception):
+                    self._client.cancel(list(self._flying), force=True)
+                raise
 
     def _state_of_run(self) -> Progress:
         rate = self._completed / max(time.monotonic() - self._began, 1e-6)

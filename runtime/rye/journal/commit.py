@@ -311,7 +311,9 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
             record = _advance(record, ".abort")
             left = take_back(steps, keep_staged=False)
         except (OSError, WorkspaceError) as worse:
-            raise _unsettled(worse) from None
+            why = f"The commit could not be finished nor taken back now ({worse})."
+            hint = "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true)."
+            raise WorkspaceError("unsettled", why, hint) from None
         _drop(record, steps)
         if left:
             _note(ws, record.stem, left)
@@ -368,11 +370,6 @@ def _unwritable(err: OSError) -> WorkspaceError:
         "files cannot be changed as one. Nothing was written.",
         "Make it writable, set USER_SPACE to a folder that is, or change the files one by one.",
     )
-
-
-def _unsettled(err: Exception) -> WorkspaceError:
-    hint = "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true)."
-    return WorkspaceError("unsettled", f"The commit could not be finished nor taken back now ({err}).", hint)
 
 
 def _advance(record: Path, phase: str) -> Path:

@@ -111,7 +111,7 @@ def _removed_since(document: Document, digest: str) -> dict[int, list[str]] | No
     with Contents(known_tree.folder(document.ws.fd)) as contents:
         way = _Way(document.ws, contents, document.path, text.slice(0, text.size))
         way.back(islice(history.History(document.ws), _MOST_ROWS), "", digest)
-        old = way.content
+        old = way.now
     if old is None or not (_digest(old) or "").startswith(digest):
         return None
     lines = parse(old, text.encoding).lines()
@@ -127,28 +127,18 @@ def _removed_since(document: Document, digest: str) -> dict[int, list[str]] | No
 
 
 class _Way:
-    """The way back through the journal."""
+    """The way back through the journal; `now` is the content where it ended."""
 
     def __init__(self, ws: Workspace, contents: Contents, path: str, now: bytes | None) -> None:
         self._ws, self._contents, self._path = ws, contents, path
-        self._now = self._current() if now is None else now
+        self.now = _content_now(ws, path) if now is None else now
         self._steps: list[Step] = []
-
-    def _current(self) -> bytes | None:
-        with suppress(RyeError, OSError), self._ws.file(self._path) as file:
-            return file.read()
-        return None
-
-    @property
-    def content(self) -> bytes | None:
-        """The content where the way ended."""
-        return self._now
 
     def back(self, rows: Iterable[Row], since: str, until: str = "?") -> FileHistory:
         """Go back to an entry, or until the content has a digest that begins so."""
         where = history.folder(self._ws)
         for row in rows:
-            if (_digest(self._now) or "").startswith(until):
+            if (_digest(self.now) or "").startswith(until):
                 break
             if row.files == 1 and row.path != self._path:
                 continue
@@ -171,13 +161,13 @@ class _Way:
                 return True
             # A link or a folder in the file's place is no file.
             digest_after = change.after.value if change.after is not None and _is_file(change.after) else None
-        if _digest(self._now) != digest_after and not self._outside(entry, digest_after):
+        if _digest(self.now) != digest_after and not self._outside(entry, digest_after):
             return False
         before = self._before(entry, change)
         if before is _UNKNOWN:
             return False
-        self._steps.append(Step(entry, self._path, before, self._now))
-        self._now = before
+        self._steps.append(Step(entry, self._path, before, self.now))
+        self.now = before
         if before is None and change is not None:
             self._follow_rename(entry)
         return True
@@ -189,8 +179,8 @@ class _Way:
             data = self._content(digest_after, entry)
             if _digest(data) != digest_after:
                 return False
-        self._steps.append(Step(None, self._path, data, self._now))
-        self._now = data
+        self._steps.append(Step(None, self._path, data, self.now))
+        self.now = data
         return True
 
     def _content(self, digest: str, entry: Entry) -> bytes | None:
@@ -234,7 +224,7 @@ class _Way:
             return _UNKNOWN if data is None else data
         if entry.before is None:
             return None
-        data = entries.content_before(entry, self._now or b"")
+        data = entries.content_before(entry, self.now or b"")
         return data if _digest(data) == entry.before else _UNKNOWN
 
     def _follow_rename(self, entry: Entry) -> None:
@@ -253,7 +243,7 @@ class _Way:
                     best, most = (names.show(os.fsencode(one.path)), old), share
         if best is not None:
             step = self._steps.pop()
-            self._path, self._now = best
+            self._path, self.now = best
             self._steps.append(step._replace(before=best[1]))
 
 
@@ -300,7 +290,7 @@ def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
                 continue
             after = entry.after if change is None else change.after.value if change.after is not None else None
             persons = entry.tool == tree_changes.SOMEONE_ELSE or entry.tool.startswith(own_files.BY_A_PERSON)
-            if not persons and after == _digest_now(ws, path):
+            if not persons and after == _digest(_content_now(ws, path)):
                 ours.add(shown[path])
             del shown[path]
         if not shown:
@@ -308,9 +298,9 @@ def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
     return ours
 
 
-def _digest_now(ws: Workspace, path: str) -> str | None:
+def _content_now(ws: Workspace, path: str) -> bytes | None:
     with suppress(RyeError, OSError), ws.file(path) as file:
-        return _digest(file.read())
+        return file.read()
     return None
 
 

@@ -121,7 +121,8 @@ class Hunk(NamedTuple):
             return [f"@@ {self.kind} @@"]
         out = [f"@@ -{self.start},{len(self.removed)} +{self.new_start},{len(self.added)} @@"]
         for sign, lines, code in zip("-+", (self.removed, self.added), self.codes, strict=True):
-            out += [sign + _text_of(line, code) for line in lines]
+            show = Encoding(code, newline="\n".encode(code)).show
+            out += [sign + show(line) for line in lines]
         return out
 
 
@@ -284,7 +285,7 @@ def fields(found: Sequence[Hunk]) -> list[dict[str, Any]]:
 
 
 def _text_of(line: bytes, code: str) -> str:
-    return line.decode(code, "backslashreplace").rstrip("\r\n")
+    return Encoding(code, newline="\n".encode(code)).show(line)
 
 
 def in_the_way(path: str, lines: Sequence[bytes], place: Missing, code: str) -> dict[str, object]:

@@ -168,8 +168,9 @@ def _merged(
         or one.before is None
     ):
         return []
-    with steps.folder_of(ws, one.path) as (fd, name):
-        current = _read(fd, name)
+    how = os.O_RDONLY | os.O_NONBLOCK
+    with steps.folder_of(ws, one.path) as (fd, name), open(beneath.open_file(fd, name, how), "rb") as file:
+        current = file.read()
     if sha256(current).hexdigest() != now.value:
         return []
     code = hunks.code_of(current)
@@ -195,11 +196,6 @@ def _merged(
         elif chosen is not None and now.mode != one.before.mode:
             return []
     return State("file", mode, digest.hex(), len(result))
-
-
-def _read(folder_fd: int, name: str) -> bytes:
-    with open(beneath.open_file(folder_fd, name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return file.read()
 
 
 def entry_for(

@@ -253,7 +253,8 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
     shown = tree_changes.printable(one.path)
     try:
         with folder_of(ws, one.path) as (fd, name):
-            temporary = _temporary(entry_id, one.path)
+            digest = sha256(f"{entry_id}/{one.path}".encode("utf-8", "surrogateescape")).hexdigest()
+            temporary = f".rye-{digest[:16]}.tmp"
             _settle_temporary(fd, name, temporary, one)
             was = _stat_at(fd, name)
             now = snapshots_tree.state_at(fd, name)
@@ -478,7 +479,3 @@ def _set_mode(fd: int, name: str, mode: int) -> None:
     with closing(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)) as opened:
         # Through /proc, because no chmod takes a descriptor opened with O_PATH.
         os.chmod(f"/proc/self/fd/{opened}", mode)
-
-
-def _temporary(entry_id: str, path: str) -> str:
-    return f".rye-{sha256(f'{entry_id}/{path}'.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}.tmp"

@@ -183,11 +183,6 @@ def printed(address: str, text: str) -> str:
     return f"{address}\t{text}" if text else ""
 
 
-def printed_all(names: Sequence[str], texts: Sequence[str]) -> list[str]:
-    """Return lines as `printed` does each; of a whole window in one go."""
-    return [f"{name}\t{text}" if text else "" for name, text in zip(names, texts, strict=True)]
-
-
 def one_view(row: Row, form: str) -> Row:
     """Return a row with its ID alone, or with its short address alone."""
     return row._replace(id=None) if form == "short" else row._replace(short=None)

@@ -112,11 +112,12 @@ class Document(Record, frozen=False):
         if whitespace:
             code, raw = self.text.encoding, self.text.lines(start, stop)
             texts = [reveal(text, code.terminator(line) == code.crlf) for text, line in zip(texts, raw, strict=True)]
-        if short and self.cells() is not None:
-            # The lines that are shown of a notebook are not side by side: each says its address, an empty one too.
-            return [f"{name}\t{text}" for name, text in zip(self.shorts(start, stop), texts, strict=True)]
         if short:
-            return addresses.printed_all(self.shorts(start, stop), texts)
+            # The lines that are shown of a notebook are not side by side: each says its address, an empty one too.
+            every = self.cells() is not None
+            return [
+                f"{name}\t{text}" if text or every else "" for name, text in zip(self.shorts(start, stop), texts, strict=True)
+            ]
         if not ids:
             return texts
         return [f"[LID:{name}] {text}" for name, text in zip(self.ids(start, stop), texts, strict=True)]
@@ -496,7 +497,7 @@ def encoding_of(data: bytes, declared: str | None, stored: store.Stored | None) 
 def scan(data: bytes, code: Encoding, width: int | None = None) -> tuple[Text, int, bytes]:
     """Return a content's text, the digest width, and its lines' digests, in one pass."""
     if width is None:
-        width = line_ids_index.width_for(data.count(b"\n") + 1)
+        width = 32 if data.count(b"\n") < line_ids_index.ALL_IDS_MAX else 8
     digests: list[bytes] = []
     text = parse(data, code, lambda raw: digests.append(line_ids_index.digest_lines(keys(raw, code), width)))
     return text, width, b"".join(digests)

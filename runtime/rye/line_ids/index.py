@@ -27,6 +27,7 @@ from typing import NamedTuple
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.diff import indentation
+from rye.line_ids.render import joined_ranges
 from rye.plain_class import Record, field
 
 Run = tuple[int, int]
@@ -69,16 +70,8 @@ class Runs:
 
     def since(self, value: int) -> list[tuple[int, int]]:
         """Return the position ranges (start, stop) whose value is greater than `value`."""
-        out: list[tuple[int, int]] = []
-        at = 0
-        for length, here in self._runs:
-            if here > value:
-                if out and out[-1][1] == at:
-                    out[-1] = (out[-1][0], at + length)
-                else:
-                    out.append((at, at + length))
-            at += length
-        return out
+        starts = accumulate((length for length, _ in self._runs), initial=0)
+        return joined_ranges((at, at + length) for at, (length, here) in zip(starts, self._runs, strict=False) if here > value)
 
 
 ALL_IDS_MAX = 2_000
@@ -201,6 +194,11 @@ class Index(Record, frozen=False):
         """Return a line's digest."""
         return self.digests[line * self.width : (line + 1) * self.width]
 
+    def id_at(self, at: int) -> str | None:
+        """Return the ID of a line; None where it has none."""
+        mark = self.marks.get(at)
+        return mark.id if mark else None
+
     def positions(self) -> dict[str, int]:
         """Return ID -> position of all lines that have one."""
         return {mark.id: at for at, mark in self.marks.items()}
@@ -240,11 +238,6 @@ def digest_lines(texts: Sequence[bytes], width: int) -> bytes:
     if width == 32:
         return b"".join([sha256(text).digest() for text in texts])
     return b"".join([sha256(text).digest()[:width] for text in texts])
-
-
-def width_for(count: int) -> int:
-    """Return how many digest bytes a line gets in a file of so many lines."""
-    return 32 if count <= ALL_IDS_MAX else 8
 
 
 def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:

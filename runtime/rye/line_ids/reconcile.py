@@ -352,7 +352,7 @@ class _Transition:
             if not deleted:
                 continue
             how = "replaced" if d > c else "deleted"
-            before, after = self._name(index, d), self._name(index, c - 1)
+            before, after = index.id_at(d), index.id_at(c - 1)
             for at in deleted:
                 mark = self.old.marks[at]
                 (short,) = self.old.addresses.names(at, at + 1)
@@ -361,10 +361,6 @@ class _Transition:
         surplus = [name for name, end in index.dead.items() if end is not None][:-ENDS_STORED]
         for name in surplus:
             index.dead[name] = None
-
-    def _name(self, index: Index, at: int) -> str | None:
-        mark = index.marks.get(at)
-        return mark.id if mark else None
 
 
 # So many letters and digits a line, or a run of lines, must have to be the same one elsewhere: `return x` is written again.

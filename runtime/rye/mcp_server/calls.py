@@ -96,11 +96,8 @@ class ResultWriter(Record):
             result["_meta"] = meta
         return result
 
-    def fitted(self, result: ToolResult, size: int) -> dict[str, Any]:
-        """Return a result that is small enough: itself, or one that says where the whole of it is stored; see `size_of`."""
-        return result if size <= MOST else self._stored_instead(result)
-
-    def _stored_instead(self, result: dict[str, Any]) -> dict[str, Any]:
+    def stored_instead(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return, in place of a result that is too large, one that says where the whole of it is stored."""
         failed = result["isError"]
         # The fields hold more than the text, and are given whole to those who asked for them.
         structured = "structuredContent" in result
@@ -355,7 +352,7 @@ class Calls:
             size = size_of(result)
             # Asked again only where that changes nothing: a second run of a command could.
             budget = next_budget(budget, size) if request.repeatable and not cancellation.cancelled else None
-        return self._written.fitted(result, size)
+        return result if size <= MOST else self._written.stored_instead(result)
 
     def settle(self, seconds: float) -> None:
         """Wait, for so long at most, until the calls that were cancelled have ended what they started."""

@@ -44,7 +44,8 @@ def _row(name: str, found: parse.Directive) -> dict[str, Any]:
     arguments = [
         {
             "name": one["name"],
-            "description": _described(one),
+            "description": one["description"]
+            + (f" (default: {one['default']})" if one.get("default") not in (None, "") else ""),
             # With a default nobody need give it.
             "required": one["required"] and "default" not in one,
         }
@@ -60,11 +61,6 @@ def _row(name: str, found: parse.Directive) -> dict[str, Any]:
             "rye/signer": found.verified.key.public.fingerprint,
         },
     }
-
-
-def _described(one: dict[str, Any]) -> str:
-    default = f" (default: {one['default']})" if one.get("default") not in (None, "") else ""
-    return f"{one['description']}{default}"
 
 
 def filled(project: str, name: str, arguments: dict[str, str]) -> dict[str, Any]:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from rye._version import __version__
 from rye.call.context import Cancellation
 from rye.executor import run_code
-from rye.mcp_server import skills, stdio
+from rye.mcp_server import skills
 from rye.mcp_server.client_config import PATH, TOKEN_VARIABLE
 from rye.mcp_server.protocol import INSTRUCTIONS, NAME, TITLE, Peer, ProtocolError, actor_of
-from rye.mcp_server.service import Service, session_of
+from rye.mcp_server.service import Service
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel.server import Server
 
-    from rye.errors import RyeError
     from rye.local_http import Address
     from rye.mcp_server.listing import Selection
-    from rye.mcp_server.stdio import Wire
 
 
 REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
@@ -122,13 +121,9 @@ def _peer(context: ServerRequestContext[Any], process: str) -> Peer:
     client = context.session.client_params
     name = client.client_info.name if client else None
     secret = context.request.headers.get("mcp-session-id") if context.request is not None else None
-    actor = actor_of(name, session_of(secret) if secret else process)
-    return Peer(actor, context.protocol_version)
-
-
-def serve_stdio(project: str, selection: Selection, wire: Wire, refusal: RyeError | None = None) -> None:
-    """Serve one client over its descriptors until it closes them; with a `refusal` each call gets that."""
-    stdio.serve(Service(project, selection, refusal), wire)
+    # Not the ID itself: that lets its holder speak for the session.
+    session = sha256(secret.encode()).hexdigest()[:8] if secret else process
+    return Peer(actor_of(name, session), context.protocol_version)
 
 
 def serve_http(project: str, selection: Selection, address: Address) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final
 
 from rye import api
@@ -157,8 +156,3 @@ def _refused(err: RyeError, method: str, uri: str | None, revision: str) -> Prot
     code = _RESOURCE_NOT_FOUND if method == "resources/read" and missing and revision < "2026" else INVALID_PARAMS
     # The hint is for a shell; here the search is a tool.
     return ProtocolError(str(err).replace("`rye search`", "rye_search"), code, None if uri is None else {"uri": uri})
-
-
-def session_of(secret: str) -> str:
-    """Return what may be told of a session's ID: the ID itself lets its holder speak for the session."""
-    return sha256(secret.encode()).hexdigest()[:8]

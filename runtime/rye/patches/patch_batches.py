@@ -88,7 +88,8 @@ class DocPaths:
     def _matches(self, parts: list[str]) -> list[beneath.Parts]:
         folders = self._folders(parts[:-1])
         matches = [(*folder, name) for folder in folders for name in self._listing(folder).get(parts[-1], [])]
-        return [one for one in matches if self._is_file(one)]
+        # What other than a directory is there, and where, the open decides.
+        return [one for one in matches if self._directory(one) is None]
 
     def _listing(self, folder: beneath.Parts) -> dict[str, list[bytes]]:
         """Return a directory's names by their docPath form; nothing where it is no directory inside the project."""
@@ -104,10 +105,6 @@ class DocPaths:
                         by_form.setdefault(names.show(name).lower(), []).append(name)
             self._listings[folder] = by_form
         return self._listings[folder]
-
-    def _is_file(self, parts: beneath.Parts) -> bool:
-        """Tell whether something other than a directory is there; what exactly, and where, the open decides."""
-        return self._directory(parts) is None
 
     def _directory(self, parts: beneath.Parts) -> beneath.Parts | None:
         """Return where a directory physically lies; None where there is none inside the project."""

@@ -36,11 +36,6 @@ class ChangeGroup(NamedTuple):
         return self.rows[-1]
 
     @property
-    def is_batch(self) -> bool:
-        """Whether `undo` takes it by `batchId`."""
-        return self.first.batch is not None
-
-    @property
     def files(self) -> int:
         """How many files it changed."""
         return sum(row.files for row in self.rows)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from rye.edits import change_texts
 from rye.errors import RyeError
 from rye.journal import file_history, tree_changes
 from rye.journal import hunks as edits_hunks
@@ -18,7 +19,7 @@ from rye.journal.history import Row
 from rye.review.colours import Colours, Line
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.tree import Change
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
@@ -194,19 +195,7 @@ def _note(hunk: edits_hunks.Hunk, change: Change) -> str:
 
 
 def _said(change: Change) -> str:
-    return f"{_state(change.before)} -> {_state(change.after)}"
-
-
-def _state(state: State | None) -> str:
-    if state is None:
-        return "nothing"
-    if state.kind == "link":
-        return f"a link to {tree_changes.printable(state.value or '')}"
-    if state.kind == "file":
-        stored = "" if state.value is not None else ", not stored"
-        return f"a file of {state.size:,} bytes, mode {state.mode:o}{stored}"
-    kind = {"fifo": "named pipe", "other": "socket or device"}.get(state.kind, state.kind)
-    return f"a {kind}, mode {state.mode:o}"
+    return f"{change_texts.said(change.before)} -> {change_texts.said(change.after)}"
 
 
 def _shown(hunk: edits_hunks.Hunk) -> ShownHunk:

@@ -79,7 +79,7 @@ def undo_calls(order: ButtonOrder, now: Timeline, call: ChangeGroup, files: Sequ
         # Whole, and what was taken back of it by itself before.
         undos = [one for row in call.rows for one in now.undos_of(row.id)] if order.verb == "redo" else [call.id]
         targets = dict.fromkeys(now.groups[now.places[one]].id for one in undos if one in now.places)
-        return [_whole(now.group(one)) for one in targets]
+        return [{"entry_id" if now.group(one).first.batch is None else "batchId": one} for one in targets]
     one = files[order.file]
     numbers = [None if order.hunk is None else one.hunks[order.hunk].number]
     if order.verb == "undo":
@@ -93,10 +93,6 @@ def undo_calls(order: ButtonOrder, now: Timeline, call: ChangeGroup, files: Sequ
         if undo is not None:
             out.setdefault(undo.id, _part(undo, one.path, _number_in(undo, number if order.hunk is not None else None)))
     return list(out.values())
-
-
-def _whole(call: ChangeGroup) -> dict[str, Any]:
-    return {"batchId": call.id} if call.is_batch else {"entry_id": call.id}
 
 
 def _number_in(undo: Row, number: int | None) -> int | None:

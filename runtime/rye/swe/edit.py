@@ -65,7 +65,8 @@ def edit(
         held_back = profile == config_profile.READ_ONLY
         journal.recover(ws)
         with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
-            refusals.refuse(document.index, document.data or b"", _new_text(params).split("\n"), document.path)
+            lines = str(params.get("new_text", params.get("new", ""))).split("\n")
+            refusals.refuse(document.index, document.data or b"", lines, document.path)
             request = plan(document)
             remembers = config_profile.views_kept()
             if by_number and remembers:
@@ -84,10 +85,6 @@ def edit(
             head = [f"✓ Edited {applied.document.path}:{first}-{last}", _counts(request), *applied.printed()]
             diff = applied.diff if with_diff else []
             return _result(applied, request, head, diff, {"applied": True, **facts}, applied.cut)
-
-
-def _new_text(params: dict[str, Any]) -> str:
-    return str(params.get("new_text", params.get("new", "")))
 
 
 def _check_shown(document: Document, request: RequestedEdit) -> None:

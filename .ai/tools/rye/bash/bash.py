@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:35:52Z:630873316bdf6fe37eaa7f8dde179b28cdc3ba5d70ba608ed9db39643d5176eb:VU46qyZMesXwCFUWsLH0wquzXZc-QJKrdyVTreldzr2x3v-C6Je8cnZs8EEjCdOJnnMxkicwF0lsg7RVqErtDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:123c3548577d84c40a637a417e68e5e86ede7e2aa45493624e3b4678eba4cf79:IKQrAKNPD_G6d_4G9niidy1fdKJ765yxx_nlZi7V1EBguQ7vNVy-s4K5TQhTT19YFBEDQ0Rq4ssmRNaxW7MBAg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

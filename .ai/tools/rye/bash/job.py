@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:fbb2df0c4f9ba89354ed536b4cac94f679a8e0d24456726f12e2905ac4567fad:ouUb7AWF2g49KD7LKGMVBiwqPlpch-O30qSYwJrzl-7KOyUrh91BsAmUYsmhtpk_ANcN4i021PH5whFdrte6BA==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:5d84a4798c7192fa037cb577f1fd8c2e1ab1ed8e1729607a5f7f98af3b97eab3:ohmDACTSxUw19MOYDKu6T9pE8OD402p6WM3iCwOcde8tovC1RKNujrqJUf5KxrR-0q6w_1awpwTeL96QEA9UCw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).

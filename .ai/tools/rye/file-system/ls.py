@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T11:10:35Z:31372577522c54c33b0e4d64c4ad2070e50faecc5f633385d39c0eea602301f8:OwZhicXoNJY-BO66TjTeV8niJSCcS5M50qF4nATh-YNWRofOz5hQsnUoOVkpkjhHX3PS_91WPnzUqCxCQihnBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:ebf31f4c18d6975f41c292cceb2442c90b0c67ddbf7988f7287c1dab78f1235b:-JuEbydywwgCVxQcNVHjdaHFpQxG5bDzeFr2XOD-6xcBlfSWmdpl2SfsbWHBGqDpeq90rSYC2hICA2U-bkaXDQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -211,10 +211,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         return ok("\n".join(out), **facts, **more)
 
 
-def _kind(mode: int) -> str:
-    return next((kind for test, kind in _KINDS if test(mode)), "device")
-
-
 def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[_Entry], int, bool]:
     """Return the entries of the window, how many there are, and whether that is all."""
     window: list[_Entry] = []
@@ -241,7 +237,7 @@ def _described(listing: _Listing, entry: _Entry, *, long: bool) -> tuple[str, di
     fields: dict[str, Any] = {"name": entry.name, "type": "directory" if entry.is_folder else "unknown"}
     info, target = _looked_at(listing, entry)
     if info is not None:
-        fields["type"] = _kind(info.st_mode)
+        fields["type"] = next((kind for test, kind in _KINDS if test(info.st_mode)), "device")
     if target is not None:
         fields["target"] = names.show(target)
     if entry.trouble:

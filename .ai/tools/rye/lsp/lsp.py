@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:f9422bf8975805c69f973b812668d2b0a4f1161bdd6ce82077cdf46ce362baa5:uEwonhUIPK9N-W94_PitcS1QWg4beNcI7gmYQDz9TM7rkOkXtihoSfOXLIO2XeVHpdQqlfqtApHGiaBUhHZKDA==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:8adc680e8729f2fdb3c3e2c87d36815b98f882552b00951be85c4782bc38c9da:hvoTzHXnGtkzNVI5osb0xfkc1k6nvrg5Si6EcDKmmKHMEMhd-A1PrXAodjzgKBwordG2bTl3YaUQKTPVdxCCDg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -93,35 +93,11 @@ CONFIG_SCHEMA = {
 _HOVER = 8_000
 _MAX_SYMBOLS = 1_000
 # SymbolKind of the protocol.
-_KINDS = [
-    "symbol",
-    "file",
-    "module",
-    "namespace",
-    "package",
-    "class",
-    "method",
-    "property",
-    "field",
-    "constructor",
-    "enum",
-    "interface",
-    "function",
-    "variable",
-    "constant",
-    "string",
-    "number",
-    "boolean",
-    "array",
-    "object",
-    "key",
-    "null",
-    "enum member",
-    "struct",
-    "event",
-    "operator",
-    "type parameter",
-]
+_SYMBOLS = (
+    "symbol,file,module,namespace,package,class,method,property,field,constructor,enum,interface,function,variable,constant,"
+    "string,number,boolean,array,object,key,null,enum member,struct,event,operator,type parameter"
+)
+_KINDS = _SYMBOLS.split(",")
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:

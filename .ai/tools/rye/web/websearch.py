@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:9995f672c2d8c2647574500e345e76d228045a71008d20e3e9ad3ad9e8a59200:ClEdzif2FuARUhYbvp1QpRcE181rZOAzH40EyA0wghwu8fdnrKM0VfFOqDst9rxMxppIo84_hTvcGViNlJIlBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:be1259353110c1dc206575e33abf5fef6dbeeb59898349a3b697fee75d9eb1ce:wij4q5Xvedjn0QX0X1oAjcPovJp03cRp12VJ6XK8zyleyD2b9iAri5gFYQcl4DY2UlesHdZYB-xdZQm_Q8TjAA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:527df556e1c51aa7fc8601c3e34ed00846ac6d6a80182dae9ee54b1ef550c09e:q62xa-MoEmXcrxKWzjNdAGob5BDDZpinQ57vNWHex7gjl97dW-y6Gs2Fb2TgVOqw4lEVyEO9VW3gkmSgPbRLBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:a936215aedc37a76cc46c623a44b5a62570672b732be7ea185ce70bda90f9855:87gYKzQ-uY3HTwwDNYaZcXW1fk9Mn2q0NMl2TwL1zsk2bVqtjsrbZ1gLwhFBrdeWoMBTYXf4g4ZDqYq-9s4wAA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -86,7 +86,9 @@ def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], di
         every = [{key: value for key, value in one.items() if key != "diff"} for one in files]
         diff = [line for one in files for line in one["diff"]]
         return [f"{len(files)} file(s). {label}".rstrip()], diff, {"kind": "batch", "files": every}
-    requests = {one["filePatchId"]: request for one, request in zip(files, _requests(record["request"]), strict=True)}
+    # In the order in which `patches.parse` gives them IDs.
+    asked = [one for kind in ("files", "createFiles", "deleteFiles") for one in record["request"].get(kind, ())]
+    requests = {one["filePatchId"]: request for one, request in zip(files, asked, strict=True)}
     for one in files:
         without_diff = {key: value for key, value in one.items() if key != "diff"}
         if any_id == one["filePatchId"]:
@@ -98,11 +100,6 @@ def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], di
                 head = f"{stored['operation']} in {one['path']}. {stored.get('description', '')}".rstrip()
                 return [head], _change_diff(change), {"kind": "change", "file": without_diff, "change": {**change, **stored}}
     raise EditError("unknown_patch_id", f"The stored batch has lost {any_id}.", "Ask for the batch itself.")
-
-
-def _requests(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the file patches of a request in the order in which `patches.parse` gives them IDs."""
-    return [*request.get("files", ()), *request.get("createFiles", ()), *request.get("deleteFiles", ())]
 
 
 def _change_diff(change: dict[str, Any]) -> list[str]:

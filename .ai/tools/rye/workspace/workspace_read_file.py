@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:ec4f1243e55583a00a7c940aeacc4d66c073662f3bbd2f374cfe4e971df53335:mLz1zsm9QccZvRpvNJEL_4zlhIzuKkjR_4eAmHmztajNe4NRFpqCJtOBrdg2pWIqbPFTvKCpjZ1jqN4mOagSCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T00:56:21Z:c4a706bf8dfa8cff3e305512c418b0d9cb49f3bf16f800fdf6d9ab883c895fe4:Vn47YMizrx5YGePfVigw9FiVOLaGnCuHSpf_rmmtFJeZvg3sV4FuWAGkLxLSwK56Nb6k1gSgBKH8QNI0ZQ3XDQ==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -134,7 +134,7 @@ def _window(
         "endLine": stop,
         "totalLines": total,
         "terminator": line_ends(text),
-        "finalNewline": _ends(text),
+        "finalNewline": any(text.encoding.terminator(last) for last in text.lines(max(total - 1, 0), total)),
         "encoding": text.encoding.label,
     }
     fields: dict[str, Any] = {"truncated": stop < total, "total_lines": total}
@@ -149,8 +149,3 @@ def _window(
         call = next_call("workspace_read_file", given, CONFIG_SCHEMA)(stop + 1)
         out.append(cut_notice(len(lines), total, "lines", call, total - stop))
     return succeeded("\n".join(out), result, warnings, **fields)
-
-
-def _ends(text: Text) -> bool:
-    last = text.lines(text.count - 1, text.count) if text.count else []
-    return bool(last) and bool(text.encoding.terminator(last[0]))

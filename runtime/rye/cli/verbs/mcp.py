@@ -92,6 +92,7 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
     from rye import local_http
     from rye.mcp_server import server as mcp_server_server
     from rye.mcp_server.listing import Selection
+    from rye.mcp_server.service import Service
 
     if typed:
         _tell_person(project)
@@ -102,7 +103,7 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
     if wire is None:
         mcp_server_server.serve_http(project, selection, local_http.parse_address(args.http))
     else:
-        mcp_server_server.serve_stdio(project, selection, wire, refusal)
+        stdio.serve(Service(project, selection, refusal), wire)
     return EXIT_OK
 
 
