@@ -59,6 +59,8 @@ ROWS = {
 
 
 def person(project: Path, script: str, folder: str = ".") -> subprocess.CompletedProcess[str]:
+    settings = "[user]\n\tname = u\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n"
+    (project.parent / ".gitconfig").write_text(settings)
     names = {name: value for name, value in os.environ.items() if name in ("PATH", "RUSTUP_HOME", "HOME")}
     env = {**names, "GIT_CONFIG_GLOBAL": f"{project.parent}/.gitconfig", "npm_config_cache": f"{project.parent}/npm"}
     return subprocess.run(["bash", "-c", script], cwd=project / folder, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)  # fmt: skip
@@ -74,7 +76,6 @@ def bash(project: Path, command: str, **more: object) -> dict:
 def done(project: Path, name: str) -> list[str]:
     """Have a command and then a person do a row's work; return what was set aside."""
     _, command, after, _ = ROWS[name]
-    (project.parent / ".gitconfig").write_text("[user]\n\tname = u\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n")
     made = person(project, ORIGIN)
     assert made.returncode == 0, made.stderr
     data = bash(project, command)
@@ -105,7 +106,6 @@ def test_what_tools_write_stays(project, name):
 
 def test_a_persons_own_work_while_a_job_runs(project):
     """Plain work is not set aside; what starts a program, and its way back, is cli/test_trust's."""
-    (project.parent / ".gitconfig").write_text("[user]\n\tname = u\n\temail = u@example.org\n[init]\n\tdefaultBranch = main\n")
     person(project, f"{ORIGIN}; cd ../..; git clone -q origins/lib n")
     work = [
         "git commit --allow-empty -m 1; git checkout -q -b side; git tag t",

@@ -1,9 +1,8 @@
 """A tool that is not, bit for bit, the one signed for its id does not run.
 
 The system bundle and the runtime are copied; a child process runs from the copy, and holds all that follows. There every tool takes the
-place of every other, and bits of the tools and of the bundle's manifest are flipped one at a time. The bundle's manifest alone would
-refuse every swap, so the layer below it is asked too: the place that a text names. Controls: the signature alone accepts a tool in
-another's place, and the genuine file is admitted by the very call that must refuse its mutants.
+place of every other, and bits of the tools and of the bundle's manifest are flipped one at a time. Controls: the signature alone
+accepts a tool in another's place, and the genuine file is admitted by the very call that must refuse its mutants.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ if __name__ != "__main__":
     import pytest
 
 import rye
-from rye.errors import RyeError
-from rye.items import parse, spaces
+from rye.items import spaces
 from rye.trust import signature, verify
 
 ROOT = Path(__file__).parents[2]
@@ -56,13 +54,8 @@ def swap(files: dict[Path, bytes], store: verify.TrustStore) -> None:
                     about
                 )
                 # The control: its signature is good.
-                found = verify.verify(raw, signature.form_of("tool", target.suffix), store)
-                try:
-                    parse.read(found, "tool", item_id, target.suffix)
-                except RyeError:
-                    assert called(item_id) != "ran", about
-                else:
-                    raise AssertionError(f"{about} was taken for its id")
+                verify.verify(raw, signature.form_of("tool", target.suffix), store)
+                assert called(item_id) != "ran", about
                 target.unlink()
         place.write_bytes(genuine)
 

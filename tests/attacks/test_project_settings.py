@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 import rye
 from rye.call import context
@@ -26,16 +25,11 @@ def test_no_tool_writes_a_projects_settings_or_lockfiles(project, path):
     assert write(project, "rye.yaml", "")["success"]
 
 
-def test_a_projects_settings_are_small_and_parsed_once(project, monkeypatch):
+def test_a_projects_settings_are_read_anew_and_are_small(project):
     path = project / ".ai/config/rye.yaml"
     path.parent.mkdir(parents=True)
-    parsed = []
-    real = yaml.load
-    monkeypatch.setattr(yaml, "load", lambda data, loader: parsed.append(data) or real(data, loader))
     path.write_text("sandbox: {network: off}\n" + "# filler\n" * 1_000)
-    for _ in range(5):
-        assert context.settings().tightened("sandbox.network", str(project)) == "off"
-    assert len([one for one in parsed if b"# filler" in one]) == 1
+    assert context.settings().tightened("sandbox.network", str(project)) == "off"
     path.write_text("sandbox: {network: 'on'}\n")
     assert context.settings().tightened("sandbox.network", str(project)) == "on"
     path.write_text("a: 1\n" * 4_000)
