@@ -13,8 +13,8 @@ def test_new_says_what_to_do_next_and_lint_finds_nothing(project):
     assert done.returncode == 0, done.stderr
     out = done.stdout.decode()
     assert out.startswith(".ai/tools/my/text/word_count.py\ntests/test_my_text_word_count.py\n")
-    for command in ("edit ", "rye lint my/text/word_count", "rye sign my/text/word_count", "rye my/text/word_count"):
-        assert command in out
+    commands = ("edit ", "rye lint my/text/word_count", "rye sign my/text/word_count", "rye my/text/word_count")
+    assert [command for command in commands if command not in out] == []
     done = rye("lint", cwd=project)
     assert (done.returncode, done.stdout, b"No findings" in done.stderr) == (0, b"", True)
     again = rye("new", "tool", "my/text/word_count", cwd=project)
@@ -48,8 +48,7 @@ def test_lint_runs_nothing_and_shows_no_hidden_text(project, tmp_path):
     text = f'open({str(canary)!r}, "w")\nimport a\u202eb\n__tool_description__ = "\\x1b[2J"\n'
     put(project, "tools/my/bad.py", text.encode())
     done = rye("lint", cwd=project, env={"PYTHONIOENCODING": "utf-8"})
-    assert done.returncode == 1
-    assert not canary.exists()
+    assert (done.returncode, canary.exists()) == (1, False)
     assert ("\u202e" in done.stdout.decode(), b"\x1b" in done.stdout) == (False, False)
 
 

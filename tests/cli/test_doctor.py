@@ -55,16 +55,6 @@ def test_what_works_is_said(project):
     assert ("signing key: none" in text, "        fix: rye keys generate" in text) == (True, True)
 
 
-def broken(tmp_path, monkeypatch, script, **kernel):
-    program = tmp_path / "bwrap"
-    program.write_text(script)
-    program.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
-    values = {getattr(bubblewrap, name): value for name, value in kernel.items()}
-    monkeypatch.setattr(bubblewrap, "_kernel_value", lambda path: values.get(path, ""))
-    return program
-
-
 @pytest.mark.parametrize(
     ("kernel", "advice"),
     [
@@ -75,11 +65,15 @@ def broken(tmp_path, monkeypatch, script, **kernel):
     ],
 )
 def test_a_bubblewrap_that_may_not_work_is_named_with_what_to_do(project, tmp_path, monkeypatch, kernel, advice):
-    broken(tmp_path, monkeypatch, UBUNTU, **kernel)
+    program = tmp_path / "bwrap"
+    program.write_text(UBUNTU)
+    program.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
+    values = {getattr(bubblewrap, name): value for name, value in kernel.items()}
+    monkeypatch.setattr(bubblewrap, "_kernel_value", lambda path: values.get(path, ""))
     found = findings(project)["sandbox"][0]
-    assert found["status"] == "problem"
-    assert "setting up uid map: Permission denied" in found["detail"]
-    assert advice in found["fix"]
+    told = ("setting up uid map: Permission denied" in found["detail"], advice in found["fix"])
+    assert (found["status"], *told) == ("problem", True, True)
     # The commands go on under the next layer, and say what to do.
     if launcher.abi():
         confined = sandbox.confine(["/bin/true"], sandbox.Policy(str(project), str(project)))

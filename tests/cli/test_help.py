@@ -16,8 +16,7 @@ def test_help_is_the_help_of_the_command_and_of_each_verb(project):
     assert rye("help", cwd=project).stdout == rye("--help", cwd=project).stdout
     for verb in VERBS:
         done = rye("help", verb, cwd=project)
-        assert done.returncode == 0
-        assert done.stdout == rye(verb, "--help", cwd=project).stdout
+        assert (done.returncode, done.stdout) == (0, rye(verb, "--help", cwd=project).stdout)
         assert done.stdout.startswith(b"usage: rye ")
 
 
@@ -28,11 +27,8 @@ def test_help_is_the_help_of_the_command_and_of_each_verb(project):
 def test_a_tools_help_is_made_of_its_schema(project, typed):
     done = rye(*typed, cwd=project)
     text = done.stdout.decode()
-    assert done.returncode == 0
-    assert text.split("\n")[0] in (
-        "usage: rye read FILE_PATH [name=value …]",
-        "usage: rye rye/file-system/read FILE_PATH [name=value …]",
-    )
+    name = typed[0] if "/" in typed[0] else "read"
+    assert (done.returncode, text.split("\n")[0]) == (0, f"usage: rye {name} FILE_PATH [name=value …]")
     assert "limit            Most lines to return (whole number, 1 to 100000, default 2000)" in text
     assert ("encoding         Codec name, only where" in text, "Prefer it to cat" in text) == (True, True)
 
@@ -57,8 +53,7 @@ def test_nothing_of_an_unverified_tool_is_shown(project):
 
 def test_no_help_for_what_is_not_there(project):
     done = rye("help", "nothing-like-it", cwd=project)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"rye tools" in done.stderr
+    assert (done.returncode, done.stdout, b"rye tools" in done.stderr) == (2, b"", True)
     assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr
 
 
@@ -81,15 +76,9 @@ def test_the_manual_page_is_well_formed(project, tmp_path):
     page = tmp_path / "page.1"
     page.write_text(manual(project), encoding="utf-8")
     program = ["man", "--warnings", "-l"] if shutil.which("man") else ["groff", "-man", "-Tutf8", "-ww"]
-    done = subprocess.run(
-        [*program, page],
-        capture_output=True,
-        check=True,
-        env={"MANPAGER": "cat", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MANWIDTH": "100"},
-    )
-    assert done.stderr == b""
-    for verb in VERBS:
-        assert f"rye {verb}" in done.stdout.decode()
+    env = {"MANPAGER": "cat", "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "MANWIDTH": "100"}
+    done = subprocess.run([*program, page], capture_output=True, check=True, env=env)
+    assert (done.stderr, [verb for verb in VERBS if f"rye {verb}" not in done.stdout.decode()]) == (b"", [])
 
 
 def test_every_verb_and_option_is_in_the_manual_page(project):

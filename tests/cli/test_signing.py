@@ -54,9 +54,8 @@ def test_from_no_key_to_a_valid_item(shell):
     code, out, err = shell.rye("sign", "my/greet")
     assert (code, out, err.count("\n"), "rye keys generate" in err) == (1, "", 1, True)
     code, out, _ = shell.rye("keys", "generate")
-    assert code == 0
     fingerprint, digest = (out.splitlines()[at].split()[1] for at in (0, 1))
-    assert (len(fingerprint), len(digest)) == (16, 64)
+    assert (code, len(fingerprint), len(digest)) == (0, 16, 64)
     assert (shell.root.parent / f"home/.ai/trusted_keys/{fingerprint}.toml").is_file()
     # A key is never overwritten.
     before = shell.rye("keys", "show", "--json")
@@ -70,15 +69,11 @@ def test_from_no_key_to_a_valid_item(shell):
     code, out, _ = shell.rye("verify", "--space", "project")
     assert (code, "unsigned  .ai/tools/my/greet.py" in out, "rye sign" in out) == (3, True, True)
     code, out, _ = shell.rye("sign", "--all")
-    heading, row, counts = out.splitlines()
-    assert code == 0
-    assert heading == "STATUS  TARGET                 SIGNER            REASON AND NEXT STEP"
-    assert row == f"signed  .ai/tools/my/greet.py  {fingerprint}"
-    assert counts == "1 file: 1 signed."
+    heading = "STATUS  TARGET                 SIGNER            REASON AND NEXT STEP"
+    assert (code, out) == (0, f"{heading}\nsigned  .ai/tools/my/greet.py  {fingerprint}\n1 file: 1 signed.\n")
     assert "unchanged" in shell.rye("sign", "--all")[1]
     code, out, _ = shell.rye("verify", "my/greet")
-    assert code == 0
-    assert f"valid    .ai/tools/my/greet.py  {fingerprint} (local)\n1 file: 1 valid." in out
+    assert (code, f"valid    .ai/tools/my/greet.py  {fingerprint} (local)\n1 file: 1 valid." in out) == (0, True)
     # One bad file among good ones fails, and is counted.
     shell.put(".ai/tools/my/evil.py", (shell.root / ".ai/tools/my/greet.py").read_bytes() + b"#")
     assert shell.rye("verify", "--space", "project")[1].endswith("2 files: 1 valid, 1 tampered.\n")
@@ -119,10 +114,7 @@ def test_the_project_is_found_from_below_and_paths_are_from_here(shell):
     shell.put(".ai/tools/my/greet.py")
     shell.put("deep/down/a.py")
     shell.rye("keys", "generate")
-    below = shell.root / "deep/down"
-    code, out, _ = shell.rye("sign", "my/greet", "a.py", "--json", cwd=below)
-    assert code == 0
-    rows = json.loads(out)
+    rows = json.loads(shell.rye("sign", "my/greet", "a.py", "--json", cwd=shell.root / "deep/down")[1])
     told = [(row["target"], row["item_id"], row["status"]) for row in rows]
     assert told == [(str(shell.root / ".ai/tools/my/greet.py"), "my/greet", "signed"), ("a.py", None, "signed")]
     assert list(rows[0]) == ["target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint"]
@@ -171,8 +163,7 @@ def test_names_cannot_steer_the_terminal(shell):
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
     for env in ({}, {"PYTHONIOENCODING": "ascii"}):
         code, out, _ = shell.rye("verify", ".", **env)
-        assert code == 3
-        assert (r"a\x1b[2J\x0a\xff.py" in out, out.count("\n")) == (True, 3)
+        assert (code, r"a\x1b[2J\x0a\xff.py" in out, out.count("\n")) == (3, True, 3)
         json.loads(shell.rye("verify", ".", "--json", **env)[1])
 
 

@@ -19,9 +19,14 @@ def test_a_table_lists_id_verdict_and_space(project):
     for line in ("my/tool valid project", "my/unsigned unsigned project", "rye/file-system/read valid system"):
         assert line.split() in lines
     assert done.stdout.count(b"Made for a test") == 1, "nothing of an unsigned tool is shown"
-    rows = json.loads(rye("tools", "--category", "rye/file-system", "--json", cwd=project).stdout)
+    # Categories may be several.
+    rows = json.loads(rye("tools", "--category", "rye/file-system", "--category", "rye/swe", "--json", cwd=project).stdout)
     assert {row["verdict"] for row in rows} == {"valid"}
+    assert {("rye/file-system/read", "read"), ("rye/swe/find_file", "find_file")} < {
+        (row["item_id"], row["name"]) for row in rows
+    }
     assert all(row["parameters"]["properties"] for row in rows)
+    assert all(set(row["effects"]) == {"read_only", "destructive", "idempotent", "open_world"} for row in rows)
     # A description cannot steer the terminal.
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2J\\u202e\\nrye/fake valid system"')
     shown = rye("tools", "my", cwd=project, env={"PYTHONIOENCODING": "utf-8"}).stdout.decode()
@@ -83,12 +88,3 @@ def test_a_format_prints_what_the_interface_takes_and_says_what_is_left_out(proj
     put(project, "tools/none/unsigned.py", tool_text("none/unsigned"))
     done = rye("tools", "--category", "none", "--format", "mcp", cwd=project)
     assert (done.returncode, json.loads(done.stdout)) == (1, [])
-
-
-def test_categories_may_be_several(project):
-    put_tool(project, "my/tool")
-    put_tool(project, "other/tool")
-    done = rye("tools", "--category", "my", "--category", "other", "--json", cwd=project)
-    rows = json.loads(done.stdout)
-    assert [(row["item_id"], row["name"]) for row in rows] == [("my/tool", "my__tool"), ("other/tool", "other__tool")]
-    assert all(set(row["effects"]) == {"read_only", "destructive", "idempotent", "open_world"} for row in rows)
