@@ -20,7 +20,7 @@ from rye.journal.history import History
 from rye.registry import push as registry_push
 from rye.registry.oci import store
 from rye.workspace.workspace import Workspace
-from support.calling import undo
+from support.calling import done, undo
 from support.in_process import rye as shell
 from support.oci_server import put_items
 from support.shell_calls import bash
@@ -133,11 +133,10 @@ def filled(project, user_space, tmp_path):
     put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
     put_tool(project / "src", "extra/one")
     for text in ("first\n", "second\n"):
-        rye.execute("rye/file-system/write", {"file_path": "edited.txt", "content": text}, project_path=project)
-    patch = {"createFiles": [{"path": "p/s/t.txt", "content": "x"}]}
-    batch = rye.execute("rye/workspace/workspace_write_patch", patch, project_path=project)["data"]["result"]["batchId"]
-    (beside / "batch").write_text(batch)
-    assert undo(project, batchId=batch)["success"]
+        done("write", project, file_path="edited.txt", content=text)
+    made = done("rye/workspace/workspace_write_patch", project, createFiles=[{"path": "p/s/t.txt", "content": "x"}])
+    (beside / "batch").write_text(made["result"]["batchId"])
+    done("undo", project, batchId=made["result"]["batchId"])
     return project
 
 
@@ -166,14 +165,11 @@ def entries(project, known=()):
 def taken_back(project, made):
     """Take back entries, the newest first, each batch as one; return what takes the undoing back."""
     redo = []
-    for entry in reversed(made):
-        named = {"batch_id": entry.batch} if entry.batch else {"entry_id": entry.id}
-        if named in [one for one, _ in redo]:
-            continue
-        answer = undo(project, **({"batchId": entry.batch} if entry.batch else named))
-        assert answer["success"], (entry.tool, entry.paths, answer)
-        redo.append((named, {"batchId": answer["batchId"]} if "batchId" in answer else {"entry_id": answer["entry_id"]}))
-    return [one for _, one in reversed(redo)]
+    for name, value in dict.fromkeys(("batchId", one.batch) if one.batch else ("entry_id", one.id) for one in reversed(made)):
+        answer = undo(project, **{name: value})
+        assert answer["success"], (value, answer)
+        redo.append({"batchId": answer["batchId"]} if "batchId" in answer else {"entry_id": answer["entry_id"]})
+    return redo[::-1]
 
 
 def held(project, act, about, *, by_hand=False, writes=None):
@@ -227,8 +223,8 @@ def test_what_a_verb_writes_is_recorded_taken_back_and_redone(filled, words, loo
         bash(filled, "true")
 
     def act():
-        done = typed(filled, words)
-        assert done.returncode == 0, (words, done)
+        answer = typed(filled, words)
+        assert answer.returncode == 0, (words, answer)
 
     held(filled, act, words, by_hand={words[0], " ".join(words[:2])} & ONLY_A_PERSON != set(), writes=True)
     if looked:
@@ -248,8 +244,4 @@ def test_what_a_tool_writes_is_recorded_taken_back_and_redone_and_one_that_looks
     batch = (filled.parent / "beside/batch").read_text()
     given = {key: batch if value == "{batch}" else value for key, value in {**TOOLS, **LOOKING_TOOLS}[name].items()}
 
-    def act():
-        answer = rye.execute(f"rye/{name}", given, project_path=filled)
-        assert answer["status"] == "success", answer
-
-    held(filled, act, name, writes=name in TOOLS)
+    held(filled, lambda: done(f"rye/{name}", filled, **given), name, writes=name in TOOLS)

@@ -36,16 +36,13 @@ READ = "RYE execute rye/file-system/read"
 GONE = "mkdir gone; cd gone; rmdir ../gone; RYE"
 BAD = [
     *[
-        "RYE ''",
-        "RYE -x",
-        "RYE $'\\xff'",
-        "RYE execute ''",
-        "RYE execute x --params - </dev/null",
-        "RYE execute x --params - <&-",
+        f"RYE {words}"
+        for words in ("''", "-x", "$'\\xff'", "execute ''", "tools 2>&- >&-", "execute $(printf 'a/%.0s' {1..5000})a")
     ],
-    *["RYE execute x --params @/", "RYE execute x --project $'\\xff'", "RYE execute x --project /proc", "RYE tools 2>&- >&-"],
+    *[f"RYE execute x --params {value}" for value in ("- </dev/null", "- <&-", "@/")],
+    *[f"RYE execute x --project {folder}" for folder in ("$'\\xff'", "/proc")],
     *[f"{READ} $'\\xff=1'", f"{READ} file_path=/dev/zero", f"{READ} file_path=$(printf 'a%.0s' {{1..5000}})"],
-    *[f"{READ} file_path=a.txt >/dev/full", f"{READ} file_path=a.txt >&-", "RYE execute $(printf 'a/%.0s' {1..5000})a"],
+    *[f"{READ} file_path=a.txt >/dev/full", f"{READ} file_path=a.txt >&-"],
     *[f"{GONE} tools", f"{GONE} execute x", f"{GONE} verify"],
     *["PYTHONIOENCODING=ascii RYE --help", "LC_ALL=C PYTHONUTF8=0 RYE execute ☃"],
 ]
@@ -55,8 +52,7 @@ BAD = [
 def test_no_command_line_ends_in_a_traceback(project, line):
     (project / "a.txt").write_bytes(b"x\n")
     done = answer(line, project)
-    assert b"Traceback" not in done.stderr, done.stderr.decode()
-    assert b"Exception ignored" not in done.stderr, done.stderr.decode()
+    assert [word for word in (b"Traceback", b"Exception ignored") if word in done.stderr] == [], done.stderr.decode()
     assert done.returncode in (0, 1, 2, 3, 141), done
 
 
@@ -79,8 +75,7 @@ def test_what_a_tool_did_stands_though_its_answer_cannot_be_printed(project):
 def test_a_users_space_is_never_looked_for_in_the_folder_one_stands_in(project):
     for line in ("RYE tools", "RYE execute rye/file-system/ls", "RYE trust list"):
         done = answer(line, project, USER_SPACE="relative/path")
-        assert b"USER_SPACE is 'relative/path', no absolute path." in done.stderr, line
-        assert done.returncode == 2
+        assert (done.returncode, b"USER_SPACE is 'relative/path', no absolute path." in done.stderr) == (2, True), line
     assert not (project / "relative").exists()
 
 

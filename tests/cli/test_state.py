@@ -137,10 +137,8 @@ def used(project, tmp_path, monkeypatch):
         path.write_text("")
     assert shell("write", "a.txt", "content=new", cwd=project).returncode == 0
     assert typed("keys", "generate", cwd=project)[0] == 0
-    for client in ("claude-code", "codex"):
-        assert shell("mcp", "install", "--client", client, "--write", cwd=project).returncode == 0
-    scope = ("--scope", "project")
-    assert shell("mcp", "install", "--client", "gemini", *scope, "--write", cwd=project).returncode == 0
+    for client in ("claude-code", "codex", "gemini --scope project"):
+        assert shell("mcp", "install", "--write", "--client", *client.split(), cwd=project).returncode == 0
     return project, home
 
 
@@ -153,7 +151,8 @@ def kinds(project):
 
 def test_uninstall_lists_what_is_kept_and_removes_nothing(used):
     project, home = used
-    assert kinds(project) == {
+    before = kinds(project)
+    assert before == {
         "state": [f"{home}/.ai/state"],
         "keys": [f"{home}/.ai/keys"],
         "trust": [f"{home}/.ai/trust", f"{home}/.ai/trusted_keys"],
@@ -162,7 +161,6 @@ def test_uninstall_lists_what_is_kept_and_removes_nothing(used):
         "caches": [f"{project}/.ai/cache"],
         "yours": [f"{project}/.ai", f"{project}/.gemini/settings.json"],
     }
-    before = kinds(project)
     done = shell("uninstall", cwd=project)
     assert (done.returncode, b"Nothing was removed." in done.stdout, b"pip uninstall rye-workspace" in done.stdout) == (0, 1, 1)
     # An agent's command removes nothing, whatever it says.
