@@ -173,6 +173,13 @@ def test_a_file_of_any_name_is_one_file_for_commands_and_edits(project, monkeypa
     assert (project / name).read_bytes() == b"one\nTWO\n"
 
 
+def test_a_file_that_was_a_link_in_between_has_a_history(changed):
+    for command in ("rm c.txt; ln -s a.txt c.txt", "rm c.txt; echo new > c.txt"):
+        bash(changed, command)
+    (row, *_) = said("log", "c.txt")
+    assert [one["change"] for one in said("blame", "c.txt")] == [row["id"]]
+
+
 def test_two_dashes_end_the_options(changed):
     call("write", changed, file_path="-dash", content="x\n")
     (row,) = json.loads(run("log", "--json", "--", "-dash"))

@@ -60,11 +60,8 @@ def test_add_list_verify_remove(run, project, tmp_path, host):
     (place / "scripts/more.sh").write_text("")
     code, (row,), _ = run("skill", "verify", "pdf")
     assert (code, row["verdict"], "not signed: scripts/more.sh" in row["hint"]) == (3, "changed", True)
-    assert run("skill", "verify", "none")[0] == 1
-    assert run("skill", "remove", "pdf")[0] == 0
-    assert not place.exists()
-    assert run("skill", "list")[1] == []
-    assert run("skill", "remove", "pdf")[0] == 1
+    assert [run("skill", *words)[0] for words in (("verify", "none"), ("remove", "pdf"), ("remove", "pdf"))] == [1, 0, 1]
+    assert (place.exists(), run("skill", "list")[1]) == (False, [])
 
 
 def test_a_zip_file_and_the_home(run, tmp_path):
@@ -120,8 +117,7 @@ def test_bad_archives_leave_nothing(run, project, tmp_path, data):
 def test_what_is_no_valid_skill_is_named(run, tmp_path, lines):
     source = make(tmp_path / "downloads", text="no header" if lines is None else f"---\n{lines}\n---\n")
     code, _, err = run("skill", "add", str(source))
-    assert code == 1
-    assert "no valid skill" in err or '"bad_skill"' in err
+    assert (code, "no valid skill" in err or '"bad_skill"' in err) == (1, True)
 
 
 def test_a_place_without_a_skill_is_named(run, tmp_path):
@@ -182,12 +178,9 @@ def test_the_gate(run, project, tmp_path, user_space):
     make(project / "packages/one/.claude/skills", "inner")
     assert asked(project, "inner") == "deny"
     for name, expected in (("good", "no word"), ("swapped", "deny"), ("brought", "deny"), ("built-in", "no word")):
-        assert asked(project, name) == expected, name
-        file = str(project / f".claude/skills/{name}/SKILL.md")
-        assert read(project, file) == expected
+        assert asked(project, name) == read(project, project / f".claude/skills/{name}/SKILL.md") == expected, name
     code, said = hook(project, "SessionStart", source="startup")
-    assert code == 0
-    assert [name in said["systemMessage"] for name in ("swapped", "brought", "good")] == [True, True, False]
+    assert (code, [name in said["systemMessage"] for name in ("swapped", "brought", "good")]) == (0, [True, True, False])
     # What goes wrong denies: for a hook that is exit code 2.
     assert in_process.rye("verify", "--hook", "claude-code", cwd=project, stdin=b"x").returncode == 2
     for policy, expected in (("signed", "deny"), ("none", "no word")):

@@ -12,6 +12,7 @@ import pytest
 import rye
 from rye.lsp import session
 from support.calling import done, ids
+from support.signed_tools import put
 from support.waiting import until
 
 TOOL = "rye/lsp/lsp"
@@ -70,9 +71,8 @@ def test_python_errors_stand_at_their_lines_with_the_ids_of_these(project):
     assert {(5, "error"), (6, "error")} <= seen(data), data
     lines = ids(project, "a.py")
     assert all(row["line_id"] == lines[row["line"] - 1] for row in data["diagnostics"])
-    assert data["counts"]["error"] == 2
+    assert (data["counts"]["error"], data["server_state"]) == (2, "started for this call")
     assert f'a.py:6:7: error: "undefined" is not defined (reportUndefinedVariable) [LID:{lines[5]}]' in data["output"]
-    assert data["server_state"] == "started for this call"
     assert ask(project, "a.py")["server_state"] == "warm"
 
 
@@ -119,7 +119,7 @@ def test_what_changed_outside_is_known_at_the_next_question(project, request, mo
         how()
         assert bool(ask(project, user)["counts"]["error"]) == is_wrong
     # Control: without the news the answer is an old one.
-    monkeypatch.setattr(session.ServerSession, "refresh", lambda *_: None)
+    monkeypatch.setattr(session.ServerSession, "look", lambda *_: None)
     part.unlink()
     part.write_text(bad)
     assert not ask(project, user)["counts"]["error"]
@@ -178,8 +178,7 @@ def test_hover_symbols_and_a_definition_outside_the_project(warm):
     symbols = ask(warm, "a.py", "symbols")["symbols"]
     assert [(one["name"], one["kind"], one["depth"]) for one in symbols][:2] == [("Box", "class", 0), ("size", "method", 1)]
     outside = ask(warm, "a.py", "definition", line_id=lines[5], symbol="sep")["locations"]
-    assert outside
-    assert all(one["line_id"] is None and one["file"].startswith("/") for one in outside)
+    assert {(one["line_id"], one["file"][0]) for one in outside} == {(None, "/")}
 
 
 def test_format_is_one_change_that_undo_takes_back(project):
@@ -193,12 +192,9 @@ def test_format_is_one_change_that_undo_takes_back(project):
 
 @pytest.mark.slow
 def test_a_server_that_swells_or_idles_is_ended(project, user_space):
-    config = user_space / ".ai" / "config" / "lsp.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text("limits: {max_memory_mb: 1}\n")
+    config = put(user_space, "config/lsp.yaml", b"limits: {max_memory_mb: 1}\n")
     (project / "a.c").write_text(BROKEN_C)
-    assert ask(project, "a.c")["server_state"] == "started for this call"
-    assert ask(project, "a.c")["server_state"] == "started for this call"
+    assert [ask(project, "a.c")["server_state"] for _ in range(2)] == ["started for this call"] * 2
     config.write_text("limits: {idle_seconds: 1}\n")
     ask(project, "a.c")
 
@@ -232,8 +228,8 @@ def test_a_missing_server_names_the_command_that_installs_it(project, monkeypatc
     (project / "a.go").write_text("package main\n")
     monkeypatch.setenv("PATH", "/nonexistent")
     data = ask(project, "a.go")
-    assert data["code"] == "server_missing"
-    assert "go install golang.org/x/tools/gopls@latest" in data["error"]
+    told = "go install golang.org/x/tools/gopls@latest" in data["error"]
+    assert (data["code"], told) == ("server_missing", True)
     (project / "a.xyz").write_text("?\n")
     assert ask(project, "a.xyz")["code"] == "no_language"
 
@@ -265,15 +261,15 @@ def test_places_are_named_in_the_form_that_is_asked_for(warm):
 
 @pytest.mark.slow
 def test_every_file_that_an_edit_touches_is_checked(warm):
-    def put(old, new, path="a.py"):
+    def found(old, new, path="a.py"):
         return {"file_path": path, "find": old, "replace": new}
 
     table = [
-        ([put("x = 1", "x = 2"), put("1", "undefined_name", "b.py")], ["b.py"], 0, []),
-        ([put("x = 1", "x = undefined_name"), "a.py rename to c.py"], [], 0, ["c.py"]),
+        ([found("x = 1", "x = 2"), found("1", "undefined_name", "b.py")], ["b.py"], 0, []),
+        ([found("x = 1", "x = undefined_name"), "a.py rename to c.py"], [], 0, ["c.py"]),
         (["a.py rename to c.py"], [], 0, ["c.py"]),
         (["wrong.py delete file"], [], 2, []),
-        ([put("missing_name", "1", "wrong.py"), put("t", "text", "notes.xyz")], [], 2, ["notes.xyz"]),
+        ([found("missing_name", "1", "wrong.py"), found("t", "text", "notes.xyz")], [], 2, ["notes.xyz"]),
     ]
     texts = {"a.py": "x = 1\nw = 1\n", "b.py": "y = 1\n", "wrong.py": "z = missing_name\n", "notes.xyz": "t\n"}
     for changes, broken, mended, not_checked in table:
