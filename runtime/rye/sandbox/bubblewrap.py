@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 from rye.config import user_dirs
+from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
 from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, leads_to, not_made, report
@@ -78,11 +79,7 @@ def ability() -> Ability:
 
 
 def _kernel_value(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read(100).strip()
-    except OSError:
-        return ""
+    return (atomic.read(path, 100) or b"").decode("ascii").strip()
 
 
 def advice() -> str:

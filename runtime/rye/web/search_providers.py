@@ -6,10 +6,10 @@ Formats: the providers' own API references (Exa `POST /search`, Brave `GET /res/
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from rye.call import safe_text
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.web.addresses import Allowed
@@ -136,10 +136,7 @@ def _call(
     allowed, method = Allowed(frozenset({own} if provider.chosen_host else ())), "GET" if body is None else "POST"
     answer = fetch(FetchRequest(url, seconds, allowed, method, headers, body, provider.proxy))
     _raise_for_status(provider, answer)
-    try:
-        content = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        content = None
+    content = safe_text.of_json(answer.body)
     if not isinstance(content, dict):
         raise SearchError("bad_answer", f"{provider.name} did not answer in JSON.", _OTHERWISE)
     return content

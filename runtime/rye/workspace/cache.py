@@ -279,8 +279,4 @@ def holder(lock: int | Path) -> int | None:
 
 
 def _program(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/comm", "rb") as file:
-            return names.show(file.read(64).strip())
-    except OSError:
-        return "unknown program"
+    return names.show((atomic.read(f"/proc/{pid}/comm", 64) or b"unknown program").strip())

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from rye.call.safe_text import is_encodable
 from rye.fs.records import without_twins
 from rye.plain_class import Record
 
@@ -166,17 +167,9 @@ def _cell(number: int, place: _Place, raw: list[bytes], content: dict[str, Any])
     )
     bodies = [part.removesuffix("\n") for part in parts]
     is_regular = all(part.endswith("\n") for part in parts[:-1]) and not any(set(body) & {"\n", "\r"} for body in bodies)
-    where = (low, high) if alone and is_regular and _is_encodable(bodies) else None
+    where = (low, high) if alone and is_regular and is_encodable(bodies) else None
     lines = bodies if where else "".join(parts).split("\n")
     return Cell(number, place.start, place.stop, where, hollow=False, lines=lines, ends=ends, content=content)
-
-
-def _is_encodable(texts: list[str]) -> bool:
-    try:
-        "".join(texts).encode()
-    except UnicodeError:
-        return False
-    return True
 
 
 def _joined(text: Any) -> str:

@@ -18,6 +18,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -324,20 +325,18 @@ class StdioSession:
     def _next(self) -> dict[str, Any]:
         while True:
             end = self._lines.find(b"\n", self._searched)
-            if end >= 0:
-                line = bytes(memoryview(self._lines)[:end])
-                # From the front, which moves nothing: a server may send thousands of lines in one block.
-                del self._lines[: end + 1]
-                self._searched = 0
-                try:
-                    message = json.loads(line)
-                except (ValueError, RecursionError):
-                    continue
+            if end < 0:
+                self._searched = len(self._lines)
+                self._read()
+                continue
+            line = bytes(memoryview(self._lines)[:end])
+            # From the front, which moves nothing: a server may send thousands of lines in one block.
+            del self._lines[: end + 1]
+            self._searched = 0
+            with suppress(ValueError, RecursionError):
+                message = json.loads(line)
                 if isinstance(message, dict):
                     return message
-                continue
-            self._searched = len(self._lines)
-            self._read()
 
     def _read(self) -> None:
         limit = context.deadline()
@@ -409,19 +408,13 @@ class HttpSession:
 
 
 def _messages(answer: Any) -> list[dict[str, Any]]:
-    text = answer.body.decode("utf-8", "replace")
+    bodies = [answer.body.decode("utf-8", "replace")]
     if "text/event-stream" in answer.headers.get("content-type", ""):
-        events = text.replace("\r\n", "\n").split("\n\n")
-        bodies = [
-            "\n".join(line[5:].removeprefix(" ") for line in one.split("\n") if line.startswith("data:")) for one in events
-        ]
-    else:
-        bodies = [text]
-    found = []
+        events = (one.split("\n") for one in bodies[0].replace("\r\n", "\n").split("\n\n"))
+        bodies = ["\n".join(line[5:].removeprefix(" ") for line in one if line.startswith("data:")) for one in events]
+    found: list[Any] = []
     for body in bodies:
-        try:
+        with suppress(ValueError, RecursionError):
             message = json.loads(body)
-        except (ValueError, RecursionError):
-            continue
-        found += message if isinstance(message, list) else [message]
+            found += message if isinstance(message, list) else [message]
     return [one for one in found if isinstance(one, dict)]

@@ -141,7 +141,7 @@ def _is_plain(key: str, value: str) -> bool:
     if known is None or not known.fullmatch(name) or (middle and section not in _WITH_PARTS) or not _TEXT.fullmatch(middle):
         return False
     if name == "url":
-        return _is_address(value)
+        return bool(_URL.fullmatch(value) or ("//" not in value and _SSH.fullmatch(value)))
     if section == "core" and name == "worktree":
         return False
     if name == "signingkey":
@@ -152,10 +152,6 @@ def _is_plain(key: str, value: str) -> bool:
     if section in ("remote", "branch") and name not in ("rebase", "tagopt"):
         return _REFERENCE.fullmatch(value) is not None and ".." not in value
     return _WORD.fullmatch(value) is not None
-
-
-def _is_address(value: str) -> bool:
-    return bool(_URL.fullmatch(value) or ("//" not in value and _SSH.fullmatch(value)))
 
 
 def _is_plain_there(key: str, value: str, inside: str, root: str) -> bool:

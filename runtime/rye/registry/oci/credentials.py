@@ -18,7 +18,7 @@ import re
 import subprocess
 from typing import Any
 
-from rye.call import context
+from rye.call import context, safe_text
 from rye.errors import RegistryError
 from rye.fs import atomic
 from rye.plain_class import Record, field
@@ -71,15 +71,7 @@ def _documents() -> list[dict[str, Any]]:
         f"{config or os.path.expanduser('~/.docker')}/config.json",
     ]
     texts += [atomic.read(path, _MOST) or b"" for path in paths if path]
-    found = []
-    for text in texts:
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(record, dict):
-            found.append(record)
-    return found
+    return [record for text in texts if isinstance(record := safe_text.of_json(text), dict)]
 
 
 def _from_document(document: dict[str, Any], host: str) -> Credentials | None:
