@@ -1,7 +1,7 @@
 """What is stored for a project is damaged between two calls: no crash, no wrong line, no edit elsewhere.
 
-Every file of the project's cache and of the user's state is damaged in ways that are drawn; what each file of the project holds, and which
-text was shown under each ID, is known.
+Files of the project's cache and of the user's state are damaged in ways that are drawn; what each file of the project holds, and
+which text was shown under each ID, is known.
 """
 
 from __future__ import annotations

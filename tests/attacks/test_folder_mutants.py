@@ -1,4 +1,4 @@
-"""Changed folders and changed signatures: none is accepted. `RYE_TEST_TIMES=100` flips bits of the signature 100 times as often."""
+"""Changed folders and changed signatures: none is accepted. `RYE_TEST_TIMES=100` flips 100 times as many bits."""
 
 from __future__ import annotations
 

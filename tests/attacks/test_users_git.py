@@ -1,7 +1,8 @@
 """What commands leave behind for the user's own git and editors: under the sandbox nothing of it runs, asks a host or is read.
 
 Campaigns of `support/users_git.py`: known ways, hostile values of git's own keys, repositories that are built in parts by many writers,
-and files that come in random ways, each as root and as an ordinary user. A canary decides, not our verdict; the controls are the same where nothing looks.
+and files that come in random ways, each as root and as an ordinary user. A canary decides, not our verdict; the controls are the same
+where nothing looks.
 """
 
 from __future__ import annotations
