@@ -41,8 +41,7 @@ def verdict(folder, *words):
 
 
 def signed(folder, *words):
-    done = rye("sign", str(folder), *words, "--json", cwd=folder.parent)
-    (row,) = json.loads(done.stdout)
+    (row,) = json.loads(rye("sign", str(folder), *words, "--json", cwd=folder.parent).stdout)
     return row
 
 
@@ -60,10 +59,8 @@ def test_each_kind_of_key_signs_and_a_change_is_named(skill, tmp_path, kind):
     (skill / "scripts/read.py").write_text("print('else')\n")
     (skill / "more\x1b[31m").write_text("")
     (skill / ".gitignore").write_text("*")
-    row = verdict(skill, "--key", public)
-    assert row["verdict"] == "tampered"
-    assert "changed: scripts/read.py; not signed: more\\x1b[31m" in row["hint"]
-    assert row["uncovered"] == [".gitignore"]
+    row, told = verdict(skill, "--key", public), "changed: scripts/read.py; not signed: more\\x1b[31m"
+    assert (row["verdict"], told in row["hint"], row["uncovered"]) == ("tampered", True, [".gitignore"])
     (skill / "SKILL.md").unlink()
     assert "missing: SKILL.md" in verdict(skill, "--key", public)["hint"]
 
@@ -100,8 +97,7 @@ def test_the_signature_lies_in_the_folder_or_beside_it_or_where_it_is_said(skill
     (skill.parent / "oms.sig").rename(tmp_path / "far.sig")
     assert verdict(skill, "--key", public)["verdict"] == "unsigned"
     assert verdict(skill, "--key", public, "--signature", tmp_path / "far.sig")["verdict"] == "valid"
-    refused = rye("verify", str(skill), str(tmp_path), "--signature", str(tmp_path / "far.sig"))
-    assert refused.returncode == 2
+    assert rye("verify", str(skill), str(tmp_path), "--signature", str(tmp_path / "far.sig")).returncode == 2
 
 
 def test_what_is_left_out_is_said(skill, tmp_path):
@@ -154,8 +150,7 @@ def test_bad_keys(skill, tmp_path):
     signed(skill, "--key", private)
     for words in (["verify", "--key", str(private)], ["sign", "--key", str(public)], ["verify", "--key", "none.pem"]):
         done = rye(words[0], str(skill), *words[1:])
-        assert done.returncode == 2, done
-        assert b"Traceback" not in done.stderr
+        assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done
 
 
 def test_a_folder_of_anything_that_bears_no_signature_is_unsigned(project, tmp_path):

@@ -47,7 +47,7 @@ ROWS = [
     ("new directive my/x", 2, "KIND is tool, not 'directive'."),
     ("lint none/such", 1, "none/such"),
     ("lint --all my/greet", 2, "not both"),
-    *((f"{verb} --project gone", 2, "There is no folder gone.") for verb in ("tools", "verify", "trust list", "read a.txt")),
+    *((f"{verb} --project gone", 2, "There is no folder gone.") for verb in ("tools", "doctor", "trust list", "read a.txt")),
     # Signatures and keys.
     ("verify my/gret", 1, "my/greet"),
     ("verify a --all", 2, "not both"),

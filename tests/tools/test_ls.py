@@ -64,10 +64,9 @@ def test_a_tree_with_limits_for_each_folder(project):
 def test_paging(project):
     for number in range(1_203):
         (project / f"{number:04}").touch()
-    data = done("ls", project)
-    assert data["count"] == 500
-    assert data["output"].endswith("[tool_result: 500 of 1203 entries; 703 more omitted. Call ls(offset=501) to see more.]")
-    assert done("ls", project, offset=1_001)["entries"][-1]["name"] == "1202"
+    assert done("ls", project)["output"].endswith(
+        "[tool_result: 500 of 1203 entries; 703 more omitted. Call ls(offset=501) to see more.]"
+    )
     assert not done("ls", project, limit=1_203)["truncated"]
     refused("bad_offset", "ls", project, offset=1_204)
     (project / "sub").mkdir()
@@ -76,6 +75,5 @@ def test_paging(project):
 
 def test_empty_missing_and_outside(project):
     assert done("ls", project)["output"] == "[empty directory]"
-    refused("file_not_found", "ls", project, path="nowhere")
-    refused("path_outside", "ls", project, path="..")
-    refused("path_outside", "ls", project, path="/etc")
+    for path, code in (("nowhere", "file_not_found"), ("..", "path_outside"), ("/etc", "path_outside")):
+        refused(code, "ls", project, path=path)
