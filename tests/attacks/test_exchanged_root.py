@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 
 import pytest
 
@@ -17,6 +16,7 @@ from support.calling import call, done, rows
 from support.machine import needs_bubblewrap
 from support.mcp_peer import peer
 from support.shell_calls import job, started
+from support.waiting import until
 
 
 @pytest.fixture
@@ -164,8 +164,7 @@ def test_the_key_does_not_depend_on_the_device_number(project, monkeypatch):
 def test_the_look_of_a_job_follows_its_folder(project, tmp_path):
     evil = "git init -q new; git -C new config core.pager ./evil"
     job_id = started(project, f"{evil}; echo made; sleep 60")
-    while "made" not in job(project, "read", job_id)["output"]:
-        time.sleep(0.02)
+    until(lambda: "made" in job(project, "read", job_id)["output"])
     renamed = tmp_path / "renamed"
     project.rename(renamed)
     project.mkdir()

@@ -36,13 +36,10 @@ def python(*words):
 @pytest.mark.slow
 def test_no_front_end_takes_it_for_a_project(place):
     _, home = place
-    done = python("-m", "rye", *WRITE)
-    assert done.returncode != 0
-    assert "is no project's folder" in done.stderr, done
-    done = python("-m", "rye.cli.rt.main", "create", ".config/git/config")
-    assert "is no project's folder" in done.stderr, done
-    done = python("-m", "rye", "mcp")
-    assert "is no project's folder" in done.stderr, done
+    for words in (["rye", *WRITE], ["rye.cli.rt.main", "create", ".config/git/config"], ["rye", "mcp"]):
+        done = python("-m", *words)
+        assert "is no project's folder" in done.stderr, done
+        assert done.returncode != 0 or words[-1] == "mcp", done
     with pytest.raises(UsageError, match="is no project's folder"):
         rye.toolset()
     with pytest.raises(UsageError, match="is no project's folder"):

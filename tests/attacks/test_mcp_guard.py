@@ -35,12 +35,8 @@ def request(url, body=None, **headers):
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
     try:
         connection.putrequest("POST", parts.path, skip_host=True, skip_accept_encoding=True)
-        given = {
-            "Host": parts.netloc,
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
+        given = {"Host": parts.netloc, "Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
         data = json.dumps(HELLO).encode() if body is None else body
         for name, value in {"Content-Length": str(len(data)), **given}.items():
             for one in value if isinstance(value, list) else [value]:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-import rye
 from rye.call import context
 from rye.errors import UsageError
-
-
-def write(project, path, content):
-    answer = rye.execute("rye/file-system/write", {"file_path": path, "content": content}, project_path=project)
-    return answer["data"] or answer
+from support.calling import call
 
 
 @pytest.mark.parametrize("path", [".ai/config/rye.yaml", ".ai/lockfiles/tool@1.0.0.lock.json", "deep/.ai/config/rye.yaml"])
 def test_no_tool_writes_a_projects_settings_or_lockfiles(project, path):
     (project / path).parent.mkdir(parents=True)
     (project / path).write_text("sandbox: {network: off}\n")
-    refused = write(project, path, "")
+    refused = call("write", project, file_path=path, content="")
     assert refused["code"] == "protected_path", refused
     assert (project / path).read_text() == "sandbox: {network: off}\n"
     # Control: the same call beside it.
-    assert write(project, "rye.yaml", "")["success"]
+    assert call("write", project, file_path="rye.yaml", content="")["success"]
 
 
 def test_a_projects_settings_are_read_anew_and_are_small(project):

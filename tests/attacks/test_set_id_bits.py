@@ -7,19 +7,18 @@ import subprocess
 
 import pytest
 
-import rye
+from support.calling import call, undo
 from support.shell_calls import bash
 
 OWN = "one\ntwo\nthree\n"
 
 
 def undone(project, number):
-    listed = rye.execute("rye/file-system/undo", {"list": True}, project_path=project)["data"]["entries"]
-    return rye.execute("rye/file-system/undo", {"entry_id": listed[number]["entry_id"]}, project_path=project)
+    return undo(project, entry_id=undo(project, list=True)["entries"][number]["entry_id"])
 
 
 def write(project, content):
-    return rye.execute("rye/file-system/write", {"file_path": "s", "content": content}, project_path=project)["data"]
+    return call("write", project, file_path="s", content=content)
 
 
 WAYS = {

@@ -11,8 +11,6 @@ from support.workspace_calls import sha
 
 LOOSER = "sandbox: {mode: 'off'}\n"
 OWN = ("config/rye.yaml", "config/lsp.yaml", "trust/approved.toml", "state/0/journal/e.json", "trusted_keys/k.toml", "other")
-
-
 WRITE, PATCH = "rye/file-system/write", "rye/workspace/workspace_write_patch"
 
 

@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 
 PER_PROJECT = 6
 RUN = "touch $MARKS/ran"
-SETTINGS = f"""[core]
-\trepositoryformatversion = 0
-\tbare = false
-\tworktree = .
-\tfsmonitor = "{RUN}; false"
-[alias]
-\tst = !{RUN}
-"""
+SETTINGS = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n"
+SETTINGS += f'\tfsmonitor = "{RUN}; false"\n[alias]\n\tst = !{RUN}\n'
 # What editors, shells and MCP clients start by themselves: they act on the text, whatever form it has.
 STARTED = (
     ".vscode/tasks.json", "x.code-workspace", ".idea/watcherTasks.xml", ".mcp.json", ".cursor/mcp.json",
