@@ -416,10 +416,4 @@ def _report(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     }
     if policy.network == "off":
         holds["unix_sockets_off"] = no_filter
-    if not policy.run:
-        holds["no_programs"] = no_filter
-    if not policy.write_project:
-        holds["project_read_only"] = ""
-    if not policy.read_project:
-        holds["project_hidden"] = holds["project_read_only"] = ""
-    return report("bubblewrap", holds)
+    return report("bubblewrap", policy, holds, no_filter)

@@ -126,10 +126,4 @@ def _report(policy: Policy, view: hidden_paths.View) -> dict[str, Any]:
         # Also with the network on: services of the system and the session listen on them, and would act outside.
         "unix_sockets_off": "",
     }
-    if not policy.run:
-        properties["no_programs"] = ""
-    if not policy.write_project:
-        properties["project_read_only"] = ""
-    if not policy.read_project:
-        properties["project_hidden"] = properties["project_read_only"] = ""
-    return report("landlock", properties)
+    return report("landlock", policy, properties)

@@ -161,7 +161,16 @@ def held_open(data: bytes) -> int:
     return fd
 
 
-def report(kind: str, properties: dict[str, str]) -> dict[str, Any]:
-    """Return a report. `properties` has for each name why it does not hold; an empty text means that it holds."""
+def report(kind: str, policy: Policy, properties: dict[str, str], no_programs: str = "") -> dict[str, Any]:
+    """Return a report. `properties` has for each name why it does not hold; an empty text means that it holds.
+
+    What a policy forbids of the project holds; of programs it does but for the reason `no_programs`.
+    """
+    if not policy.run:
+        properties["no_programs"] = no_programs
+    if not policy.write_project:
+        properties["project_read_only"] = ""
+    if not policy.read_project:
+        properties["project_hidden"] = properties["project_read_only"] = ""
     holds = [name for name, why in properties.items() if not why]
     return {"kind": kind, "holds": holds, "missing": {name: why for name, why in properties.items() if why}}
