@@ -69,12 +69,8 @@ def fill(rng, top, count):
 
 @pytest.mark.frameworks
 def test_model_signing_and_rye_agree(theirs, tmp_path):
-    rng, keys, seen, wrong = (
-        random.Random(7),
-        [key_pair(tmp_path, curve, curve) for curve in ("P-256", "P-384", "P-521")],
-        Counter(),
-        [],
-    )
+    rng, seen, wrong = random.Random(7), Counter(), []
+    keys = [key_pair(tmp_path, curve, curve) for curve in ("P-256", "P-384", "P-521")]
     for number in range(times(20)):
         folder = tmp_path / f"f{number}"
         folder.mkdir()
@@ -114,20 +110,11 @@ def test_model_signing_and_rye_agree(theirs, tmp_path):
 HEADERS = (
     *("name: pdf\ndescription: x", "name: pdf", "description: x", "name: pdf\ndescription: ''", "name: PDF\ndescription: x"),
     *("name: -pdf\ndescription: x", "name: pd--f\ndescription: x", "name: p_df\ndescription: x", "name: other\ndescription: x"),
-    *("name: pdf\ndescription: x\nversion: 1", "name: pdf\ndescription: x\nlicense: MIT", "name: pdf\ndescription: [x]", "- a"),
-    *(
-        "name: pdf\ndescription: x\nmetadata:\n  a: b",
-        "name: pdf\ndescription: x\nallowed-tools: Bash Read",
-        "name: pdf: x",
-        "",
-    ),
-    *("name: pdf\ndescription: " + "x" * 1_024, "name: pdf\ndescription: " + "x" * 1_025, "name: pdf\ndescription: yes"),
-    *(
-        "name: pdf\ndescription: x\ncompatibility: " + "x" * 501,
-        "name: pdf\ndescription: >\n  long\n  text",
-        "name: 1\ndescription: x",
-    ),
-    *("name: &a pdf\ndescription: *a", "name: pdf\nname: pdf\ndescription: x", "name: !!str pdf\ndescription: x", "name: [a"),
+    *("name: pdf: x", "", "- a", "name: 1\ndescription: x", "name: &a pdf\ndescription: *a", "name: [a"),
+    *("name: pdf\nname: pdf\ndescription: x", "name: !!str pdf\ndescription: x"),
+    *(f"name: pdf\ndescription: {one}" for one in ("x\nversion: 1", "x\nlicense: MIT", "[x]", "x\nmetadata:\n  a: b", "yes")),
+    *(f"name: pdf\ndescription: {one}" for one in ("x\nallowed-tools: Bash Read", "x" * 1_024, "x" * 1_025)),
+    *(f"name: pdf\ndescription: {one}" for one in ("x\ncompatibility: " + "x" * 501, ">\n  long\n  text")),
 )
 
 
