@@ -83,11 +83,8 @@ def test_the_selection_decides_what_is_listed_and_what_the_primary_tools_reach(p
         assert "rye_sign" not in server.tools()
         inside = {"item_type": "tool", "item_id": "my/tools/count", "parameters": {}}
         assert "done" in server.call("rye_execute", inside)["content"][0]["text"]
-        for tool, other in (
-            ("rye_execute", "my/other/thing"),
-            ("rye_load", "my/other/thing"),
-            ("rye_execute", "rye/primary-tools/rye_sign"),
-        ):
+        thing = "my/other/thing"
+        for tool, other in (("rye_execute", thing), ("rye_load", thing), ("rye_execute", "rye/primary-tools/rye_sign")):
             arguments = {"item_type": "tool", "item_id": other}
             refused = server.call(tool, arguments | ({"parameters": {}} if tool == "rye_execute" else {}))
             assert refused["isError"], (tool, other)

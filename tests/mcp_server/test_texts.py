@@ -135,12 +135,8 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         got = server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]
         assert got["text"] == "Read me.\n"
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
-        for wrong in (
-            "skill://knowledge/my/bad/SKILL.md",
-            "skill://knowledge/no/SKILL.md",
-            "skill://x",
-            "rye://knowledge/my/notes",
-        ):
+        for unknown in ("knowledge/my/bad/SKILL.md", "knowledge/no/SKILL.md", "x"):
+            wrong = f"skill://{unknown}"
             error = server.ask("skills/get", {"uri": wrong})["error"]
             assert (error["code"], error["data"]) == (-32602, {"uri": wrong})
 

@@ -16,6 +16,7 @@ import rye
 
 RUNTIME = Path(rye.__file__).parents[1]
 META = "io.modelcontextprotocol/"
+WHO = {"name": "test", "version": "1"}
 STREAMS = ("stdin", "stdout", "stderr")
 REVISIONS = ("2025-06-18", "2025-11-25", "2026-07-28")
 ARGUMENTS = {
@@ -53,11 +54,7 @@ class Peer:
         for thread in self._threads:
             thread.start()
         if not self.modern:
-            hello = {
-                "protocolVersion": revision,
-                "capabilities": self.capabilities,
-                "clientInfo": {"name": "test", "version": "1"},
-            }
+            hello = {"protocolVersion": revision, "capabilities": self.capabilities, "clientInfo": WHO}
             self.hello = self.ask("initialize", hello)["result"]
             self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         else:
@@ -95,11 +92,8 @@ class Peer:
         answer = self._waiting[number] = queue.Queue()
         params = dict(params or {})
         if self.modern:
-            meta |= {
-                f"{META}protocolVersion": self.revision,
-                f"{META}clientInfo": {"name": "test", "version": "1"},
-                f"{META}clientCapabilities": self.capabilities,
-            }
+            meta |= {f"{META}protocolVersion": self.revision, f"{META}clientInfo": WHO}
+            meta[f"{META}clientCapabilities"] = self.capabilities
         if meta:
             params["_meta"] = meta
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})

@@ -175,12 +175,8 @@ def review(folder: Path) -> None:
                 if mode == "light":
                     page.goto(served.review.app.address)
                 page.goto(f"{served.base}/change/{change}")
-                page.size(
-                    800,
-                    page.eval(
-                        "Math.max(...[...document.querySelectorAll('main *')].map(one => one.getBoundingClientRect().bottom)) + 16 | 0"
-                    ),
-                )
+                bottoms = "[...document.querySelectorAll('main *')].map(one => one.getBoundingClientRect().bottom)"
+                page.size(800, page.eval(f"Math.max(...{bottoms}) + 16 | 0"))
                 page.picture(FOLDER / f"review-{mode}.png")
         finally:
             browser.close()

@@ -168,11 +168,9 @@ def _anthropic(api: ScriptedApi, body: dict[str, Any]) -> tuple[str, str]:
     if not body.get("stream"):
         return "application/json", json.dumps(message)
     empty = {**block, "input": {}} if call is not None else {"type": "text", "text": ""}
-    delta = (
-        {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
-        if call is not None
-        else {"type": "text_delta", "text": api.answer}
-    )
+    delta = {"type": "text_delta", "text": api.answer}
+    if call is not None:
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call[1])}
     kinds = [
         ("message_start", {"message": {**message, "content": [], "stop_reason": None}}),
         ("content_block_start", {"index": 0, "content_block": empty}),

@@ -230,14 +230,9 @@ def test_a_result_is_one_text(saying, fields, text, is_error):
 
 def test_a_sandbox_and_what_is_not_recorded_are_told_once_and_a_whole_sandbox_never(saying):
     lacking = "[sandbox: none; not held: home_hidden (no sandbox)]"
-    for report, told in (
-        (WHOLE, ""),
-        (NONE, lacking),
-        (NONE, ""),
-        (WHOLE, "[sandbox: bubblewrap]"),
-        ({"kind": "bubblewrap"}, ""),
-    ):
-        assert saying(success=True, output="out\n", sandbox=report).text == f"out\n{told}"
+    told = ((WHOLE, ""), (NONE, lacking), (NONE, ""), (WHOLE, "[sandbox: bubblewrap]"), ({"kind": "bubblewrap"}, ""))
+    for report, told_of_it in told:
+        assert saying(success=True, output="out\n", sandbox=report).text == f"out\n{told_of_it}"
     ignored = "[not recorded for undo: node_modules (it is ignored)]"
     for left, told in (("node_modules", ignored), ("node_modules", ""), ("dist", ignored.replace("node_modules", "dist"))):
         assert saying(success=True, output="out\n", not_recorded={left: "it is ignored"}).text == f"out\n{told}"
