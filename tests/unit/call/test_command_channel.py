@@ -77,8 +77,7 @@ def test_what_the_user_forbids_holds_in_a_command_too(file, monkeypatch, name, v
     before = (file / "a.txt").read_bytes()
     for words in ("create new.txt", "edit a.txt 1 1"):
         assert said in str(bash(file, f"echo x | {unset} {RT} {words}"))
-    assert (file / "a.txt").read_bytes() == before
-    assert not (file / "new.txt").exists()
+    assert ((file / "a.txt").read_bytes(), (file / "new.txt").exists()) == (before, False)
 
 
 ASK = """

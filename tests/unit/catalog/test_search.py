@@ -169,8 +169,7 @@ def test_a_result_says_where_it_is_from_and_who_signed_it(index):
     row = rye.search("apples", project_path=index)["results"][0]
     assert (row["type"], row["source"], row["signed"], row["owner"]) == ("knowledge", "project", True, "tester")
     assert (row["signer"], row["preview"]) == (MINE.public.fingerprint, "Plant the tree in spring. Water it.")
-    assert 0 < row["score"] <= 1
-    assert row["metadata"]["tags"] == ["fruit", "garden"]
+    assert (0 < row["score"] <= 1, row["metadata"]["tags"]) == (True, ["fruit", "garden"])
     # Of a tool it is text, not the signature.
     row = rye.search("water_garden", project_path=index)["results"][0]
     assert (row["preview"], row["description"]) == ("A tool made for a test.", "Made for a test")

@@ -48,8 +48,7 @@ def test_an_edit_with_a_key_is_made_once_and_its_repetition_names_the_change(fil
     first, again = once(files, EDIT, APPEND), once(files, EDIT, APPEND)
     assert (first["status"], again["status"]) == ("success", "success")
     assert text(files) == "one\nmore\n"
-    assert first["metadata"]["ran"]
-    assert not again["metadata"]["ran"]
+    assert (first["metadata"]["ran"], again["metadata"]["ran"]) == (True, False)
     assert (again["data"]["repeated"], again["data"]["entry_id"]) == (True, first["data"]["entry_id"])
     assert [one["file_path"] for one in again["data"]["files"]] == ["a.txt"]
     assert "Nothing was written again" in again["data"]["output"]

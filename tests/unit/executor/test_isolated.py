@@ -85,8 +85,7 @@ def test_what_is_no_permission_is_refused_before_anything_runs(project):
         put_tool(project, "my/tool", more=f"__permissions__ = {declared}")
         response = call(project)
         assert (response["status"], response["code"], response["metadata"]["ran"]) == ("error", "malformed_item", False)
-        assert "__permissions__" in response["error"]
-        assert "read, write, network, run" in response["error"]
+        assert all(one in response["error"] for one in ("__permissions__", "read, write, network, run"))
 
 
 def test_the_file_is_not_opened_again(project, monkeypatch):

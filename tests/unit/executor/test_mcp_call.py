@@ -80,10 +80,9 @@ def call(project, **parameters):
 def test_a_servers_tool_is_called_through_the_chain(project):
     imported(project, STDIO, stdio([{"name": "other"}, ADD]))
     answer = call(project, a=2, b=40)
-    assert answer["status"] == "success", answer
+    assert (answer["status"], answer["isolation"]["permissions"]) == ("success", []), answer
     assert (answer["data"]["output"], answer["data"]["structured"]) == ("42\n[image]", {"total": 42})
     assert [link["item_id"] for link in answer["chain"]] == ["mcp/test/add", STDIO, "rye/core/primitives/mcp"]
-    assert answer["isolation"]["permissions"] == []
     assert call(project, a="x")["code"] == "invalid_parameters"
     assert (call(project, a=-5)["code"], call(project, a=13)["code"]) == ("mcp_tool_failed", "mcp_error")
 

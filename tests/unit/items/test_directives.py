@@ -80,8 +80,8 @@ def test_wrong_inputs_are_all_named_with_what_is_declared(project):
     put_directive(project)
     answer = call(project, {"tug": "v1"})
     assert answer["code"] == "invalid_parameters"
-    assert "unknown parameter 'tug', did you mean 'tag'" in answer["error"]
-    assert '"tag" is a required property' in answer["error"]
+    problems = ("unknown parameter 'tug', did you mean 'tag'", '"tag" is a required property')
+    assert [one for one in problems if one not in answer["error"]] == []
     assert [one["name"] for one in answer["details"]["declared_inputs"]] == ["tag", "count", "notes", "dry"]
     for inputs in ({"tag": 5}, ["tag"]):
         assert call(project, inputs)["code"] == "invalid_parameters"
@@ -130,8 +130,7 @@ def test_what_is_not_well_formed_is_refused(project, text, told):
 def test_a_long_entry_is_cut_at_a_line_and_names_the_call_for_the_rest(project):
     put_entry(project, "k/long", "Long", "\n".join(f"line {n}" for n in range(9_000)))
     data = call(project, None, "k/long", "knowledge", options=CallOptions(max_output_bytes=5_000))["data"]
-    assert data["truncated"]
-    assert len(data["output"].encode()) <= 5_000
+    assert (data["truncated"], len(data["output"].encode()) <= 5_000) == (True, True)
     assert f'Call rye_load(item_type="knowledge", item_id="k/long", offset={data["next_offset"]})' in data["output"]
     rest = {"item_type": "knowledge", "item_id": "k/long", "offset": 9_000}
     assert call(project, rest, "rye/primary-tools/rye_load", "tool")["data"]["total_lines"] >= 9_000

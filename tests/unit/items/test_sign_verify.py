@@ -150,8 +150,7 @@ def test_signing_makes_valid_then_leaves_alone(project):
     row = outcome("my/greet")
     assert (row["status"], row["signer"], row["error"]) == ("signed", MINE.public.fingerprint, None)
     assert row["digest"] == verdict("my/greet")["actual"]
-    assert path.read_bytes().split(b"\n", 1)[1] == tool()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert (path.read_bytes().split(b"\n", 1)[1], stat.S_IMODE(path.stat().st_mode)) == (tool(), 0o640)
     before = path.stat()
     assert outcome("my/greet")["status"] == "unchanged"
     after = path.stat()
@@ -293,8 +292,7 @@ def test_a_change_while_signing_is_not_overwritten(project, monkeypatch):
 
     monkeypatch.setattr(signature, "sign", slow)
     assert outcome("greet.py")["code"] == "conflict"
-    assert path.read_bytes() == b"# the user's edit\n"
-    assert sorted(os.listdir(project)) == [".ai", "greet.py"]
+    assert (path.read_bytes(), sorted(os.listdir(project))) == (b"# the user's edit\n", [".ai", "greet.py"])
 
 
 def test_an_installed_bundle_is_not_signed_in_place(project, monkeypatch):

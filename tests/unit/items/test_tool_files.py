@@ -46,8 +46,7 @@ def test_signing_writes_the_digests_and_the_very_files_run(tools):
     rows = sign(tools, "my/tool", "my/shell")
     assert [row["status"] for row in rows] == ["signed", "signed"], rows
     assert b'"_helper.py": "' in (tools / ".ai/tools/my/tool.py").read_bytes()
-    assert call(tools)["data"]["output"] == "hello world", call(tools)
-    assert call(tools, "my/shell")["data"]["output"] == "hello\n"
+    assert [call(tools, item_id)["data"]["output"] for item_id in ("my/tool", "my/shell")] == ["hello world", "hello\n"]
     # Signed again without a change: the same bytes.
     assert [row["status"] for row in sign(tools, "my/tool", "my/shell")] == ["unchanged", "unchanged"]
 

@@ -131,8 +131,7 @@ def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
     for victim in ("file", "../outside", ".git/config", ".rye-0123456789abcdef.txt"):
         begun(project, OLD, NEW, temporary=victim)
     assert recover(project)
-    assert file.read_bytes() == OLD
-    assert (project.parent / "outside").read_text() == "stays"
+    assert (file.read_bytes(), (project.parent / "outside").read_text()) == (OLD, "stays")
 
 
 def test_a_copy_of_a_record_under_another_name_is_no_second_change(project, file):
@@ -159,8 +158,7 @@ def test_records_that_are_none_are_passed_over(project, file, data):
     assert torn.exists()
     os.utime(torn, (time.time() - 3600,) * 2)
     assert call("undo", project)["success"]
-    assert not torn.exists()
-    assert file.read_bytes() == OLD
+    assert (torn.exists(), file.read_bytes()) == (False, OLD)
 
 
 def test_old_entries_go_by_number(project, file, monkeypatch):

@@ -89,8 +89,8 @@ def test_what_its_owner_closed_is_said_and_the_rest_is_recorded(started):
     (started / "folder").mkdir(0)
     assert bash(started, "true")["not_recorded"] == {"folder": "Permission denied"}
     done = bash(started, "echo two > a.txt; chmod 600 shut; echo x > shut; chmod 0 shut; echo y > new; chmod 0 new")
-    assert done["changed"] == ["a.txt", "new", "shut"]
-    assert done["not_recorded"] == dict.fromkeys(("folder", "new", "shut"), "Permission denied")
+    closed = dict.fromkeys(("folder", "new", "shut"), "Permission denied")
+    assert (done["changed"], done["not_recorded"]) == (["a.txt", "new", "shut"], closed)
     assert undo(started, entry_id=done["change_id"], file_path="a.txt")["success"]
     (started / "folder").chmod(0o700)
 

@@ -140,8 +140,8 @@ def test_where_its_document_lies_decides_whether_a_key_counts(where, outcome):
         assert all(key.public != MINE.public for key in store.proposed)
         return
     error = refused(RAW, store)
-    assert (error.code, error.details["fingerprint"]) == (code, MINE.public.fingerprint)
-    assert error.details.get("proposed_by", "") == proposer
+    found = (error.code, error.details["fingerprint"], error.details.get("proposed_by", ""))
+    assert found == (code, MINE.public.fingerprint, proposer)
     assert ({"project": "The project brings it", "bundle": "An installed bundle brings it"}.get(proposer, "")) in error.message
     assert ("brings it" in error.message) is bool(proposer)
     assert error.details.get("key_digest") == (DIGEST if proposer or code == "revoked_key" else None)

@@ -211,8 +211,7 @@ def test_what_changes_as_another_content_is_put_back_is_kept_in_sight(project, f
 
     monkeypatch.setattr(atomic_replace, "rename", rename)
     refused("conflict", action, project, meanwhile=lambda: before(file))
-    assert file.read_bytes() == stands
-    assert [path.read_bytes() for path in project.glob("file.*.rye-conflict")] == kept
+    assert (file.read_bytes(), [path.read_bytes() for path in project.glob("file.*.rye-conflict")]) == (stands, kept)
     assert not left_behind(project)
 
 
@@ -228,8 +227,7 @@ def test_a_failing_call_leaves_the_old_file_and_nothing_else(project, file, way,
         refused(said, atomic_replace.replace, place, NEW, atomic_replace.digest_of(OLD), atomic_replace.temporary_name())
         monkeypatch.undo()
         assert len(os.listdir("/proc/self/fd")) == descriptors
-    assert file.read_bytes() == OLD
-    assert os.listdir(project) == ["file"]
+    assert (file.read_bytes(), os.listdir(project)) == (OLD, ["file"])
 
 
 def test_short_writes_are_continued(project, file, monkeypatch):

@@ -115,8 +115,7 @@ def test_what_makes_a_repository_or_changes_one_is_not_written_and_files_of_such
     (project / "HEAD").write_text("x\n")
     assert [refused(project, path) for path in ("objects/a", "refs/a", "commondir", "config")] == [True, True, True, False]
     subprocess.run(["git", "init", "-q", "--bare", project / "fixture"], check=True)
-    assert refused(project, "fixture/config")
-    assert refused(project, "fixture/hooks/pre-commit")
+    assert all(refused(project, f"fixture/{path}") for path in ("config", "hooks/pre-commit"))
     assert call("bash", project, command="true")["success"]
 
 
