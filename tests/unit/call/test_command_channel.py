@@ -1,7 +1,5 @@
 """`rt` in a sandboxed command reaches line IDs and the journal through the process that started the command."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

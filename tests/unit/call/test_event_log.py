@@ -1,7 +1,5 @@
 """Events as JSON lines, if the user switches them on: what happened to which item, never with what parameters."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """The profile: who may set it, and that every tool that writes keeps to it; and the switches of the SWE tools."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

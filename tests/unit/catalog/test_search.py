@@ -1,7 +1,5 @@
 """Search: what is found, in which order, and that nothing unverified is."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Settings files: whose word counts, and that every tool which reads one says what no settings file should hold."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import pwd

@@ -1,7 +1,5 @@
 """State of all projects is dropped when its folder is long gone or there is too much of it: once a day."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Calls with a key take effect once, however often and wherever they are made or cut off."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Tool -> runtime -> primitive: each link is found, verified, obeyed and reported."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.calling import response as call

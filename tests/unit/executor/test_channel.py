@@ -1,7 +1,5 @@
 """What a tool of another signer may ask of its parent: line IDs, edits and whole files, within bounds (`test_copied_tools`)."""
 
-from __future__ import annotations
-
 import re
 
 import rye

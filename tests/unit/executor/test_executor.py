@@ -1,7 +1,5 @@
 """The steps of a call in order: find, verify, validate, confine, run, answer; and unsigned tools, which a person alone may run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What the author of a tool is told when it fails: the traceback's place, the permission or the distribution that is missing."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

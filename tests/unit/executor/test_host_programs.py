@@ -1,7 +1,5 @@
 """Programs that call `rye.execute` in their own process: whatever their streams are, in threads, after a fork."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

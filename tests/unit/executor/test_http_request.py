@@ -1,7 +1,5 @@
 """The primitive `http`: a REST tool is ten lines of data, and nothing that a model says leaves its place in the request."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Tools of other signers in their confined process: the exchange, its bounds, how it ends, and what it says of itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Loading: verified text, and copies that are the very bytes and replace nothing unasked."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

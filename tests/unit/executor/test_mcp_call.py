@@ -1,7 +1,5 @@
 """The primitive `mcp`: a server's tool is a signed item; the server says the same of it as at the import, or it is not called."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The primitive `subprocess`: programs in the sandbox, by the bundle's runtimes and by one that a user adds."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import time

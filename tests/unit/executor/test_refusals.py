@@ -1,7 +1,5 @@
 """Every refusal is an answer of one shape, says what to do, and names no file that is not at fault; none hangs or leaks."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Bundles of other installed packages: a manifest of a key that counts lists what is served, bit for bit, and nothing is imported."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Executing knowledge gives context, a directive instructions: what of it is XML, what is text, and how inputs get into it."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import pytest

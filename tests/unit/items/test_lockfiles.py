@@ -1,7 +1,5 @@
 """Lockfiles: the contract's shape, enforced from then on, renewed by one command; a hostile one shows and reaches nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

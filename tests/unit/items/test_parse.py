@@ -1,7 +1,5 @@
 """What a model reads of a docstring within a number of characters; and tools that are read in many threads."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 

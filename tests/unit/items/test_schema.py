@@ -1,7 +1,5 @@
 """CONFIG_SCHEMA: what stands alone, what is wanted, and how words of a command line are typed."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 

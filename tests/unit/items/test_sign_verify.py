@@ -1,7 +1,5 @@
 """Verdicts on files as they stand, signing in place, and the user's own key."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """Ids <-> paths, in the project, the user's and the system's space."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

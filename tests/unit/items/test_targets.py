@@ -1,7 +1,5 @@
 """What sign and verify targets name, in and outside the spaces, and what a walk leaves out or reports."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """A tool of several files: signed with the digests of the others, run with those bytes and no other."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

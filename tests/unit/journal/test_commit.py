@@ -1,7 +1,5 @@
 """Commits of several files: all or none, and what the next call makes of one that was cut off."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The journal is true: an entry stands for every change that landed, whatever ended the call, and its undo works."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

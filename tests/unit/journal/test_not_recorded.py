@@ -1,7 +1,5 @@
 """What is not recorded of a command's changes is said: dependencies, caches, large files, and how git moved."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

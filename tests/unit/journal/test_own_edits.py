@@ -1,7 +1,5 @@
 """What someone else did to a file after one of our tools is theirs alone, and is taken back without the tool's own change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Whose a change is: a command's, a job's beside it, our own tools', or someone else's; and what a kill leaves."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

@@ -1,7 +1,5 @@
 """The user's decisions: what counts for which root, kept whole, never lost in silence."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The signature line, the bytes it covers, Ed25519, key files."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

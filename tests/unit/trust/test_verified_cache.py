@@ -1,7 +1,5 @@
 """Verdicts known before: a cache that only its owner fills, and whose loss or corruption costs a check and nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 

@@ -1,7 +1,5 @@
 """Which keys count, and that nothing else makes a `Verified`."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import tomllib

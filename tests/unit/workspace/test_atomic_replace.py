@@ -1,7 +1,5 @@
 """Replacing a file: what survives, what is detected, and that nothing stays behind, also while the system fails."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

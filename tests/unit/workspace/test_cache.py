@@ -1,7 +1,5 @@
 """Where indexes and locks live: made on demand, hostile contents survived, locks that hold across processes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

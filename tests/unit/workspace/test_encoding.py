@@ -1,7 +1,5 @@
 """Which encoding a file is in, what is no text, and what can be put into a file."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.calling import call, done

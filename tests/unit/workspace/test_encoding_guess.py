@@ -1,7 +1,5 @@
 """Encodings that nothing declares: recognised by their letters, or said to be unknown; never read as another text."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """What a project's file system is: the kernel's own are refused by their type, and one without locks is locked elsewhere."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What to do next where the system refuses: in the project, and in the user's own space."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """A path at which nothing is: what may be meant is found anywhere in the project, within a bound of time."""
 
-from __future__ import annotations
-
 import pytest
 
 from rye.workspace import path_suggestions

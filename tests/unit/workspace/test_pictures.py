@@ -1,7 +1,5 @@
 """Pictures: what they are and how large, by their first bytes; what is cut off or made up does not crash."""
 
-from __future__ import annotations
-
 import base64
 import random
 import struct

@@ -1,7 +1,5 @@
 """What git takes for a repository, compared with git itself; and the file tools' refusal to make one."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import random

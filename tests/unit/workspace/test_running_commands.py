@@ -1,7 +1,5 @@
 """A command lives as long as the process that runs it, whoever else was started or forked meanwhile."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

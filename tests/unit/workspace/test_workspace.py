@@ -1,7 +1,5 @@
 """The project folder: what opens, what is refused and how that is said, and where a new file may stand."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
