@@ -211,7 +211,6 @@ start(f"import time; time.sleep(60) # {params['mark']}")
 open(project_path + "/begun", "w").close()
 """
 MARKED = {"type": "object", "properties": {"mark": {"type": "string"}}}
-ALL = "__permissions__ = ['write', 'run']"
 
 
 @pytest.mark.slow
@@ -219,7 +218,13 @@ ALL = "__permissions__ = ['write', 'run']"
 def test_the_whole_tree_ends_with_the_call(project, end):
     mark = f"family-{os.urandom(8).hex()}"
     sleep = OK if end == "result" else "time.sleep(60)"
-    put_tool(project, "my/tool", FAMILY + sleep, MARKED, more=f"{ALL}\n__timeout__ = {1.5 if end == 'limit' else 30}")
+    put_tool(
+        project,
+        "my/tool",
+        FAMILY + sleep,
+        MARKED,
+        more=f"__permissions__ = ['write', 'run']\n__timeout__ = {1.5 if end == 'limit' else 30}",
+    )
     cancellation = Cancellation()
     if end == "cancellation":
         threading.Thread(target=lambda: until((project / "begun").exists) and cancellation.cancel()).start()

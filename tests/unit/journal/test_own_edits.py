@@ -9,7 +9,6 @@ from support.calling import done, undo
 from support.shell_calls import bash, started
 from support.waiting import until
 
-SOMEONE_ELSE = "changed by someone else"
 LINES = "".join(f"line {number}\n" for number in range(20))
 CODECS = ["utf-8", "utf-8-sig", "utf-16", "latin-1"]
 
@@ -29,7 +28,7 @@ def edit(project, path, old, new):
 def by_someone_else(project):
     """The entries of what no tool made, newest first, after a look."""
     bash(project, "true")
-    return [one for one in undo(project, list=True)["entries"] if one["tool"] == SOMEONE_ELSE]
+    return [one for one in undo(project, list=True)["entries"] if one["tool"] == "changed by someone else"]
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -336,13 +336,9 @@ def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(
     assert not (started / "there").exists()
 
 
-def bound(path):
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(path))
-
-
 def test_a_socket_is_left_and_named_and_the_rest_comes_back(started):
-    bound(started / "old.sock")
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(started / "old.sock"))
     bash(started, "true")
     text = (started / "a.txt").read_text()
     changed = bash(started, "rm old.sock; echo more >> a.txt; mkfifo pipe; mkdir n; " + SOCKET)

@@ -55,17 +55,13 @@ def test_a_cold_call_checks_no_signature_twice_while_the_same_keys_count(project
     assert rye.execute("my/tool", project_path=project)["code"] == "revoked_key"
 
 
-def as_link(cache):
-    cache.symlink_to(cache.rename(cache.with_name("target")))
-
-
 def instead(make):
     """Return what removes the cache and makes something else in its place."""
     return lambda cache: (cache.unlink(), make(cache))
 
 
 NOT_BELIEVED = {
-    "a link": as_link,
+    "a link": lambda cache: cache.symlink_to(cache.rename(cache.with_name("target"))),
     "a named pipe": instead(lambda cache: os.mkfifo(cache, 0o600)),
     "a folder": instead(lambda cache: cache.mkdir(mode=0o600)),
     "huge": lambda cache: os.truncate(cache, 1 << 30),

@@ -1,6 +1,7 @@
 """Encodings that nothing declares: recognised by their letters, or said to be unknown; never read as another text."""
 
 import random
+from contextlib import suppress
 
 import pytest
 
@@ -62,15 +63,11 @@ STRANGE = [
 
 def guess(data):
     """The first candidate that decodes all of it, as `encoding.detect` takes it."""
-    return next((name for name in encoding_guess.guess(data) if _decodes(data, name)), None)
-
-
-def _decodes(data, name):
-    try:
-        data.decode(name)
-    except UnicodeError:
-        return False
-    return True
+    for name in encoding_guess.guess(data):
+        with suppress(UnicodeError):
+            data.decode(name)
+            return name
+    return None
 
 
 CASES = [(codec, text) for codecs, texts in SAMPLES.items() for text in texts for codec in codecs.split()]

@@ -16,8 +16,6 @@ from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, undo
 
-ROOT = os.geteuid() == 0
-
 
 @pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
 def test_memory_below_dev_is_a_file_system_like_any_other():
@@ -42,7 +40,7 @@ print(call("/dev/shm", "a.txt")["status"], call(project, "a.txt")["status"])
 
 
 @pytest.mark.root
-@pytest.mark.skipif(not ROOT or not os.path.isdir("/dev/shm"), reason="needs root, to mount")
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.isdir("/dev/shm"), reason="needs root, to mount")
 def test_mounts_are_judged_by_what_is_mounted_wherever_it_is(tmp_path):
     for folder in ("project/proc", "disk"):
         (tmp_path / folder).mkdir(parents=True)
