@@ -100,8 +100,7 @@ def test_list_and_show_are_for_all_but_the_words_of_strangers_for_persons_only(c
     rows = listed(clone)
     told = [(row["role"], row["state"], row["owner"]) for row in rows]
     assert told == [("system", "counts", "rye"), ("user", "counts", "tester"), ("project", "does not count", None)]
-    assert list(rows[0]) == ["fingerprint", "owner", "role", "state", "digest"]
-    assert rows[2]["digest"] == DIGEST
+    assert (list(rows[0]), rows[2]["digest"]) == (["fingerprint", "owner", "role", "state", "digest"], DIGEST)
     for line in ("list", "list --json", f"show {PRINT}", f"show {DIGEST} --json"):
         done = shell("trust", *line.split(), cwd=clone)
         said = (done.stdout + done.stderr).decode()

@@ -354,8 +354,7 @@ def test_a_line_that_was_never_shown_refuses_the_range(project, file):
     last = rows(done("read", project, file_path="f.txt", offset=99))[-1][0]
     change = {"file_path": "f.txt", "changes": [{"start_line_id": first, "end_line_id": last, "new_content": "x"}]}
     error = refused("unseen_lines", "edit_lines", project, **change)
-    assert "96 lines were never shown: read or grep 3-98 first" in error
-    assert error.count("[LID:") == 40
+    assert ("96 lines were never shown: read or grep 3-98 first" in error, error.count("[LID:")) == (True, 40)
     assert refused("unseen_lines", "edit_lines", project, **change) == error
     done("read", project, file_path="f.txt")
     done("edit_lines", project, **change)
@@ -410,8 +409,7 @@ def test_several_files_change_together_or_not_at_all(project, file, seen):
     assert "g.txt" in refused("invalid_line_id", "edit_lines", project, **asked)
     assert (shown(file), shown(project / "g.txt")) == (LINES, ["one", "two"])
     data = edit(project, "2|x", "g.txt:1|ONE", "3-4 move after g.txt:end")
-    assert shown(file) == ["line 1", "x", *LINES[4:]]
-    assert shown(project / "g.txt") == ["ONE", "two", "line 3", "line 4"]
+    assert (shown(file), shown(project / "g.txt")) == (["line 1", "x", *LINES[4:]], ["ONE", "two", "line 3", "line 4"])
     assert [one["file_path"] for one in data["files"]] == ["f.txt", "g.txt"]
     assert "g.txt:\n1 -> 3\n2+ -> 4-5\n" in data["output"]
     # One entry for undo, by the name that is told.
@@ -429,8 +427,7 @@ def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
     new = project / "src/new.txt"
     assert (file.exists(), (project / "g.txt").exists(), shown(new)) == (False, False, ["line 1", "x", *LINES[2:]])
     assert new.stat().st_mode & 0o777 == 0o755
-    assert "renamed f.txt to src/new.txt" in data["output"]
-    assert "\n2 -> 9\n" in data["output"]
+    assert ("renamed f.txt to src/new.txt" in data["output"], "\n2 -> 9\n" in data["output"]) == (True, True)
     # The addresses moved along.
     done("edit_lines", project, file_path="src/new.txt", changes=["5|five", "9|X"], line_ids="short")
     assert shown(new)[4] == "five"

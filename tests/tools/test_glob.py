@@ -52,8 +52,7 @@ def test_which_files_are_found(tmp_path, below, asked, found):
     (index,) = (project / ".ai/cache").rglob("line_index/*.json")
     given = asked["pattern"].replace("{root}", str(project)).replace("{index}", str(index.relative_to(project)))
     data = done("glob", project, **{**asked, "pattern": given})
-    assert data["files"] == found
-    assert (data["count"], data["total"], data["truncated"]) == (len(found), len(found), False)
+    assert (data["files"], data["count"], data["total"], data["truncated"]) == (found, len(found), len(found), False)
     assert data["output"] == "\n".join(found) if found else "no_ignore=true" in data["output"] or "{index}" in asked["pattern"]
 
 

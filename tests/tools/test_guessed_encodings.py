@@ -27,8 +27,7 @@ def test_a_guess_is_shown_as_one_and_takes_nothing_but_ascii_unconfirmed(project
     file.write_bytes(text.encode(codec))
     data = done("read", project, file_path="f.txt")
     assert rows(data)[0][1] == text.split("\n")[0]
-    assert data["encoding"] == f"{codec}?"
-    assert f'encoding="{codec}"' in data["output"].split("\n")[-1]
+    assert (data["encoding"], f'encoding="{codec}"' in data["output"].split("\n")[-1]) == (f"{codec}?", True)
     change = [{"line_id": rows(data)[0][0], "new_content": new}]
     error = refused("unencodable", "edit_lines", project, file_path="f.txt", changes=change)
     assert (f'encoding="{codec}"' in error, file.read_bytes()) == (True, text.encode(codec))

@@ -144,8 +144,7 @@ def test_lines_move_between_cells_and_into_other_files(project):
     done("read", project, file_path="m.py", line_ids="short")
     shown = read(project)
     edit(project, f"{at(shown, 'b = 2')} move after {at(shown, 'c = 3')}", f"{at(shown, 'a = 1')} copy after m.py:1")
-    assert sources(project) == ["a = 1", "c = 3\nb = 2"]
-    assert (project / "m.py").read_text() == "z = 0\na = 1\n"
+    assert (sources(project), (project / "m.py").read_text()) == (["a = 1", "c = 3\nb = 2"], "z = 0\na = 1\n")
 
 
 @pytest.mark.parametrize(("newline", "indent"), [("\n", 1), ("\r\n", 1), ("\n", "\t"), ("\n", 4)])
@@ -196,8 +195,7 @@ def test_the_json_itself_can_be_read_and_edited(project):
 def test_a_notebook_on_one_line_is_shown_and_says_why_it_has_no_addresses(project, indent):
     put(project, code(["a = 1\n", "b = 2"]), code("c = 3\nd = 4"), indent=indent)
     shown = read(project)
-    assert ("a = 1" in shown, "c = 3\nd = 4\n" in shown) == (True, True)
-    assert "lines without addresses" in shown
+    assert ("a = 1" in shown, "c = 3\nd = 4\n" in shown, "lines without addresses" in shown) == (True, True, True)
 
 
 @pytest.mark.parametrize(
@@ -252,8 +250,7 @@ def test_outputs_are_bounded(project):
     put(project, code(["a"], long), code(["b"], error), code(["c"], *[pictured()] * 9))
     data = done("read", project, file_path="n.ipynb", line_ids="short")
     assert "[… 4980 lines of output left out …]" in data["output"]
-    assert ("ValueError: bad red" in data["output"], "xxx" in data["output"]) == (True, False)
-    assert len(data["media"]) == 4
+    assert ("ValueError: bad red" in data["output"], "xxx" in data["output"], len(data["media"])) == (True, False, 4)
 
 
 def test_a_long_notebook_is_read_a_window_at_a_time(project):

@@ -109,11 +109,9 @@ def test_search_lists_and_pages(project):
 def test_load_shows_a_window_and_copies(project, user_space):
     found = data("load", project, item_type="tool", item_id="rye/file-system/ls", limit=2)
     assert (found["next_offset"], "content" in found) == (3, False)
-    whole = data("load", project, item_type="tool", item_id="rye/file-system/ls")
-    assert "CONFIG_SCHEMA" in whole["output"]
+    assert "CONFIG_SCHEMA" in data("load", project, item_type="tool", item_id="rye/file-system/ls")["output"]
     put_tool(project, "my/tool")
-    copied = data("load", project, item_type="tool", item_id="my/tool", destination="user")
-    assert Path(copied["destination_path"]).exists()
+    assert Path(data("load", project, item_type="tool", item_id="my/tool", destination="user")["destination_path"]).exists()
     assert call("load", project, item_type="tool", item_id="rye/file-system/ls", offset=10_000)["code"] == "bad_offset"
 
 

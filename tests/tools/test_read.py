@@ -86,8 +86,7 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         assert [text for _, text in rows(shown)] == texts
         assert (shown["line_count"], shown["total_lines"], shown["truncated"]) == (len(texts), len(texts), False)
         assert ("empty file" in shown["output"], shown["file_path"]) == (not texts, "f.txt")
-    assert path.read_bytes() == data
-    assert (path.stat().st_mtime_ns, path.stat().st_ino) == (info.st_mtime_ns, info.st_ino)
+    assert (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ino) == (data, info.st_mtime_ns, info.st_ino)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,7 @@ def test_changes_since_shows_only_what_is_new(project, put):
     assert ("@ line 7" in data["output"], data["changes_known"]) == (True, True)
     assert (data["changed_lines"], data["line_count"]) == (2, 2)
     before = [name for name, _ in rows(first)]
-    assert sorted(data["deleted_ids"]) == sorted([before[6], before[19]])
-    assert before[19] in data["output"]
+    assert (sorted(data["deleted_ids"]), before[19] in data["output"]) == (sorted([before[6], before[19]]), True)
     again = done("read", project, file_path="f.txt", changes_since=data["version"])
     assert (again["output"], again["changed_lines"]) == (f"[no changes since version {data['version']}]", 0)
     # They can be edited at once.

@@ -129,8 +129,7 @@ def test_models_get_the_short_form_and_items_the_ids(project, file):
     assert "[LID:" in tools.call("rye_execute", inner)
     assert done("read", project, file_path="f.txt")["output"].startswith("[LID:")
     listed = {offer.name: offer.parameters["properties"] for offer in tools.offers}
-    assert listed["read"]["line_ids"]["default"] == "short"
-    assert listed["edit_lines"]["on_stale"]["default"] == "rebase"
+    assert (listed["read"]["line_ids"]["default"], listed["edit_lines"]["on_stale"]["default"]) == ("short", "rebase")
     file.write_bytes(b"top\n" + file.read_bytes())
     answer = tools.call("edit_lines", {"file_path": "f.txt", "changes": [{"line_id": 2, "new_content": "two"}]})
     assert "---" not in answer

@@ -115,8 +115,7 @@ def test_any_bytes_come_back_where_nothing_else_was_written_since(project, file,
     assert file.read_bytes() == b"changed\n"
     file.write_bytes(b"other\n")
     back = done("undo", project)
-    assert (file.read_bytes() if file.exists() else None) == data
-    assert ("+++ /dev/null" in back["output"]) == (data is None)
+    assert (file.read_bytes() if file.exists() else None, "+++ /dev/null" in back["output"]) == (data, data is None)
     done("undo", project, entry_id=back["entry_id"])
     assert file.read_bytes() == b"other\n"
 

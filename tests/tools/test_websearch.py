@@ -246,5 +246,4 @@ def test_the_library_without_a_key_fails_with_its_reason_where_nothing_is_reache
 
 def test_an_unknown_provider_names_the_known_ones(project):
     data = search(project, provider="bing")
-    assert data["code"] == "unknown_provider"
-    assert "brave, ddgs, exa, searxng, tavily" in data["error"]
+    assert (data["code"], "brave, ddgs, exa, searxng, tavily" in data["error"]) == ("unknown_provider", True)
