@@ -146,12 +146,8 @@ def bounded(effects: Mapping[str, bool], permissions: Iterable[str]) -> dict[str
 def output_schema(declared: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a tool's result: what every result has, and the fields that the tool declares."""
     own = declared.get("properties", {})
-    return {
-        "type": "object",
-        "properties": {**_ENVELOPE, **(own if isinstance(own, dict) else {})},
-        "required": ["success"],
-        "additionalProperties": True,
-    }
+    properties = {**_ENVELOPE, **(own if isinstance(own, dict) else {})}
+    return {"type": "object", "properties": properties, "required": ["success"], "additionalProperties": True}
 
 
 def listable(value: Any) -> Any:

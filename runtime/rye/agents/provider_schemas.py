@@ -246,13 +246,7 @@ def coerced(schema: Any, value: Any) -> Any:
     }
 
 
-_FROM_TEXT: Final[dict[str, tuple[type, ...]]] = {
-    "object": (dict,),
-    "array": (list,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-}
+_FROM_TEXT: Final = {"object": (dict,), "array": (list,), "integer": (int,), "number": (int, float), "boolean": (bool,)}
 
 
 def _from_json(text: str, kinds: tuple[type, ...]) -> Any:

@@ -138,13 +138,9 @@ class Toolset:
     def _named(self, options: CallOptions | None) -> CallOptions:
         call_options = options or CallOptions()
         names = {offer.item_id: offer.name for offer in self.offers}
-        return changed(
-            call_options,
-            actor=call_options.actor or self._actor,
-            root=self._identity,
-            agent_defaults=True,
-            offered=call_options.offered or names.get,
-        )
+        actor = call_options.actor or self._actor
+        offered = call_options.offered or names.get
+        return changed(call_options, actor=actor, root=self._identity, agent_defaults=True, offered=offered)
 
     def _reaches(self, item_type: str, item_id: str) -> bool:
         """Tell whether the primary tools reach an item on behalf of a call: the listed tools, and texts, which do nothing."""

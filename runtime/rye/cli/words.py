@@ -68,11 +68,10 @@ def unknown_verb(word: str, project: str) -> UsageError:
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.served_items("tool", spaces.spaces(project))})
     # What begins so first: `edit` is like `undo_edit`, but nobody means that.
     close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*VERBS, *names], 1)
-    return UsageError(
-        "unknown_verb",
-        f"There is no verb or tool {word!r}.",
-        f"Did you mean {' or '.join(map(repr, close[:3]))}?" if close else "`rye help` lists the verbs, `rye tools` the tools.",
+    hint = (
+        f"Did you mean {' or '.join(map(repr, close[:3]))}?" if close else "`rye help` lists the verbs, `rye tools` the tools."
     )
+    return UsageError("unknown_verb", f"There is no verb or tool {word!r}.", hint)
 
 
 def positions(tool_schema: Mapping[str, Any]) -> list[str]:

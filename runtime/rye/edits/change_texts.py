@@ -96,16 +96,8 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
 def fields(history: History, row: Row) -> dict[str, Any]:
     """Return what a list's result says of one change."""
     more = {"files": row.files} if row.files > 1 else {}
-    return more | {
-        "entry_id": row.id,
-        "time": when(row),
-        "tool": row.tool,
-        "file_path": row.path,
-        "actor": row.actor,
-        "undoes": row.undoes,
-        "undone_by": history.undone.get(row.id),
-        "batchId": row.batch,
-    }
+    made = {"entry_id": row.id, "time": when(row), "tool": row.tool, "file_path": row.path, "actor": row.actor}
+    return more | made | {"undoes": row.undoes, "undone_by": history.undone.get(row.id), "batchId": row.batch}
 
 
 def diff_of(ws: Workspace, entry: Entry) -> list[str]:

@@ -335,12 +335,8 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
 
 def _names(document: Document) -> Revived:
     index, lines = document.index, range(document.count)
-    return Revived(
-        [*map(index.id_at, lines)],
-        index.addresses.runs,
-        [index.is_told(at) for at in lines],
-        [document.is_seen(at) for at in lines],
-    )
+    told = [index.is_told(at) for at in lines]
+    return Revived([*map(index.id_at, lines)], index.addresses.runs, told, [document.is_seen(at) for at in lines])
 
 
 def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:

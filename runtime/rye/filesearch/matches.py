@@ -122,13 +122,8 @@ def look(
                 doc.shown(*printed, short=form == "short")
                 # A note is about some lines of the file: another search may show others.
                 if not note:
-                    _remember(
-                        ws,
-                        doc,
-                        key,
-                        store.stamp_of(info),
-                        {number + 1: rows[number + 1] for at in printed for number in range(*at)},
-                    )
+                    lines = {number + 1: rows[number + 1] for at in printed for number in range(*at)}
+                    _remember(ws, doc, key, store.stamp_of(info), lines)
     except WorkspaceError as err:
         gone = err.code in _GONE
         take(Seen({}, [], changed=True) if gone else hits_without_ids(hits, err.message.rstrip(".") if named else ""))

@@ -62,15 +62,9 @@ def find(project_path: str, query: NameQuery, call: Callable[[int], str]) -> dic
             rest, again = total - passed, call(passed + 1)
             notices.append(results.cut_notice(len(files), total, f"files{where}", again, rest, advice=narrower))
             fields["next_offset"] = passed + 1
-        return results.ok(
-            "\n".join([*files, *notices]),
-            files=files,
-            count=len(files),
-            total=total,
-            truncated=passed < total or tree.timed_out,
-            notices=notices,
-            **fields,
-        )
+        text = "\n".join([*files, *notices])
+        truncated = passed < total or tree.timed_out
+        return results.ok(text, files=files, count=len(files), total=total, truncated=truncated, notices=notices, **fields)
 
 
 @contextmanager

@@ -18,17 +18,8 @@ from rye.errors import UsageError
 from rye.process.child import Command, name_of_fd, own_module, program_on_path
 from rye.workspace.workspace import IGNORED_DIRECTORIES
 
-_ALWAYS = (
-    "--no-config",
-    "--no-follow",
-    "--no-require-git",
-    "--no-ignore-global",
-    "--no-ignore-exclude",
-    "--no-ignore-dot",
-    "--no-ignore-parent",
-    "--no-ignore-messages",
-    "--color=never",
-)
+_OFF = "config follow require-git ignore-global ignore-exclude ignore-dot ignore-parent ignore-messages"
+_ALWAYS = (*(f"--no-{name}" for name in _OFF.split()), "--color=never")
 _PATTERN_TROUBLE = (
     rb"(?i)^rg: (regex parse error:|the literal |compiled regex exceeds|error parsing regex|regex could not be compiled)"
 )

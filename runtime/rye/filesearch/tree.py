@@ -292,7 +292,10 @@ def scope(params: Mapping[str, Any]) -> dict[str, Any]:
 def view_of(tree: SearchTree, *, hidden: bool, no_ignore: bool) -> SearchScope:
     """Return which files of a tree are searched, with the ignore rules of the folders above it."""
     rules = () if no_ignore else _inherited(tree)
-    return ripgrep.SearchScope(hidden, no_ignore, inherited=rules, closed=_closed(tree))
+    # Never searched, as ends of paths seen from the tree: line indexes, and private keys.
+    within = tree.parts[-1:] == (b".ai",) or protected_paths.is_own_folder(os.fstat(tree.fd))
+    closed = (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
+    return ripgrep.SearchScope(hidden, no_ignore, inherited=rules, closed=closed)
 
 
 def _inherited(tree: SearchTree) -> tuple[str, ...]:
@@ -302,12 +305,6 @@ def _inherited(tree: SearchTree) -> tuple[str, ...]:
     for depth in range(len(below)):
         lines += gitignore.rules_below(_gitignore(tree.ws, tree.parts[:depth]), below[depth:])
     return tuple(lines)
-
-
-def _closed(tree: SearchTree) -> tuple[str, ...]:
-    """Return the ends of paths, as seen from the tree, that are never searched: line indexes, and private keys."""
-    within = tree.parts[-1:] == (b".ai",) or protected_paths.is_own_folder(os.fstat(tree.fd))
-    return (".ai/cache", ".ai/keys", *(("cache", "keys") if within else ()))
 
 
 def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> list[gitignore.Rule]:

@@ -133,12 +133,8 @@ def _job(number: int, fields: Any, base: str) -> Job:
 
 @cache
 def _checker() -> schema.SchemaChecker:
-    call = {
-        "type": "object",
-        "required": ["item_id"],
-        "properties": {"item_id": {"type": "string"}, "parameters": {"type": "object"}, "repeat": {"type": "boolean"}},
-        "additionalProperties": False,
-    }
+    properties = {"item_id": {"type": "string"}, "parameters": {"type": "object"}, "repeat": {"type": "boolean"}}
+    call = {"type": "object", "required": ["item_id"], "properties": properties, "additionalProperties": False}
     fields = {
         "workspace": {"type": "string", "pattern": "^[^\\x00]+$"},
         "calls": {"type": "array", "items": call, "minItems": 1},

@@ -157,7 +157,8 @@ class _Way:
         change = _change_of(entry, self._path)
         digest_after = entry.after
         if change is not None:
-            if not (_is_file(change.before) or _is_file(change.after)) or _is_mode_only(change):
+            mode_only = change.before is not None and change.after is not None and change.before.value == change.after.value
+            if mode_only or not (_is_file(change.before) or _is_file(change.after)):
                 return True
             # A link or a folder in the file's place is no file.
             digest_after = change.after.value if change.after is not None and _is_file(change.after) else None
@@ -267,10 +268,6 @@ def _change_of(entry: Entry, path: str) -> Change | None:
 
 def _is_file(state: State | None) -> bool:
     return state is not None and state.kind == "file"
-
-
-def _is_mode_only(change: Change) -> bool:
-    return change.before is not None and change.after is not None and change.before.value == change.after.value
 
 
 def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:

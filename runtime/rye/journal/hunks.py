@@ -284,13 +284,10 @@ def fields(found: Sequence[Hunk]) -> list[dict[str, Any]]:
     ]
 
 
-def _text_of(line: bytes, code: str) -> str:
-    return Encoding(code, newline="\n".encode(code)).show(line)
-
-
 def in_the_way(path: str, lines: Sequence[bytes], place: Missing, code: str) -> dict[str, object]:
     """Return, as fields, the lines that stand where a hunk cannot be taken out; `lines` are those of the place, raw."""
-    texts = [_text_of(line, code)[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
+    coded = Encoding(code, newline="\n".encode(code))
+    texts = [coded.show(line)[:_SHOWN_CHARS] for line in lines[:_SHOWN_LINES]]
     return {"file_path": names.normal(path), "hunk": place.number + 1, "line": place.start + 1, "lines": texts}
 
 

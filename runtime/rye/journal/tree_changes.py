@@ -305,12 +305,8 @@ class Look:
         folders: Folders = {} if self.known is None else self.known.folders
         room = settings.number("record.max_bytes") // (2 if self.known is None else 1)
         self._watch = watch.of_project(self._ws.fd, frozenset(skipped))
-        scope = Scope(
-            settings.number("record.max_file_bytes"),
-            room,
-            frozenset(skipped),
-            partial(project_mounts.made_names, self._ws.real),
-        )
+        made = partial(project_mounts.made_names, self._ws.real)
+        scope = Scope(settings.number("record.max_file_bytes"), room, frozenset(skipped), made)
         beside = any(one.token != self._ending for one in self.running)
         # Between two commands there is nobody who would hide something, and our own edits make names that go again.
         wary = bool(self._ending)

@@ -205,9 +205,6 @@ def entry_for(
     first = tree_changes.printable(planned.changes[0].path)
     made = journal.undoing(journal.new_entry(ws, tool, first, None, None, "utf-8", []), undoes.id)
     about = undoes.about or undoes.tool
-    said = (
-        f"redo of {about.removeprefix('undo of ')}"
-        if about.startswith("undo of ")
-        else f"undo of {about.removeprefix('redo of ')}"
-    )
+    undone = about.removeprefix("undo of ")
+    said = f"redo of {undone}" if undone != about else f"undo of {about.removeprefix('redo of ')}"
     return changed(made, files=planned.changes, part=path, about=said, hunks=[*taken], hunk_count=count)

@@ -145,11 +145,9 @@ def as_text(made: ClientSetup, for_all: str) -> str:
     program = made.entry.get("command", made.entry.get("cmd", ""))
     program = program[0] if isinstance(program, list) else program
     # Beside a library that wants an older `mcp`, neither works: installers do not look at what is there already.
-    own = (
-        f"The server runs from the environment of {program}; keep it for the server alone, or add --uvx.\n\n"
-        if program not in ("", "uvx")
-        else ""
-    )
+    own = f"The server runs from the environment of {program}; keep it for the server alone, or add --uvx.\n\n"
+    if program in ("", "uvx"):
+        own = ""
     own += f"{made.client.note}\n\n" if made.client.note else ""
     before = f"{own}Run this once:\n\n  {made.command}\n\nor put this" if made.command else f"{own}Put this"
     snippet = settings_file.block(made.client.syntax, made.client.section, NAME, made.entry, made.inputs)

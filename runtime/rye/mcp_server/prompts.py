@@ -51,16 +51,8 @@ def _row(name: str, found: parse.Directive) -> dict[str, Any]:
         }
         for one in inputs
     ]
-    return {
-        "name": name,
-        **({"description": about} if about else {}),
-        "arguments": arguments,
-        "_meta": {
-            "rye/item_id": found.id,
-            "rye/digest": found.verified.digest,
-            "rye/signer": found.verified.key.public.fingerprint,
-        },
-    }
+    meta = {"rye/item_id": found.id, "rye/digest": found.verified.digest, "rye/signer": found.verified.key.public.fingerprint}
+    return {"name": name, **({"description": about} if about else {}), "arguments": arguments, "_meta": meta}
 
 
 def filled(project: str, name: str, arguments: dict[str, str]) -> dict[str, Any]:

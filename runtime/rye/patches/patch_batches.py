@@ -336,15 +336,8 @@ def _deleted(ws: Workspace, patch: FilePatch, path: str, place: Place, problems:
         diff += edits_splices.unified_diff(path, text, [edits_splices.Splice(0, text.count, [])])[2:]
     except WorkspaceError:
         diff.append(f"Binary file of {len(data):,} bytes deleted")
-    return Worked(
-        patch,
-        path,
-        "disk",
-        digest_of(data),
-        None,
-        diff,
-        FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, data, None), None)),
-    )
+    change = FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, data, None), None))
+    return Worked(patch, path, "disk", digest_of(data), None, diff, change)
 
 
 def _edited(
@@ -403,15 +396,7 @@ def described(work: Worked, entry: str | None = None) -> dict[str, Any]:
     fields.update(originalSha256=patch.digest or None, newSha256=work.after)
     if entry is not None:
         fields["entryId"] = entry
-    fields["changes"] = [
-        {
-            "changeId": change.id,
-            **{
-                key: change.request[key]
-                for key in ("changeKey", "operation", *WORDS, "afterLine", "startLine", "endLine")
-                if key in change.request
-            },
-        }
-        for change in patch.changes
-    ]
+    keys = ("changeKey", "operation", *WORDS, "afterLine", "startLine", "endLine")
+    said = [{key: one.request[key] for key in keys if key in one.request} for one in patch.changes]
+    fields["changes"] = [{"changeId": one.id, **own} for one, own in zip(patch.changes, said, strict=True)]
     return fields

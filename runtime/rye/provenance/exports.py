@@ -97,14 +97,8 @@ def patch(changes: Iterable[FileDiff], root: str) -> bytes:
 
 
 def _git(program: str, folder: str, arguments: Sequence[str], data: bytes = b"") -> bytes:
-    environment = {
-        "GIT_DIR": folder,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "LC_ALL": "C",
-        "HOME": folder,
-    }
+    alone = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ATTR_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    environment = {"GIT_DIR": folder, **alone, "LC_ALL": "C", "HOME": folder}
     try:
         command = [program, *_SETTINGS, *arguments]
         done = subprocess.run(

@@ -305,13 +305,8 @@ def since(ws: Workspace, now: Timeline, marks: ReviewMarks, colours: Colours) ->
     for one, sides in zip(found, diffs.coloured(colours, found), strict=True):
         made = diffs.parts(one, sides, diffs.LINES_PER_FILE)
         files.append({"path": one.path, "diff": one, "parts": made, "left": len(one.hunks) - len(made)})
-    return {
-        "changes": len(rows),
-        "count": len(paths),
-        "files": files,
-        "hidden": len(paths) - looked_at,
-        "newest": now.groups[0].id,
-    }
+    hidden = len(paths) - looked_at
+    return {"changes": len(rows), "count": len(paths), "files": files, "hidden": hidden, "newest": now.groups[0].id}
 
 
 def _between(ws: Workspace, path: str, rows: Sequence[Row]) -> ShownFile | None:
@@ -330,11 +325,8 @@ def _between(ws: Workspace, path: str, rows: Sequence[Row]) -> ShownFile | None:
 def job(record: Mapping[str, Any]) -> Values:
     """Return a job as a row of the list."""
     text = " ".join(record["command"].split())
-    return {
-        **record,
-        "short": text if len(text) <= _COMMAND else f"{text[:_COMMAND]}…",
-        "words": job_report.status_words(job_report.status_fields(dict(record))),
-    }
+    short = text if len(text) <= _COMMAND else f"{text[:_COMMAND]}…"
+    return {**record, "short": short, "words": job_report.status_words(job_report.status_fields(dict(record)))}
 
 
 def tools(found: Sequence[Mapping[str, Any]], text: str) -> Values:

@@ -53,13 +53,9 @@ def search(
             call = results.next_call(tool, params, schema)(end + 1)
             notices.append(results.cut_notice(len(found.matches), found.total, "matches", call, found.total - end))
             fields["next_offset"] = end + 1
-        return results.ok(
-            "\n".join([*found.page.lines, *notices]),
-            **fields,
-            total=found.total,
-            truncated=end < found.total or found.tree.timed_out,
-            notices=notices,
-        )
+        shown = "\n".join([*found.page.lines, *notices])
+        truncated = end < found.total or found.tree.timed_out
+        return results.ok(shown, **fields, total=found.total, truncated=truncated, notices=notices)
 
 
 def _unquoted(pattern: str) -> tuple[str, bool]:

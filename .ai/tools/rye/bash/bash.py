@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:123c3548577d84c40a637a417e68e5e86ede7e2aa45493624e3b4678eba4cf79:IKQrAKNPD_G6d_4G9niidy1fdKJ765yxx_nlZi7V1EBguQ7vNVy-s4K5TQhTT19YFBEDQ0Rq4ssmRNaxW7MBAg==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:feea34a912c66ad40579a8141ead377e24a31533f0945459e5ad2848f5da67f5:F8n1J5t6NI0avfO9jTqAzeUDAk1CYyQsj1TZrrda0TrlWEB04VQNgUbswJ6RKGIaFEmVxgUH39I8ENpRRcMQAg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -199,11 +199,8 @@ def _as_job(
             begun.drop()
             raise
     waits = call_text("job", action="wait", job_id=job_id)
-    return ok(
-        f"Started as job {job_id}. {waits} waits for its end and shows its output.",
-        job_id=job_id,
-        sandbox=begun.confined.report,
-    )
+    text = f"Started as job {job_id}. {waits} waits for its end and shows its output."
+    return ok(text, job_id=job_id, sandbox=begun.confined.report)
 
 
 def _begun(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str) -> AbstractContextManager[Command]:
@@ -334,17 +331,11 @@ def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made
             f"Give a larger timeout (at most {_MAX_SECONDS:g}), or background=true for what shall go on running.",
         )
     elif outcome.why == "cancelled":
-        found = RyeError(
-            "cancelled",
-            "The call was cancelled: the command was ended, with all that it had started.",
-            "What it printed until then is in output.",
-        )
+        why = "The call was cancelled: the command was ended, with all that it had started."
+        found = RyeError("cancelled", why, "What it printed until then is in output.")
     elif outcome.exit_code is None and outcome.signal is None:
-        found = RyeError(
-            "command_lost",
-            "The process that watches over the command was killed, and the command with it.",
-            "A command must not end its parent process ($PPID).",
-        )
+        why = "The process that watches over the command was killed, and the command with it."
+        found = RyeError("command_lost", why, "A command must not end its parent process ($PPID).")
     else:
         found = RyeError("command_failed", f"The command {run.ending(outcome)}.", _advice(result, outcome))
     return found, found.code

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:5d84a4798c7192fa037cb577f1fd8c2e1ab1ed8e1729607a5f7f98af3b97eab3:ohmDACTSxUw19MOYDKu6T9pE8OD402p6WM3iCwOcde8tovC1RKNujrqJUf5KxrR-0q6w_1awpwTeL96QEA9UCw==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:e9903aa528f2e41b706e3f8774bd9f9478000914b87dd3e6cfe35596ac495a88:jrR-jFCvCW7-CY4lYVvUP45IWUnyCeEil4yYc4orGIIa7jU0Uu1CSIDAB9bcLJurenKlLDAvEIJQ8ltF_GhLCQ==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -157,12 +157,8 @@ def _end(home: int, record: Record) -> dict[str, Any]:
     if record["status"] == "lost":
         # No supervisor is left to ask: its processes are found by the variable that they carry.
         found = run.end_marked(record["mark"])
-        return ok(
-            f"The supervisor of job {job_id} had been killed; {found} processes that it left were ended.",
-            job_id=job_id,
-            **job_report.status_fields(record),
-            ended=found,
-        )
+        text = f"The supervisor of job {job_id} had been killed; {found} processes that it left were ended."
+        return ok(text, job_id=job_id, **job_report.status_fields(record), ended=found)
     if record["status"] == "running":
         jobs.ask(home, {"do": "end"}, _END_SECONDS)
         record = jobs.record(home) or record
@@ -197,8 +193,5 @@ def _write(home: int, record: Record, action: str, data: str | None) -> dict[str
         reason, hint = why.get(answer["error"], ("the request was refused", ""))
         raise RyeError(answer["error"], f"Nothing was written to job {job_id}: {reason}.", hint)
     size = len((data or "").encode("utf-8", "replace"))
-    return ok(
-        f"Wrote {size} bytes." if action == "write" else "Closed its standard input.",
-        job_id=job_id,
-        **job_report.status_fields(record),
-    )
+    text = f"Wrote {size} bytes." if action == "write" else "Closed its standard input."
+    return ok(text, job_id=job_id, **job_report.status_fields(record))

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T13:56:34Z:8b0968b9b012c05c03d43c95444b5e88205e9c4be89a2e4aa83e5de8c06a8dee:8WqXMSGz2DlxRhp5i9oOegfG-MxFpLjSj6l2DoaKwHPGjaFT8r_ORyGRCh2Ofz1SBmeN-r-zIHmaoPo2llGyCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:e0c329e5257f7c93c1eb66629a1cf70f1a93688723a06a2806dff848cc871c4a:gKzROSN1k7rKNW7VF9mLVLJcwjSULkKhAd_ECqU6yPHuY2cg4gUjdu6ETtvq2Epp8DtZ3MjbTPRYQh4W0Wx5CA==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -224,12 +224,8 @@ def _answer(
         where, advice = search.narrowing()
         out.append(results.cut_notice(len(matches), total, f"{unit}{where}", call, total - end, advice=advice))
         fields["next_offset"] = end + 1
+    text = "\n".join(out)
+    truncated = end < total or search.tree.timed_out
     return results.ok(
-        "\n".join(out),
-        matches=matches,
-        count=len(matches),
-        total=search.total,
-        files=search.file_count,
-        truncated=end < total or search.tree.timed_out,
-        **fields,
+        text, matches=matches, count=len(matches), total=search.total, files=search.file_count, truncated=truncated, **fields
     )

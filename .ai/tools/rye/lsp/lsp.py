@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:8adc680e8729f2fdb3c3e2c87d36815b98f882552b00951be85c4782bc38c9da:hvoTzHXnGtkzNVI5osb0xfkc1k6nvrg5Si6EcDKmmKHMEMhd-A1PrXAodjzgKBwordG2bTl3YaUQKTPVdxCCDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:a4a1c632bb46898e39f886ee927a96daae5541db16cdbf79df3f5d446c7b2b86:NPgS07SQyA2YnJdECQV5rPU5-ReKjkBkqcfDVNNhlihfP-RKepHRZBvHeI0dzjEEaJZGg8FU3ORYlTBmBm2tAw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -31,8 +31,6 @@ from rye.lsp.workspace_edit import change_files, file_edits
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rye.lsp.queries import Project
 
 __version__ = "1.0.0"
@@ -280,12 +278,4 @@ def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: 
     )
 
 
-_ACTIONS: dict[str, Callable[[_Question], dict[str, Any]]] = {
-    "diagnostics": _diagnostics,
-    "definition": _definition,
-    "references": _references,
-    "hover": _hover,
-    "symbols": _symbols,
-    "rename": _rename,
-    "format": _format,
-}
+_ACTIONS = {one.__name__[1:]: one for one in (_diagnostics, _definition, _references, _hover, _symbols, _rename, _format)}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:ab84f84c6537e5d0a5e45986ee222ce15b153774ff41ef3b783a27eb65177f19:xd0y1t8RkIvuzz0vnztwErf88GNdHcU1CWknCgZ1A2fgyUj1ND6QgugQ1XAWnzC0DDkZUOyTi4-Iwy1cIdqUBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:fec1871bf2e3b078d6eb50e8204e5c8845e87ec78f584bcaec859dc08c10c54b:F91dc-6kgd4wUZodUCX2DNOFLzXzppwlk1HqORlYW7TT8-CHayl59pBZycOjTE14UCac7ZyZsbdTVUh_GvqUDw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -191,9 +191,5 @@ def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
         f"[the text occurs at {some} places; only the first was changed. The others, in the numbering before: "
         f"line {', '.join(map(str, others[:_NAMED]))}{more}]"
     )
-    return {
-        **result,
-        "other_places": others,
-        "output": f"{result['output']}\n{notice}",
-        "notices": [*result["notices"], notice],
-    }
+    output = f"{result['output']}\n{notice}"
+    return {**result, "other_places": others, "output": output, "notices": [*result["notices"], notice]}

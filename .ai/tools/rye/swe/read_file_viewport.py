@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T11:23:50Z:e9ef5b5b8a6c89eed77695e1f59a24da4fce3d09f11d2afb747a330a71d5913d:z7eUiCWjDY2OAOlO3xWsxk6qzMaXQFVP1tQMXEPlVDZPk8UW49QG2POv8GCpQLuCvDVDxmNM6Jj7ekRgP6PuCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:351342f7b321e8f5b7a9b0f8c5cb5188f265deffdde689e9281480ef3bde61d5:Fm1VmRokXywxQ8qhg2IVuDlCJOgdQCiJB-reqmMgGbU52YmRMTsj2nexZEoZy5LsAGtXrha1WK5GPLMLm338BA==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -70,13 +70,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     lines = [row.numbered(width, "  ") for row in shown.rows]
     notices = [*filter(None, [shown.encoding_notice]), footer]
     fields = {"next_offset": last} if last < total else {}
-    return ok(
-        "\n".join([*lines, *notices]),
-        file_path=shown.path,
-        offset=offset,
-        line_count=len(lines),
-        total_lines=total,
-        truncated=last < total,
-        notices=notices,
-        **fields,
-    )
+    where = {
+        "file_path": shown.path,
+        "offset": offset,
+        "line_count": len(lines),
+        "total_lines": total,
+        "truncated": last < total,
+    }
+    return ok("\n".join([*lines, *notices]), **where, notices=notices, **fields)

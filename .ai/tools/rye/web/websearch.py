@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:be1259353110c1dc206575e33abf5fef6dbeeb59898349a3b697fee75d9eb1ce:wij4q5Xvedjn0QX0X1oAjcPovJp03cRp12VJ6XK8zyleyD2b9iAri5gFYQcl4DY2UlesHdZYB-xdZQm_Q8TjAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T01:14:05Z:ec588639f333f0a7c345a89bfdde3d5c2594e32baeeb6a2b439e73deeb4e2fd2:dG_-ztfZDeut2HhncY_bmwbxDKlgAFD9asxFxa9M6ajABLDv7M7k-RTgj-FbFaKV-AB6_nkJToLxytCJ3gECCA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -212,13 +212,6 @@ def _answer(provider: str, query: str, found: list[SearchResult], warnings: list
     if shown < len(found):
         left = f"{shown} of {len(found)} results; {len(found) - shown} more omitted"
         lines.append(f"[tool_result: {left}. Ask for fewer with num_results, or search for narrower words.]")
-    return ok(
-        "\n".join([*lines, *warnings]),
-        truncated=shown < len(found),
-        results=[row._asdict() for row in found],
-        count=len(found),
-        provider=provider,
-        query=query,
-        untrusted=True,
-        warnings=warnings,
-    )
+    rows = [row._asdict() for row in found]
+    about = {"results": rows, "count": len(found), "provider": provider, "query": query, "untrusted": True}
+    return ok("\n".join([*lines, *warnings]), truncated=shown < len(found), **about, warnings=warnings)

@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -186,12 +186,8 @@ def _trust(project: str) -> Iterator[Diagnosis]:
     pending = sum(one.role == "project" for one in store.proposed)
     if pending:
         fix = "rye trust approve: it shows what each would admit, and asks"
-        yield Diagnosis(
-            "trust",
-            "note",
-            f"{pending} key{'s' * (pending != 1)} of this project await{'s' * (pending == 1)} your decision",
-            fix,
-        )
+        text = f"{pending} key{'s' * (pending != 1)} of this project await{'s' * (pending == 1)} your decision"
+        yield Diagnosis("trust", "note", text, fix)
     yield from _items(search_path, store)
 
 
@@ -296,18 +292,7 @@ def _state(project: str) -> Iterator[Diagnosis]:
     yield Diagnosis("state", "note", detail, fix) if size > _MUCH_STATE else Diagnosis("state", "ok", detail)
 
 
-_PARTS: tuple[Callable[[str], Iterator[Diagnosis]], ...] = (
-    _installation,
-    _settings,
-    _sandbox,
-    _ripgrep,
-    _extras,
-    _language_servers,
-    _keys,
-    _trust,
-    _clients,
-    _state,
-)
+_PARTS = (_installation, _settings, _sandbox, _ripgrep, _extras, _language_servers, _keys, _trust, _clients, _state)
 _SIGNS = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
 
 

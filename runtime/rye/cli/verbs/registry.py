@@ -153,14 +153,6 @@ def _unpin(args: SimpleNamespace, _target: RegistryTarget) -> int:
     return tell(args, content, f"{args.words[0]} is no longer pinned to {digest}.")
 
 
-_ACTIONS: dict[str, Callable[[SimpleNamespace, RegistryTarget], int]] = {
-    "push": _push,
-    "pull": _pull,
-    "search": _search,
-    "list": _list,
-    "inspect": _inspect,
-    "verify": _verify,
-    "yank": _yank,
-    "key": _key,
-    "unpin": _unpin,
-}
+_DOING: tuple[Callable[[SimpleNamespace, RegistryTarget], int], ...]
+_DOING = (_push, _pull, _search, _list, _inspect, _verify, _yank, _key, _unpin)
+_ACTIONS = {one.__name__[1:]: one for one in _DOING}

@@ -37,13 +37,8 @@ def _row(key: TrustedKey, store: TrustStore) -> dict[str, Any]:
     counts = key in store.keys and key.public.digest not in store.revoked
     state = "revoked" if key.public.digest in store.revoked else "counts" if counts else "does not count"
     owner = key.owner if counts or at_terminal() else None
-    return {
-        "fingerprint": key.public.fingerprint,
-        "owner": owner,
-        "role": key.role,
-        "state": state,
-        "digest": key.public.digest,
-    }
+    public, role = key.public, key.role
+    return {"fingerprint": public.fingerprint, "owner": owner, "role": role, "state": state, "digest": public.digest}
 
 
 def _list(args: SimpleNamespace, project: str) -> int:
