@@ -17,7 +17,6 @@ import time
 from contextlib import suppress
 
 import pytest
-from mcp_types import methods
 
 from support.mcp_peer import ARGUMENTS, META, command, environment, peer
 from support.shell_calls import sleepers
@@ -435,6 +434,9 @@ PARTS = """return {'success': True, 'output': 'x', 'media': [
 @pytest.mark.parametrize("revision", [*HANDSHAKES, NEWEST])
 @pytest.mark.parametrize("options", [(), ("--structured", "--meta")])
 def test_each_answer_has_the_form_of_its_revision_by_the_protocol_librarys_own_models(project, revision, options):
+    # It loads slowly, and each process that collects tests would load it.
+    from mcp_types import methods
+
     trust_key()
     strange = {
         "type": "object",
