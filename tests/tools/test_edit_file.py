@@ -103,3 +103,11 @@ def test_in_an_unknown_encoding_bytes_behind_others_are_not_touched(project):
     error = refused("unknown_characters", EDIT, project, path="f", old="\\", new="/")
     assert "encoding=" in error
     assert (project / "f").read_bytes() == b"# \x95\x5c x\ny /\n"
+
+
+def test_many_places_in_one_line_are_counted_no_further_than_they_are_told(project):
+    (project / "f").write_text("ab" * 2_500_000)
+    data = done(EDIT, project, path="f", old="ab", new="cd")
+    assert (project / "f").read_text().startswith("cdabab")
+    assert data["other_places"] == [1] * 1_000
+    assert "occurs at more than 1000 places" in data["output"]

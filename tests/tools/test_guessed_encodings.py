@@ -1,5 +1,7 @@
 """Files whose encoding nobody declared: a guess is said to be one, and no new text is written by it; odd bytes come back."""
 
+import time
+
 import pytest
 
 from support.calling import call, done, ids, refused, rows
@@ -171,3 +173,14 @@ def test_an_escape_in_the_content_is_text_where_the_files_known_encoding_shows_n
     # Such a byte stands in the file, as a part of a character.
     done("write", project, file_path="f.txt", content="puts('\\xb0')\n", encoding="euc_kr")
     assert (project / "f.txt").read_bytes() == b"puts('\\xb0')\n"
+
+
+def test_many_such_lines_take_little_more_time_than_one(project):
+    (project / "a.c").write_bytes(b"int x; /* M\xfcller */\n" * 40_000)
+    first, seconds = ids(project, "a.c")[0], []
+    for count in (1, 400):
+        start = time.monotonic()
+        change = {"after_line_id": first, "new_content": ["/* M\\xfcller */"] * count}
+        done("edit_lines", project, file_path="a.c", changes=[change], dry_run=True)
+        seconds.append(time.monotonic() - start)
+    assert seconds[1] < 5 * seconds[0] + 1
