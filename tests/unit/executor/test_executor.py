@@ -1,4 +1,4 @@
-"""The steps of a call in order: find, verify, validate, confine, run, answer; and unsigned tools, which a person alone may run."""
+"""The steps of a call in order: find, verify, validate, confine, run, answer; and unsigned tools, for persons alone."""
 
 import json
 import os

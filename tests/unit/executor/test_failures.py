@@ -1,4 +1,4 @@
-"""What the author of a tool is told when it fails: the traceback's place, the permission or the distribution that is missing."""
+"""What the author of a tool is told when it fails: the traceback's place, a permission or a distribution that is missing."""
 
 import os
 import re

@@ -49,7 +49,8 @@ def again_and_again(*works):
 def status(number): return call()["status"]
 call(); call("my/count"); search()
 stop = threading.Event()
-threads = [threading.Thread(target=again_and_again, args=works) for works in [(call, search, lambda: print(end=""))] * 3 + [(bash,)]]
+every = [(call, search, lambda: print(end=""))] * 3 + [(bash,)]
+threads = [threading.Thread(target=again_and_again, args=works) for works in every]
 [thread.start() for thread in threads]
 ends = []
 for number in range(25):

@@ -204,7 +204,8 @@ def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(proje
 
 
 FAMILY = """import os, sys, time
-code = f"import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(60)\\n# {params['mark']}"
+code = "import os, time\\nif os.fork(): os._exit(0)\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(60)"
+code += f"\\n# {params['mark']}"
 start = lambda code: os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-I", "-S", "-c", code])
 os.waitpid(start(code), 0)
 start(f"import time; time.sleep(60) # {params['mark']}")
@@ -312,7 +313,7 @@ def test_waiting_children_are_few_and_end_when_idle(tmp_path, user_space, unconf
 
 
 def test_without_a_sandbox_the_response_says_none_and_the_toolkit_is_whole(project, unconfined):
-    body = 'from rye.toolkit import replace_file\nreplace_file(project_path, "a.txt", "x\\n", tool="my/tool")\nreturn {"success": True}'
+    body = f'from rye.toolkit import replace_file\nreplace_file(project_path, "a.txt", "x\\n", tool="my/tool")\n{OK}'
     put_tool(project, "my/tool", body)
     assert call(project)["code"] == "permission_missing"
     put_tool(project, "my/tool", body, more=WRITE)

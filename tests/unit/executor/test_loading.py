@@ -29,7 +29,7 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     refused("item_not_found", "tool", "my/tool", project_path=project, source="user")
     assert rye.load("tool", "rye/file-system/ls", project_path=project, source="system")["source"] == "system"
     # Of a directive only the signed span is shown.
-    span = b"<directive name='d' version='1.0.0'><metadata><description>D</description></metadata><process>Do.</process></directive>"
+    span = b"<directive name='d' version='1.0.0'><metadata><description>D</description></metadata><process/></directive>"
     raw = signed(b"# Title\n" + span + b"\nafterwards\n", item_type="directive", suffix=".md")
     put(project, "directives/d.md", raw.replace(b"Title", b"FORGED"))
     assert rye.load("directive", "d", project_path=project)["content"] == span.decode() + "\n"

@@ -1,4 +1,4 @@
-"""The primitive `mcp`: a server's tool is a signed item; the server says the same of it as at the import, or it is not called."""
+"""The primitive `mcp`: a server's tool is a signed item; what the server says differently of it than at the import stops it."""
 
 import hashlib
 import json
@@ -20,7 +20,8 @@ LOGIC = """
 def answer(message):
     method, params = message.get("method"), message.get("params", {})
     if method == "initialize":
-        return {"result": {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "t"}}}
+        told = {"capabilities": {"tools": {}}, "serverInfo": {"name": "t"}}
+        return {"result": {"protocolVersion": params["protocolVersion"], **told}}
     if method == "tools/list":
         at = int(params.get("cursor", 0))
         more = {"nextCursor": str(at + 1)} if at + 1 < len(TOOLS) else {}

@@ -29,7 +29,8 @@ def properties(**types):
 @pytest.mark.skipif(not shutil.which("node"), reason="Node is not installed")
 @pytest.mark.parametrize("suffix", [".js", ".mjs", ".cjs"])
 def test_a_javascript_file_prints_its_result_as_json(project, suffix):
-    body = 'let s = ""; process.stdin.on("data", c => s += c).on("end", () => console.log(JSON.stringify({output: JSON.parse(s).a + 1, more: [1]})));'
+    body = """let s = ""; process.stdin.on("data", c => s += c).on("end", () => {
+    console.log(JSON.stringify({output: JSON.parse(s).a + 1, more: [1]})) });"""
     put_script(project, "my/add", suffix, f"{RUNTIMES}/node_runtime", body, "//", config_schema=properties(a="integer"))
     answer = call(project, "my/add", a=41)
     assert (answer["status"], answer["data"]) == ("success", {"output": 42, "more": [1], "exit_code": 0, "success": True})

@@ -104,7 +104,8 @@ def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
 
 
 FOLDERS = """.ai/config/rye.yaml .ai/config/lsp.yaml .ai/config/web/websearch.yaml .ai/tools/my/tool.py .ai/knowledge/my/page.md
-.ai/lockfiles/my/tool@1.0.0.lock.json .ai/trusted_keys/0123456789abcdef.toml .gitignore .ragix/state.json sub/.git/config sub.txt"""
+.ai/lockfiles/my/tool@1.0.0.lock.json .ai/trusted_keys/0123456789abcdef.toml .ragix/state.json
+sub.txt sub/.git/config .gitignore"""
 USERS = ".ai/config/rye.yaml .ai/config/lsp.yaml .ai/trusted_keys/x.toml .ai/trust/decisions.json .ai/trust/marks.json"
 # Beside a call of each default tool.
 KINDS = {

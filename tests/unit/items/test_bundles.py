@@ -1,4 +1,4 @@
-"""Bundles of other installed packages: a manifest of a key that counts lists what is served, bit for bit, and nothing is imported."""
+"""Bundles of other installed packages: a manifest of a key that counts lists what is served, and nothing is imported."""
 
 import json
 import shutil

@@ -19,13 +19,8 @@ Prefer it to wc."""
 def test_a_docstring_has_points_and_what_is_too_long_loses_what_is_returned_first_then_the_longest_point():
     first, *others = parse.docstring_sections(POINTS)
     assert (first, others[1]) == ("Count words. And more.", "Does not: change it, or anything.")
-    assert [point.partition(":")[0] for point in others] == [
-        "Requires",
-        "Does not",
-        "Side effects",
-        "Returns",
-        "Prefer it to wc.",
-    ]
+    names = [point.partition(":")[0] for point in others]
+    assert names == ["Requires", "Does not", "Side effects", "Returns", "Prefer it to wc."]
     assert parse.docstring_sections("Requires: x") == ["", "Requires: x"]
     assert parse.fitted_docstring(POINTS, len(POINTS)) == POINTS
     assert "Returns: output. A count.\n" in parse.fitted_docstring(POINTS, len(POINTS) - 5)
@@ -37,7 +32,7 @@ def test_a_docstring_has_points_and_what_is_too_long_loses_what_is_returned_firs
 
 
 def test_tools_are_read_in_many_threads_at_once():
-    """An interpreter that switches threads while it makes a tree gives up on it, if another is made meanwhile (CPython 3.11)."""
+    """An interpreter that switches threads while it makes a tree gives up on it if another is made (CPython 3.11)."""
 
     class Slow:
         def __init__(self):

@@ -11,7 +11,8 @@ from support.calling import response as call
 from support.signed_tools import put, sign, signed, tool_text, trust_key
 
 RUNTIMES = "rye/core/runtimes"
-BODY = 'import _helper\nfrom pathlib import Path\nreturn {"success": True, "output": _helper.word() + Path(__file__).with_name("w.txt").read_text()}'
+BODY = """import _helper, pathlib
+return {"success": True, "output": _helper.word() + pathlib.Path(__file__).with_name("w.txt").read_text()}"""
 SHELL = f"""# ---
 # version: "1.0.0"
 # tool_type: bash

@@ -33,7 +33,7 @@ def made_folders(started):
     """Make dependencies and caches, before the command that counts."""
     bash(
         started,
-        "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache .hg/store sub/.svn; mkdir cache; echo x > node_modules/a/b/f",
+        "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache .hg/store sub/.svn cache; >node_modules/a/b/f",
     )
     bash(started, "echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG")
     for number in range(5):

@@ -43,15 +43,9 @@ def code_of(call, *given, **fields) -> str:
 
 ENV = b"#!/usr/bin/env python3\n"
 STALE = [
-    b"# rye:signed:\n",
-    b"#  rye:signed:2026-01-01T00:00:00Z:damaged coding: utf-7\n",
-    b"# rye:signed:x\r\n",
-    b"// rye:signed:x\n",
-    b"# kiwi-mcp:validated:2025-01-01T00:00:00Z:abc\n",
-    b"# rye:validated:2025-01-01T00:00:00Z:abc\n",
-    b"<!-- rye:signed:x -->\n",
-    b"# rye:signed:x --> y\n",
-    b"<!-- rye:validated:2025-01-01 -->\n",
+    *(b"# rye:signed:\n", b"#  rye:signed:2026-01-01T00:00:00Z:damaged coding: utf-7\n", b"# rye:signed:x\r\n"),
+    *(b"# kiwi-mcp:validated:2025-01-01T00:00:00Z:abc\n", b"# rye:validated:2025-01-01T00:00:00Z:abc\n", b"// rye:signed:x\n"),
+    *(b"<!-- rye:signed:x -->\n", b"# rye:signed:x --> y\n", b"<!-- rye:validated:2025-01-01 -->\n"),
 ]
 OWN = [b"# validated: yes\n", b"# see rye:signed:\n", b"# a:validated:b\n", b"\n"]
 HARMLESS = [b"# -*- coding: utf-8 -*-\n", b"# coding=UTF8\n", b"x\ny\n# coding: latin-1\n"]

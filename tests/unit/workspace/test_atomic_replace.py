@@ -188,7 +188,7 @@ def test_deleting_what_is_known_and_nothing_else(project, file, kernel):
 
 
 NEWEST = b"the newest"
-# What was to be done, what another program did before it, and what it does as that is put back; the file then, and what is kept.
+# What was to be done, what another program did before it and does as that is put back; the file then, and what is kept.
 PUT_BACK = {
     "a second change": (put, by_rename, lambda file: by_rename(file, NEWEST), FOREIGN, [NEWEST]),
     "deleted": (put, by_rename, os.unlink, FOREIGN, []),

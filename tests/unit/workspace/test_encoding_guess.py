@@ -33,7 +33,7 @@ SAMPLES = {
     ),
     "cp1254": ("Çocuklar bahçede oynuyor, çünkü bugün hava güneşli ve ılık. Işığı kapatmayı unutma, lütfen.\n",),
     "cp1257": (
-        "Lietuvių kalba yra viena seniausių gyvų kalbų. Vaikai eina į mokyklą, nes šiandien pirmoji mokslo metų diena; aš jų laukiu čia.\n",
+        "Lietuvių kalba yra viena seniausių gyvų kalbų. Vaikai eina į mokyklą, nes šiandien pirmoji mokslo metų diena.\n",
     ),
     "cp1251 koi8-r": (
         "Все счастливые семьи похожи друг на друга, каждая несчастливая семья несчастлива по-своему.\n",
