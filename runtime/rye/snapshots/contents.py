@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS content
 CREATE TABLE IF NOT EXISTS part
   (digest BLOB NOT NULL, number INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, number));
 """
-# So many bytes are added before they are made last, which keeps the log of the database small.
+# So many bytes are added before the log of the database is brought into its place, which keeps it small.
 _AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
 # Contents up to the first size are packed together, until they have the second (bytes).
@@ -95,7 +95,7 @@ class Contents:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
         self._batch: list[tuple[bytes, bytes]] = []
-        self._batch_bytes = self._unsaved = 0
+        self._batch_bytes = self._log_bytes = 0
         self._last_batch = b"", b""
         self._thread: ThreadPoolExecutor | None = None
         # What the thread has to do, the oldest first, with its size.
@@ -181,7 +181,6 @@ class Contents:
 
         if self._connection is not None:
             with suppress(sqlite3.Error):
-                self._connection.rollback()
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
             self._connection.close()
 
@@ -289,26 +288,19 @@ class Contents:
         self._waiting_bytes -= size
         job.result()
 
-    def _write(self) -> None:
-        """Wait until what was added is in the database."""
-        self._end_batch()
-        while self._jobs:
-            self._wait_for_one()
-
     @_alone
     def _insert(self, statement: str, rows: Sequence[_Row]) -> None:
         """Write rows into the database; the parts of a content come before it."""
         import sqlite3
 
         try:
-            if not self._db.in_transaction:
-                self._db.execute("BEGIN IMMEDIATE")
-            # In one step: the interpreter's lock would be given away and taken again for each row.
+            # In one step: the interpreter's lock would be given away and taken again for each row. It is a transaction of its
+            # own, because the child of a fork would take one that is open for ever for another program's.
             values = ", ".join(["(?, ?, ?, ?)"] * len(rows))
             self._db.execute(f"{statement} VALUES {values}", [value for row in rows for value in row])
-            self._unsaved += sum(len(row[3]) for row in rows)
-            if self._unsaved > _AT_ONCE:
-                self._commit()
+            self._log_bytes += sum(len(row[3]) for row in rows)
+            if self._log_bytes > _AT_ONCE:
+                self._log_bytes = 0
                 self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as err:
             raise self._failure(err) from None
@@ -343,7 +335,7 @@ class Contents:
             ValueError: it is missing or damaged, which may be found at its end only.
             OSError: the database cannot be read.
         """
-        self._write()
+        self.save()
         found = sha256()
         bytes_left = None
         numbers = iter(range(1, 1 << 31))
@@ -385,33 +377,19 @@ class Contents:
 
     def save(self) -> None:
         """Make what was added last. Raises OSError."""
-        self._write()
-        if self._connection is not None:
-            self._save()
-
-    @_alone
-    def _save(self) -> None:
-        import sqlite3
-
-        try:
-            self._commit()
-        except sqlite3.Error as err:
-            raise self._failure(err) from None
-
-    def _commit(self) -> None:
-        self._unsaved = 0
-        if self._connection is not None and self._connection.in_transaction:
-            self._connection.execute("COMMIT")
+        self._end_batch()
+        while self._jobs:
+            self._wait_for_one()
 
     def disk_size(self) -> int:
         """Return how much room the store takes (bytes), but for what was freed in it. Raises OSError."""
-        self._write()
+        self.save()
         numbers = [int(self._rows(f"PRAGMA {name}")[0][0]) for name in ("page_count", "freelist_count", "page_size")]
         return (numbers[0] - numbers[1]) * numbers[2]
 
     def sizes(self) -> dict[bytes, int]:
         """Return how much room each content takes (bytes): in a batch, its share. Raises OSError."""
-        self._write()
+        self.save()
         out: dict[bytes, int] = {}
         for table in ("content", "part"):
             for digest, size in self._rows(f"SELECT digest, length(data) FROM {table}"):  # noqa: S608 - our own names

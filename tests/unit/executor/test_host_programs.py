@@ -61,7 +61,8 @@ for number in range(25):
         ended = 1
         try:
             call(); print(end="", flush=True); search()
-            if number % 8 == 0: call("my/count"); bash()
+            if number % 8 == 0: call("my/count")
+            if number % 2 == 0: bash()
             ended = 0
         finally:
             os._exit(ended)
