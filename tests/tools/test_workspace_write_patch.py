@@ -391,6 +391,13 @@ def test_section_11_as_many_files_as_a_batch_may_have_and_ids_that_do_not_fit_ar
     assert len(answer["output"].encode()) <= 51_200
 
 
+def test_of_many_problems_some_are_named_and_the_rest_counted(project):
+    gone = [{"docPath": f"none/{number}", "originalSha256": "0" * 64} for number in range(45)]
+    answer = write(project, deleteFiles=gone)
+    assert ("has 45 problem(s)" in answer["error"], "none/39: " in answer["error"]) == (True, True)
+    assert ("none/40: " in answer["error"], "\n- and 5 more\n" in answer["error"]) == (False, True)
+
+
 def test_section_9_start_success_and_error_are_events(project, user_space):
     (user_space / ".ai/config").mkdir(parents=True)
     (user_space / ".ai/config/rye.yaml").write_text("log: {events: true}\n")
