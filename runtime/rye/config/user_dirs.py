@@ -103,8 +103,7 @@ class _HeldRoot:
         key, noted: its key and the path of its state folder, once they were asked for.
     """
 
-    def __init__(self, fd: int) -> None:
-        info = os.fstat(fd)
+    def __init__(self, info: os.stat_result) -> None:
         self.identity = info.st_dev, info.st_ino
         self.key = self.noted = ""
 
@@ -112,9 +111,9 @@ class _HeldRoot:
 _open_roots: dict[int, _HeldRoot] = {}
 
 
-def hold_root(fd: int) -> None:
-    """Note that a descriptor is that of a project root which stays open until `release_root`."""
-    _open_roots[fd] = _HeldRoot(fd)
+def hold_root(fd: int, info: os.stat_result) -> None:
+    """Note that a descriptor is that of a project root, with its state `info`, which stays open until `release_root`."""
+    _open_roots[fd] = _HeldRoot(info)
 
 
 def release_root(fd: int) -> None:

@@ -29,13 +29,16 @@ class OpenRoot:
             raise WorkspaceError("project_not_found", what, "Give project_path (or --project) an existing directory.") from None
         try:
             self.stat = os.fstat(self.fd)
+            user_dirs.hold_root(self.fd, self.stat)
+            beneath.name_root(self.fd, path)
+            self.real = beneath.real_path(self.fd, path)
+            is_of_kernel = beneath.is_of_kernel(self.fd)
         except OSError as err:
+            user_dirs.release_root(self.fd)
+            beneath.forget_root(self.fd)
             os.close(self.fd)
             raise system_failure(err, path) from None
-        user_dirs.hold_root(self.fd)
-        beneath.name_root(self.fd, path)
-        self.real = beneath.real_path(self.fd, path)
-        if beneath.is_of_kernel(self.fd):
+        if is_of_kernel:
             self.close()
             message = f"{path} lies in a kernel file system."
             raise WorkspaceError("bad_project", message, "Give project_path a directory on a disk.")
