@@ -169,11 +169,10 @@ class Contents:
     def __exit__(self, *_: object) -> None:
         for waiting in self._jobs:
             waiting[0].cancel()
-        # What is in the log is kept. To bring it into its place takes longer than to write it, and nobody waits for that.
-        if self._thread is None or self._begun(self._close) is None:
-            self._close()
         if self._thread is not None:
-            self._thread.shutdown(wait=False)
+            self._thread.shutdown()
+        # Nothing of it goes on after the call: a file that is cut short meanwhile would end this process.
+        self._close()
 
     @_alone
     def _close(self) -> None:

@@ -42,7 +42,7 @@ def test_small_ones_come_back_from_their_batches(tmp_path, threads, monkeypatch)
         # More at once than a statement takes.
         tiny = [store.put(b"%d" % number) for number in range(65_000)]
         store.save()
-    # Opened while the thread of the last one still brings the log into its place.
+    # Opened again at once.
     with Contents(tmp_path / "store") as store:
         assert [store.read(one) for one in tiny[::10_000]] == [b"%d" % number for number in range(0, 65_000, 10_000)]
 
