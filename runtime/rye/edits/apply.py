@@ -82,7 +82,7 @@ class Show(Record):
         budget: bytes that the printed lines may have.
         ids: print their IDs; a line that is printed with its ID counts as shown.
         span: the lines [start, stop); else the changed ones with two around.
-        short: collect the brief answer for models instead, see `rye.edits.apply`.
+        short: collect the brief answer for models instead, see `answer_lines`.
         short_rows: print short addresses instead of IDs.
     """
 

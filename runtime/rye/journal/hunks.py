@@ -7,6 +7,7 @@ changes, whatever was taken back before. A text without some of them is made exa
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -46,8 +47,7 @@ class Missing(NamedTuple):
 
 def lines_of(data: bytes) -> list[bytes]:
     """Return a text's lines, each with its newline."""
-    *lines, last = data.split(b"\n")
-    return [*(line + b"\n" for line in lines), *([last] if last else [])]
+    return io.BytesIO(data).readlines()
 
 
 def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:

@@ -7,6 +7,7 @@ are shown as `\xHH`, other control characters as `\xHH`, characters that hide or
 from __future__ import annotations
 
 import codecs
+import io
 import re
 
 # ECMA-48: CSI; OSC, DCS, SOS, PM and APC strings up to BEL or ST; two- and three-byte escapes.
@@ -93,19 +94,14 @@ def first(data: bytes, budget: int) -> tuple[str, int]:
 
     Of a first line that does not fit alone, as much as does.
     """
-    whole = _fitting(_lines(data), budget)
+    whole = _fitting(io.BytesIO(data).readlines(), budget)
     return (plain(b"".join(whole)), sum(map(len, whole))) if whole else _piece(data, budget, 1)
 
 
 def last(data: bytes, budget: int) -> tuple[str, int]:
     """Return the same from the end."""
-    whole = _fitting(_lines(data)[::-1], budget)[::-1]
+    whole = _fitting(io.BytesIO(data).readlines()[::-1], budget)[::-1]
     return (plain(b"".join(whole)), sum(map(len, whole))) if whole else _piece(data, budget, -1)
-
-
-def _lines(data: bytes) -> list[bytes]:
-    *lines, last_one = data.split(b"\n")
-    return [line + b"\n" for line in lines] + ([last_one] if last_one else [])
 
 
 def _fitting(lines: list[bytes], budget: int) -> list[bytes]:

@@ -190,8 +190,8 @@ def _named_by_variables(root: str, passed: frozenset[str]) -> Iterator[str]:
     a secret's name leads to, or in which a file of credentials lies. Of a folder with programs, an installed one, one of a
     search path or one above the project only the files of credentials are hidden.
     """
-    for name in os.environ:
-        if name in passed or name in environment.ALLOWED or "/" not in (value := os.environ.get(name, "")):
+    for name, value in os.environ.items():
+        if "/" not in value or name in passed or name in environment.ALLOWED:
             continue
         is_secret = environment.is_secret_name(name)
         if not is_secret and not name.endswith(_ENDINGS):

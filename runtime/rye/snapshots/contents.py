@@ -35,8 +35,6 @@ CREATE TABLE IF NOT EXISTS content
 CREATE TABLE IF NOT EXISTS part
   (digest BLOB NOT NULL, number INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (digest, number));
 """
-# So many bytes are added before the log of the database is brought into its place, which keeps it small.
-_AT_ONCE: Final = 16 << 20
 _LOG_BYTES: Final = 1 << 20
 # Contents up to the first size are packed together, until they have the second (bytes).
 _SMALL: Final = 16 << 10
@@ -95,7 +93,7 @@ class Contents:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path = folder / _NAME
         self._batch: list[tuple[bytes, bytes]] = []
-        self._batch_bytes = self._log_bytes = 0
+        self._batch_bytes = 0
         self._last_batch = b"", b""
         self._thread: ThreadPoolExecutor | None = None
         # What the thread has to do, the oldest first, with its size.
@@ -124,7 +122,6 @@ class Contents:
             os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             try:
-                db.execute("PRAGMA wal_autocheckpoint=0")
                 db.execute("PRAGMA synchronous=NORMAL")
                 db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
                 # Asked first: what is below would wait for a writer, though it changes nothing.
@@ -167,21 +164,12 @@ class Contents:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for waiting in self._jobs:
-            waiting[0].cancel()
-        if self._thread is not None:
-            self._thread.shutdown()
         # Nothing of it goes on after the call: a file that is cut short meanwhile would end this process.
-        self._close()
-
-    @_alone
-    def _close(self) -> None:
-        import sqlite3
-
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            self._connection.close()
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+        with in_sqlite:
+            if self._connection is not None:
+                self._connection.close()
 
     def add(self, fd: int, length: int, most: int, room: int | None = None) -> tuple[bytes, int, int] | None:
         """Store the content of an open file of a known length, read in blocks. One that is stored already takes no room.
@@ -254,26 +242,21 @@ class Contents:
 
     def _give(self, work: Callable[[], None], size: int) -> None:
         """Let the thread do what packs and writes so many bytes; where none can be started it is done at once."""
+        # Imported here: most looks store nothing.
+        from concurrent.futures import ThreadPoolExecutor
+
         while self._jobs and self._waiting_bytes + size > _WAITING_BYTES:
             self._wait_for_one()
-        job = self._begun(functools.partial(self._do, work))
-        if job is None:
+        self._thread = self._thread or ThreadPoolExecutor(1, "rye-contents")
+        try:
+            job = self._thread.submit(self._do, work)
+        except RuntimeError:
+            # The system gives no thread.
+            self._thread = None
             self._do(work)
         else:
             self._jobs.append((job, size))
             self._waiting_bytes += size
-
-    def _begun(self, work: Callable[[], None]) -> Future[None] | None:
-        # Imported here: most looks store nothing.
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._thread = self._thread or ThreadPoolExecutor(1, "rye-contents")
-        try:
-            return self._thread.submit(work)
-        except RuntimeError:
-            # No thread can be started, or the interpreter ends.
-            self._thread = None
-            return None
 
     def _do(self, work: Callable[[], None]) -> None:
         # Nothing is written behind what could not be: a content without its parts would count as stored.
@@ -297,10 +280,6 @@ class Contents:
             # own, because the child of a fork would take one that is open for ever for another program's.
             values = ", ".join(["(?, ?, ?, ?)"] * len(rows))
             self._db.execute(f"{statement} VALUES {values}", [value for row in rows for value in row])
-            self._log_bytes += sum(len(row[3]) for row in rows)
-            if self._log_bytes > _AT_ONCE:
-                self._log_bytes = 0
-                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
         except sqlite3.Error as err:
             raise self._failure(err) from None
 

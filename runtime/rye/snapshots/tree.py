@@ -472,7 +472,7 @@ class Walk:
             self._room = self._most - self._contents.disk_size()
         # What is opened counts: another file may have come in the place of the one that was listed.
         try:
-            opened = os.open(name, _READ, dir_fd=fd)
+            opened = beneath.open_file(fd, name, _READ)
         except OSError as err:
             return self._unread_mark(fd, name, path, now, err.strerror or "unreadable")
         try:

@@ -147,9 +147,10 @@ def glanced(data: bytes, encoding: Encoding) -> Text:
         if count:
             points.lines.append(count)
             points.offsets.append(low)
-        ends_in_newline = data.endswith(encoding.newline, low, high)
-        ended = data.count(encoding.newline, low, high)
-        count += ended + (not ends_in_newline) if one_byte else len(split(data[low:high], encoding))
+        if one_byte:
+            count += data.count(encoding.newline, low, high) + (not data.endswith(encoding.newline, low, high))
+        else:
+            count += len(split(data[low:high], encoding))
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
 
 
