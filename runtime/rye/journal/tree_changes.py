@@ -287,14 +287,15 @@ class Look:
             self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
-        self._is_whole, self._gone, self._begun = walk.is_whole, walk.gone, walk.begun
+        self._is_whole, self._gone = walk.is_whole, walk.gone
         self.folders = walk.folders
+        self._begun = [path for path in walk.turned if not snapshots_tree.is_passed(walk.folders[path])]
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
         same_passed = (
             self.known is not None
             and not walk.gone
-            and not (walk.begun or walk.ended)
+            and not walk.turned
             and all(path in self.known.folders for path in walk.passed)
         )
         self._is_same = same_passed and not walk.changes and not walk.read

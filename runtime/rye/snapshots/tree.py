@@ -151,9 +151,9 @@ class Walk:
         is_whole: everything was looked at, not changed folders only.
         short: how many bytes there was no room for.
         passed: folders that are not recorded: dependencies, caches, repositories' own.
-        begun: folders that were among these, and are recorded from this walk on: nothing in them counts as changed.
-        ended: folders that are left out by their names from this walk on, by the user's settings: nor in these.
-        gone: those that were there before and are not any more.
+        turned: folders that were among these and are recorded from this walk on, or the other way round: nothing in them counts
+            as changed.
+        gone: folders that were not recorded, and are not there any more.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Walk:
         self.left_out: dict[str, str] = {}
         self.read = self.short = self._count = 0
         self.is_whole, self.passed, self.gone = True, list[str](), list[str]()
-        self.begun, self.ended = set[str](), set[str]()
+        self.turned = set[str]()
         self._known, self._contents = known, contents
         self._max_file, self._most, self._skipped, self._made = scope
         # Asked for with the first file that is read: mostly nothing has changed.
@@ -214,7 +214,7 @@ class Walk:
             raise
         # At the first look everything is new, and nothing has changed.
         if self._known:
-            self._gone_folders()
+            self._compare_folders()
             self._compare()
         # A visit of changed folders may get past a folder that cannot be listed; a walk over all ends at it.
         found = self.left_out
@@ -226,8 +226,6 @@ class Walk:
             self._watch.restart()
         self.folders, self.left_out, self.passed = {}, {}, []
         self.read = self.short = self._count = 0
-        self.begun.clear()
-        self.ended.clear()
         self._found.clear()
         self._visited.clear()
 
@@ -319,7 +317,7 @@ class Walk:
         """Compare one folder; return the names of the folders in it to look into."""
         known = self._known.get(path, {})
         if is_passed(known):
-            known = {} if self._is_there_anew(fd, path) else PASSED
+            known = {}
         self._visited.add(path)
         # A folder is the same as before where neither it nor the one above it changed.
         if self._watch is not None and (
@@ -375,14 +373,11 @@ class Walk:
         if not new and count == len(known):
             # The same names as before: it was not one to be skipped, and is none.
             self.folders[path] = known
-        elif path and (not known or known is PASSED) and self._is_skipped(entries):
+        elif path and not known and self._is_skipped(entries):
             self.passed.append(path)
             self.folders[path] = self._passed(path)
             return []
         else:
-            if known is PASSED:
-                self.begun.add(path)
-                known = {}
             # A folder that is passed over may have come in the place of a file.
             names = {one.name for one in entries if not (one.name in skipped and one.is_dir(follow_symlinks=False))}
             self.folders[path] = self._changed(fd, path, known, new, names)
@@ -394,19 +389,11 @@ class Walk:
         """Note that a folder is there that is not recorded. It is kept as one without entries."""
         self.passed.append(path)
         self.folders[path] = self._passed(path)
-        if path in self._known and self.folders[path] is not self._known[path]:
-            self.ended.add(path)
 
     def _passed(self, path: str) -> dict[str, Mark]:
         """Return what is to be known of a folder that is not recorded: the very same where it was not before."""
         known = self._known.get(path, {})
         return known if is_passed(known) else PASSED
-
-    def _is_there_anew(self, fd: int, path: str) -> bool:
-        """Tell whether another folder lies at a path than at the last walk."""
-        above, _, name = path.rpartition("/")
-        mark = self._known.get(above, {}).get(name)
-        return mark is not None and mark[1] != os.fstat(fd).st_ino
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
@@ -440,12 +427,12 @@ class Walk:
         if not self._known or (before is None and is_passed(self._known.get(path, {}))):
             # A folder that was left out by its name was not listed in its parent either.
             return
-        if _is_below(path, self.begun) or _is_below(path, self.ended):
-            return
         self._found.append((path, before, after))
 
     def _compare(self) -> None:
         """Turn what was found into changes: of what was read, most is often as before."""
+        if self.turned:
+            self._found = [one for one in self._found if not _is_below(one[0], self.turned)]
         shared = any(mark is not None and mark[5] for _, *marks in self._found for mark in marks)
         names = [_names(folders) if shared else {} for folders in (self._known, self.folders)]
         for path, *marks in sorted(self._found, key=lambda one: one[0]):
@@ -508,15 +495,17 @@ class Walk:
         self.left_out[path] = why
         return Mark(_settled(info, now), info.st_ino, info.st_mode, info.st_size, None, info.st_nlink > 1)
 
-    def _gone_folders(self) -> None:
-        """Note what was in folders that are no more: their own names were noted where they were listed."""
+    def _compare_folders(self) -> None:
+        """Note what was in folders that are no more, whose own names were noted where they were listed, and which turned."""
         for path, marks in self._known.items():
-            if path not in self.folders:
-                if is_passed(marks):
-                    self.gone.append(path)
-                    continue
+            now = self.folders.get(path)
+            if now is None and is_passed(marks):
+                self.gone.append(path)
+            elif now is None:
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
+            elif now is not marks and is_passed(now) != is_passed(marks):
+                self.turned.add(path)
 
 
 def is_passed(marks: Mapping[str, Mark]) -> bool:

@@ -256,11 +256,11 @@ def test_a_cache_that_is_none_any_more_has_not_made_its_files(tagged):
     assert files(tagged) == {path: text for path, text in there.items() if path != "top"}
 
 
-def test_another_folder_in_the_place_of_a_cache_was_made_by_the_command(tagged):
-    made = bash(tagged, "mv e x; mkdir e; echo new > e/new")
-    assert "e/new" in made["changed"]
+def test_another_folder_in_the_place_of_a_cache_counts_as_the_cache_that_it_was(tagged):
+    made = bash(tagged, "mv e x; mkdir e; echo new > e/new; echo top > top")
+    assert (made["changed"], made["not_recorded"]["e"][:17]) == (["top", "x"], "recorded from now")
     undo(tagged, entry_id=made["change_id"])
-    assert not (tagged / "e/new").exists()
+    assert files(tagged)["e/new"] == "new\n"
 
 
 def test_a_folder_that_the_users_settings_leave_out_or_take_in_has_not_changed(tagged, user_space):
