@@ -16,7 +16,7 @@ from rye.edits.apply import Plan
 from rye.edits.splices import Revived
 from rye.line_ids.document import Document
 from rye.plain_class import changed
-from rye.workspace.notebook import Cell, Notebook
+from rye.workspace.notebook import Cell, Notebook, is_laid_out
 
 _MARK: Final = re.compile(r"# %%(?: \[(code|markdown|raw)\])?\s*\Z")
 
@@ -109,30 +109,35 @@ def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: b
     """
     texts, newline = _texts(document, plan), _newline(document)
     neighbour = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
-    if (cells_given := _as_json(texts)) is not None:
-        lines = cells_given
-    else:
+    given, lines = _as_json(texts)
+    if not lines:
         indent, step = (
             _indent(document.text.lines(neighbour.start, neighbour.start + 1)[0]).decode(),
             _step(document, neighbour).decode(),
         )
-        objects = [json.dumps(_cell(book, *part), ensure_ascii=False, indent=step) for part in _parts(texts)]
+        cells = [_cell(book, *part) for part in _parts(texts)] if given is None else given
+        objects = [json.dumps(cell, ensure_ascii=False, indent=step) for cell in cells]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
     # What stands behind decides on the comma.
     lines[-1] += "," if is_followed or any(cell.start == plan.start for cell in book.cells) else ""
     return [line.encode() + newline for line in lines]
 
 
-def _as_json(texts: list[str]) -> list[str] | None:
-    """Return lines that are cells in JSON, without a comma at the end; None where they are text."""
+def _as_json(texts: list[str]) -> tuple[list[Any] | None, list[str]]:
+    """Return the cells that a text has as JSON, None for plain text; and its lines, without a comma at the end, where they are
+    laid out as the lines of a notebook.
+    """
     joined = "\n".join(texts).rstrip().removesuffix(",")
     if not joined.lstrip().startswith("{"):
-        return None
+        return None, []
     try:
         cells = json.loads(f"[{joined}]")
     except ValueError:
-        return None
-    return joined.split("\n") if all(isinstance(cell, dict) and "cell_type" in cell for cell in cells) else None
+        return None, []
+    if not all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
+        return None, []
+    lines = joined.split("\n")
+    return cells, lines if is_laid_out(cells, [b"[", *map(str.encode, lines), b"]"]) else []
 
 
 def _parts(texts: list[str]) -> Iterator[tuple[str, list[str]]]:

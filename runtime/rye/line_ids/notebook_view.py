@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from rye.line_ids.document import Document
+from rye.workspace.notebook import Cell
 
 _OUTPUT_LINES: Final = 20
 _OUTPUT_CHARS: Final = 400
 _PICTURES: Final = 4
 _CELL_LINES: Final = 5_000
+_LAYOUT: Final = "`python -m json.tool --indent 1 IN OUT` lays the file out"
 
 
 class Window(Protocol):
@@ -47,10 +49,10 @@ def notebook_view(
             if cell.start > start:
                 return cell.start, lines, media
             # Several cells on one line of the file: no offset leads to the next one.
-            return stop, [*lines, "[more cells are left out: `python -m json.tool --indent 1 IN OUT` lays the file out]"], media
+            return stop, [*lines, f"[more cells are left out: {_LAYOUT}]"], media
         low, high = cell.source or (cell.start, cell.start)
         first = max(low, start)
-        header = f"[cell {cell.number}, {cell.kind}{_named(document, window, cell.start, cell.stop)}]"
+        header = f"[cell {cell.number}, {cell.kind}{_named(document, window, cell)}]"
         printed = [header]
         window.budget -= len(header) + 1
         before = len(window.lines)
@@ -58,7 +60,8 @@ def notebook_view(
         reached = window.add(first, min(end, first + budget_left)) if high > low else high
         printed += window.lines[before:]
         if cell.source is None:
-            printed += _plain(window, [*cell.lines, "[lines without addresses: they are not one string a line in the file]"])
+            why = "they are not one string a line in the file" if cell.placed else _LAYOUT
+            printed += _plain(window, [*cell.lines, f"[lines without addresses: {why}]"])
         budget_left -= len(printed) - 1
         lines += printed
         if reached < high:
@@ -68,17 +71,18 @@ def notebook_view(
             lines += _plain(window, ["[output]", *output, *(f"[{one['mimeType']}]" for one in pictures)])
         # Pictures are large; a model's interface takes few of them in one answer.
         media += pictures[: max(_PICTURES - len(media), 0)]
-        if window.ids and cell.stop - cell.start <= _CELL_LINES:
+        if window.ids and cell.placed and cell.stop - cell.start <= _CELL_LINES:
             # Whoever saw its text and its outputs may delete or move the cell as a whole.
             document.name([(cell.start, cell.stop)])
             window.shown.append((cell.start, cell.stop))
     return stop, lines, media
 
 
-def _named(document: Document, window: Window, start: int, stop: int) -> str:
+def _named(document: Document, window: Window, cell: Cell) -> str:
     """Return the addresses of a cell's first and last line."""
-    if not window.ids:
+    if not window.ids or not cell.placed:
         return ""
+    start, stop = cell.start, cell.stop
     if window.short:
         return f", lines {document.shorts(start, start + 1)[0]}-{document.shorts(stop - 1, stop)[0]}"
     return f", [LID:{document.ids(start, start + 1)[0]}] to [LID:{document.ids(stop - 1, stop)[0]}]"

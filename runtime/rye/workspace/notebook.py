@@ -1,22 +1,25 @@
 r"""Jupyter notebooks as cells: which lines of the file are a cell's text, and what its outputs say.
 
-A notebook is JSON. Jupyter writes each line of a cell as one JSON string on a line of its own (`"x = 1\n",`): such a line has
-an address as every line of a file, and is shown and edited as the text that it holds. A cell that is written otherwise is shown
-without addresses. Only notebooks of format 4 are known.
+A notebook is JSON. Jupyter and Colab write each value on a line of its own, so that each line of a cell is one JSON string
+(`"x = 1\n",`): it has an address as every line of a file, and is shown and edited as the text that it holds. A file that is
+laid out otherwise is shown without addresses, and so is a cell whose text is one string. Only format 4 is known.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rye.call.safe_text import is_encodable
 from rye.fs.records import without_twins
 from rye.plain_class import Record
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
+_STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+# A line with one value, or one that opens or closes a list or an object; any may be a member.
+_LINE: Final = re.compile(
+    rf'(?:\xef\xbb\xbf)?\s*(?:{_STRING}\s*:\s*)?(?:[\[{{]|[\]}}],?|(?:{_STRING}|\[\]|\{{\}}|[^\s\[\]{{}},:"]+),?)\s*'.encode()
+)
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
@@ -26,7 +29,7 @@ class Cell(Record):
 
     Attributes:
         number: from 1.
-        start, stop: the lines of its JSON object.
+        start, stop: the lines of its JSON object; the whole file's where `placed` is False: it is laid out otherwise.
         source: the lines [low, high) that hold its text, one each. None: it is written otherwise, and has no addresses.
         hollow: whether it is empty, `"source": []` on one line, which then stands for its first line.
         lines: its text.
@@ -37,6 +40,7 @@ class Cell(Record):
     number: int
     start: int
     stop: int
+    placed: bool
     source: tuple[int, int] | None
     hollow: bool
     lines: list[str]
@@ -79,8 +83,10 @@ class Notebook(Record):
 
 def parse(data: bytes) -> Notebook | None:
     """Return the notebook that a file's content is, None where it is none."""
+    raw = data.rstrip().split(b"\n")
     try:
         content = json.loads(data, object_pairs_hook=without_twins)
+        placed = is_laid_out(content, raw)
     except (ValueError, RecursionError):
         return None
     cells = content.get("cells") if isinstance(content, dict) else None
@@ -88,88 +94,53 @@ def parse(data: bytes) -> Notebook | None:
         return None
     if not isinstance(content.get("nbformat"), int) or content["nbformat"] < 4:
         return None
-    raw, places = data.split(b"\n"), list(_places(data))
-    if len(places) != len(cells):
-        # A key is spelled with an escape.
-        return None
-    placed = [_cell(at + 1, place, raw, cell) for at, (place, cell) in enumerate(zip(places, cells, strict=True))]
+    found, at = list[Cell](), _line_of(content, "cells") + 1
+    for number, cell in enumerate(cells, 1):
+        start, stop = (at, at + _height(cell)) if placed else (0, len(raw))
+        found.append(_cell(number, start, stop, cell, placed=placed))
+        at = stop
     texts = {
         line: text
-        for cell in placed
+        for cell in found
         if cell.source is not None
         for line, text in zip(range(*cell.source), cell.lines, strict=True)
     }
-    return Notebook(placed, texts, content)
+    return Notebook(found, texts, content)
 
 
-class _Place(NamedTuple):
-    """Where a cell stands: its first line and the one behind its last; the line and text of each string of its source."""
-
-    start: int
-    stop: int
-    opened: int
-    strings: list[tuple[int, bytes]]
-    closed: int
+def is_laid_out(value: Any, lines: list[bytes]) -> bool:
+    """Tell whether lines of JSON have each value that is in this one on a line of its own."""
+    return _height(value) == len(lines) and all(map(_LINE.fullmatch, lines))
 
 
-def _places(data: bytes) -> Iterator[_Place]:
-    """Find each cell of a valid notebook. The depth of a cell's members is 3: root, list of cells, cell."""
-    opens, keys = list[bytes](), list[bytes]()
-    line = at = 0
-    before = b""
-    start, opened, closed, strings = 0, -1, -1, list[tuple[int, bytes]]()
-    for found in _TOKEN.finditer(data):
-        token = found[0]
-        line += data.count(b"\n", at, found.start())
-        at = found.start()
-        in_cells = opens[:2] == [b"{", b"["] and keys[0] == b'"cells"'
-        in_source = in_cells and len(opens) >= 3 and keys[2] == b'"source"'
-        if token in (b"{", b"["):
-            if in_cells and len(opens) == 2:
-                start, opened, closed, strings = line, -1, -1, []
-            elif in_source and len(opens) == 3:
-                opened = line
-            opens.append(token)
-            keys.append(b"")
-        elif token in (b"}", b"]"):
-            opens.pop()
-            keys.pop()
-            if in_cells and len(opens) == 2:
-                yield _Place(start, line + 1, opened, strings, closed)
-            elif in_source and len(opens) == 3:
-                closed = line
-        elif token == b":" and opens[-1] == b"{":
-            keys[-1] = before
-        elif in_source and len(opens) == 4:
-            strings += [(line, token)] if token != b"," else []
-        before = token
+def _height(value: Any) -> int:
+    """Return how many lines a value takes where each that is in it has its own."""
+    if not value or not isinstance(value, list | dict):
+        return 1
+    return 2 + sum(map(_height, value.values() if isinstance(value, dict) else value))
 
 
-def _cell(number: int, place: _Place, raw: list[bytes], content: dict[str, Any]) -> Cell:
-    """Return a cell; it has lines with addresses where each string of its source is one line, on a line of its own."""
+def _line_of(container: dict[str, Any], name: str) -> int:
+    """Return the line of a member, counted from the object's first line."""
+    names = [*container]
+    return 1 + sum(_height(container[one]) for one in names[: names.index(name)])
+
+
+def _cell(number: int, start: int, stop: int, content: dict[str, Any], *, placed: bool) -> Cell:
+    """Return a cell; it has lines with addresses where each string of its source is one line of its text."""
     source = content.get("source")
     parts = [source] if isinstance(source, str) else [str(part) for part in source] if isinstance(source, list) else []
-    ends = bool(parts) and parts[-1].endswith("\n")
-    if not parts and place.opened >= 0:
-        at = place.opened
-        hollow = place.closed == at and raw[at].strip().removesuffix(b",").endswith(b"[]")
-        return Cell(
-            number, place.start, place.stop, (at, at + 1) if hollow else None, hollow, [""], ends=False, content=content
-        )
-    low, high = place.opened + 1, place.opened + 1 + len(parts)
-    alone = (
-        place.opened >= 0
-        and [line for line, _ in place.strings] == list(range(low, high))
-        and place.closed == high
-        and all(raw[line].strip().removesuffix(b",") == token for line, token in place.strings)
-        and raw[place.opened].rstrip().endswith(b"[")
-        and raw[high].lstrip().startswith(b"]")
-    )
     bodies = [part.removesuffix("\n") for part in parts]
-    is_regular = all(part.endswith("\n") for part in parts[:-1]) and not any(set(body) & {"\n", "\r"} for body in bodies)
-    where = (low, high) if alone and is_regular and is_encodable(bodies) else None
-    lines = bodies if where else "".join(parts).split("\n")
-    return Cell(number, place.start, place.stop, where, hollow=False, lines=lines, ends=ends, content=content)
+    where, hollow = None, placed and source == []
+    if hollow:
+        where = start + _line_of(content, "source"), start + _line_of(content, "source") + 1
+    elif placed and source and source == parts:
+        is_regular = all(part.endswith("\n") for part in parts[:-1]) and not any(set(body) & {"\n", "\r"} for body in bodies)
+        low = start + _line_of(content, "source") + 1
+        where = (low, low + len(parts)) if is_regular and is_encodable(bodies) else None
+    lines = (bodies or [""]) if where else "".join(parts).split("\n")
+    ends = bool(parts) and parts[-1].endswith("\n")
+    return Cell(number, start, stop, placed, where, hollow=hollow, lines=lines, ends=ends, content=content)
 
 
 def _joined(text: Any) -> str:
