@@ -69,16 +69,21 @@ class Basis:
         self._real_paths: dict[str, str] = {}
 
     def rest_on(self, path: str) -> None:
-        """Note what a path leads to: before it is read, since a change after that must be noticed."""
-        if self._is_kept:
-            self._stamps.setdefault(path, stamp(path))
+        """Note what a path leads to: before it is read, since a change after that must be noticed.
+
+        Of what is not there nothing is noted if its folder is: what comes into a folder changes the folder.
+        """
+        if self._is_kept and path not in self._stamps:
+            found = stamp(path)
+            if found is not None or self._stamps.get(os.path.dirname(path)) is None:
+                self._stamps[path] = found
 
     def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
         """Note each step from a folder down, as far as there is one: an exchange of any is a change of the one above it."""
         for name in names if self._is_kept else ():
             folder = f"{folder}/{name}"
             self.rest_on(folder)
-            if self._stamps[folder] is None:
+            if self._stamps.get(folder) is None:
                 return
 
     def rest_on_place(self, path: str) -> None:
@@ -95,8 +100,10 @@ class Basis:
     @property
     def holds(self) -> bool:
         """Whether all of it stands as it was."""
-        stands = all(stamp(path) == one for path, one in self._stamps.items())
-        return stands and all(os.path.realpath(path) == real for path, real in self._real_paths.items())
+        for path, one in self._stamps.items():
+            if stamp(path) != one:
+                return False
+        return all(os.path.realpath(path) == real for path, real in self._real_paths.items())
 
 
 NOT_KEPT: Final = Basis(is_kept=False)
