@@ -61,7 +61,7 @@ def test_open_prints_the_header_and_numbered_lines(project):
     assert around.stdout.startswith(b"--- long.txt (lines 70-169) ---\n70: line 70\n")
     assert around.stderr == b"[lines 70-169 of 250; go on: rt scroll long.txt +]\n"
     lines = rt("open", "long.txt:1-240", cwd=project).stdout.decode().split("\n")
-    assert lines[-2] == "[truncated: 200 of 250 lines; 50 more omitted. Run `rt open long.txt:201` to see more.]"
+    assert lines[-2] == "[truncated: 200 of 250 lines; 50 more omitted. Call `rt open long.txt:201` to see more.]"
     # As compilers print a place, with a column.
     for place in ("long.txt:120:7", "long.txt:120:7:"):
         assert rt("open", place, cwd=project).stdout == around.stdout
@@ -81,7 +81,7 @@ def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
     done = rt("grep", "absent", cwd=project)
     assert (done.returncode, done.stdout, b"--hidden" in done.stderr) == (1, b"", True)
     lines = rt("grep", "-F", "-i", "LINE", "--include", "*.txt", "--limit", "2", cwd=project).stdout.decode().split("\n")
-    again = re.search("Run `(.*)` to see more", lines[-2])[1]
+    again = re.search("Call `(.*)` to see more", lines[-2])[1]
     assert lines[-2].startswith("[truncated: 2 of 250 matches; 248 more omitted.")
     more = rt(*shlex.split(again)[1:], cwd=project).stdout
     assert more.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
@@ -91,9 +91,9 @@ def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
     for _ in range(2):
         rt("insert", "src/app.py", "1", cwd=project, stdin=b"# more\n")
     lines = rt("undo", "--list", "--limit", "1", cwd=project).stdout.decode().split("\n")
-    assert lines[-2] == "[truncated: 1 of 2 changes; 1 more omitted. Run `rt undo --list --offset 2` to see more.]"
+    assert lines[-2] == "[truncated: 1 of 2 changes; 1 more omitted. Call `rt undo --list --offset 2` to see more.]"
     assert not any(line.startswith("[tool_result") for line in lines)
-    assert b"Run `rt undo --list` to see them" in rt("undo", "0" * 15, cwd=project).stderr
+    assert b"Call `rt undo --list` to see them" in rt("undo", "0" * 15, cwd=project).stderr
 
 
 def test_searches_can_be_chained_and_a_list_that_was_cut_is_said_to_be(project):

@@ -1,9 +1,10 @@
-"""What the tools say in calls is said in commands at a terminal, whatever message reaches it."""
+"""A call that an answer names is written as the command that makes it."""
 
 import re
 
 import pytest
 
+from rye.cli import words
 from rye.cli.rt import main as rt_main
 from rye.cli.rt import printing
 from support.in_process import run
@@ -12,29 +13,31 @@ CALL = re.compile(r"\b[a-z_]+\(\w+=")
 
 
 @pytest.mark.parametrize(
-    ("said", "typed"),
+    ("tool", "arguments", "typed"),
     [
-        ('Call read(file_path="a b.py") to see it.', "Run `rt open 'a b.py'` to see it."),
-        ('Call read(file_path="a.py", offset=7) to see more.', "Run `rt open a.py:7` to see more."),
-        ('Use ls(path="src") to list it.', "Use `rt find '*' src` to list it."),
-        ('To redo it, call undo(entry_id="18a").', "To redo it, run `rt undo 18a`."),
-        ('[read(file_path=…, encoding="latin-1") shows them]', "[`rt open … --encoding latin-1` shows them]"),
-        ('call undo(batchId="x-1").', "run `rye undo batchId=x-1`."),
-        ('by job(action="end"), any other', "by `rye job action=end`, any other"),
-        ('Call read(file_path="`rm -rf ~`;$(x)") to see.', "Run `rt open '`rm -rf ~`;$(x)'` to see."),
-        ('"(rt) \\" q" is odd', '"(rt) \\" q" is odd'),
-        ("add hidden=true or no_ignore=true", "add --hidden or --no-ignore"),
-        ("read(2) failed; undo() too", "read(2) failed; undo() too"),
+        ("read", {"file_path": "a b.py"}, "`rt open 'a b.py'`"),
+        ("read", {"file_path": "a.py", "offset": 7}, "`rt open a.py:7`"),
+        ("read", {"file_path": "a.py", "changes_since": "x"}, "`rye read file_path=a.py changes_since=x`"),
+        ("ls", {"path": "src"}, "`rt find '*' src`"),
+        ("undo", {"entry_id": "18a"}, "`rt undo 18a`"),
+        ("undo", {"batchId": "x-1"}, "`rye undo batchId=x-1`"),
+        ("undo", {"list": True, "offset": 2}, "`rt undo --list --offset 2`"),
+        ("read", {"file_path": ..., "encoding": "latin-1"}, "`rt open … --encoding latin-1`"),
+        ("job", {"action": "end"}, "`rye job action=end`"),
+        ("read", {"file_path": "`rm -rf ~`;$(x)"}, "`rt open '`rm -rf ~`;$(x)'`"),
+        ("", {"hidden": True}, "--hidden"),
+        ("", {"encoding": "latin-1"}, "--encoding latin-1"),
+        ("", {"multiline": True}, "multiline=true"),
     ],
 )
-def test_a_call_becomes_a_command(said, typed):
-    assert printing.in_words(said) == typed
+def test_a_call_is_a_command(tool, arguments, typed):
+    assert printing.typed_call(tool, arguments) == typed
 
 
 def test_a_person_who_types_rye_reads_commands_of_rye():
-    assert printing.in_commands("Call undo(list=true) to see them.") == "Run `rye undo list=true` to see them."
-    assert printing.in_commands('Use ls(path="a b") to list it.') == "Use `rye ls 'path=a b'` to list it."
-    assert printing.in_commands("hidden=true lifts this") == "hidden=true lifts this"
+    assert words.command_of("undo", {"list": True}) == "`rye undo list=true`"
+    assert words.command_of("ls", {"path": "a b"}) == "`rye ls 'path=a b'`"
+    assert words.command_of("", {"hidden": True}) == "hidden=true"
 
 
 def test_the_terminal_reads_them(project):

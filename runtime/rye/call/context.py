@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from rye.call.results import MAX_OUTPUT_BYTES
 from rye.config.settings import Settings
 from rye.errors import CancelledError, DeadlineError, RyeError, UsageError
 from rye.plain_class import Record, changed
 
 if TYPE_CHECKING:
     from rye.call.secrets import Secrets
+
+
+MAX_OUTPUT_BYTES = 51_200
+"""A tool's text output is cut at a line boundary beyond this (bytes of UTF-8); a caller may ask for less."""
 
 
 class Cancellation:
@@ -76,6 +79,8 @@ class CallOptions(Record):
         repeat: a command with a key that an earlier attempt began, and nobody saw the end of, is run again.
         late: lets the tool run in the caller's thread: where it does not end in time, this takes the response from another
             thread, and the call raises `Abandoned` when the tool ends. A nested call has none.
+        writes_call: returns how the caller makes a call that an answer names, from the tool's short name and its parameters;
+            for "" how the parameters are given to the running tool. None: as a model does.
     """
 
     max_output_bytes: int = MAX_OUTPUT_BYTES
@@ -89,6 +94,7 @@ class CallOptions(Record):
     key: str = ""
     repeat: bool = False
     late: Callable[[dict[str, Any]], None] | None = None
+    writes_call: Callable[[str, Mapping[str, Any]], str] | None = None
 
 
 class Abandoned(Exception):  # noqa: N818 - it says what happened to the call

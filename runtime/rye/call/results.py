@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rye.call import context
 from rye.errors import RyeError, UsageError
 
 _NAMED = 5
@@ -61,9 +62,20 @@ def start_index(offset: int, total: int, unit: str, timed_out: bool = False) -> 
 
 
 def call_text(tool: str, **arguments: Any) -> str:
-    """Return a call as a model writes it: `read(file_path="a.py", offset=3)`; `...` stands for what the caller fills in."""
+    """Return a call as the caller makes it: a model by `read(file_path="a.py", offset=3)`; `...` is to be filled in."""
+    write = context.current().options.writes_call
+    return write(tool, arguments) if write is not None else f"{tool}({_assignments(arguments)})"
+
+
+def parameter_text(**arguments: Any) -> str:
+    """Return parameters of the running tool as the caller gives them: a model `hidden=true`."""
+    write = context.current().options.writes_call
+    return write("", arguments) if write is not None else _assignments(arguments)
+
+
+def _assignments(arguments: Mapping[str, Any]) -> str:
     words = [f"{name}={'…' if value is ... else json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
-    return f"{tool}({', '.join(words)})"
+    return ", ".join(words)
 
 
 def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) -> Callable[[int], str]:
@@ -120,10 +132,6 @@ def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None
 
 MAX_LINE_CHARS = 2_000
 """A longer line is shortened visibly when shown (characters)."""
-
-
-MAX_OUTPUT_BYTES = 51_200
-"""A tool's text output is cut at a line boundary beyond this (bytes of UTF-8); a caller may ask for less."""
 
 
 def size_of(lines: Iterable[str]) -> int:

@@ -371,3 +371,26 @@ def _path_value(value: Any, name: str, paths: Mapping[str, str], project: str) -
     if isinstance(value, list):
         return [_path_value(one, f"{name}[{at}]", paths, project) for at, one in enumerate(value)]
     return typed_path(value, project) if name in paths and isinstance(value, str) else value
+
+
+def command_of(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call that an answer names as one types it, `rye NAME name=value …`; without a tool its words alone."""
+    words = [as_word(name, value) for name, value in arguments.items()]
+    return quoted(["rye", tool, *words]) if tool else " ".join(words)
+
+
+def as_word(name: str, value: Any) -> str:
+    """Return a parameter as one types it."""
+    return f"{name}={value_text(value)}"
+
+
+def value_text(value: Any) -> str:
+    """Return a parameter's value as one types it; `…` is to be filled in."""
+    return value if isinstance(value, str) else "…" if value is ... else json.dumps(value, ensure_ascii=False)
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Return a command in backticks, its words quoted for a shell."""
+    import shlex
+
+    return f"`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"

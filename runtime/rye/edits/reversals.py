@@ -215,7 +215,8 @@ def _in_place(document: Document, positions: dict[str, int], splice: Recorded, s
 
 def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
     what = f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written."
-    hint = f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; undo(list=true) shows what the change was."
+    changes = call_text("undo", list=True)
+    hint = f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; {changes} shows what the change was."
     return EditError("changed_since", what, hint, **{"current": [*current]} if current else {})
 
 

@@ -242,7 +242,7 @@ def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
     for row in history.of_batch(batch_id):
         rows.setdefault(row.path, row)
     if not rows:
-        hint = "Call undo(list=true) to see the changes; get_patch_change tells what became of a batch."
+        hint = f"Call {call_text('undo', list=True)} to see the changes; get_patch_change tells what became of a batch."
         raise EditError("unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.", hint)
     undoers = [history.undoer(row.id) for row in rows.values()]
     current = [row for row, by in zip(rows.values(), undoers, strict=True) if by is None]
@@ -287,14 +287,15 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
     of = "" if path is None else f" of {path}"
     if others is None:
         why = f"No change{of} that the tools made is recorded and not undone yet in this project."
-        hint = "Call undo(list=true) to see what other programs changed between calls; each is taken back by its entry_id."
+        changes = call_text("undo", list=True)
+        hint = f"Call {changes} to see what other programs changed between calls; each is taken back by its entry_id."
         raise EditError("nothing_to_undo", why, hint)
     name = history.maker(others.id)
     raise EditError(
         "nothing_to_undo",
         f"You have no change{of} to undo here. The last one is another caller's, or yours from another session: "
         f"{change_texts.described(others)}. Nothing was written.",
-        f"To undo that one all the same, call {call_text('undo', entry_id=name)}; undo(list=true) shows all.",
+        f"To undo that one all the same, call {call_text('undo', entry_id=name)}; {call_text('undo', list=True)} shows all.",
         entry_id=others.id,
         actor=others.actor,
     )
@@ -349,7 +350,7 @@ def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: 
     of_path = [entry for entry in made if path is None or path in entry.paths]
     if not of_path:
         what = f"This change did not change {path}." if made else "There is no such batch."
-        raise UsageError("entry_or_batch", what, "Call undo(list=true) to see the changes.")
+        raise UsageError("entry_or_batch", what, f"Call {call_text('undo', list=True)} to see the changes.")
     try:
         found = [hunk for entry in of_path for hunk in edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))]
     except OSError as err:
@@ -429,7 +430,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
             look, planned = _planned(ws, first, entry, chosen)
             if not planned.changes:
                 why = f"What change {entry.id} changed is as it was before it. Nothing was written."
-                raise EditError("already_undone", why, "undo(list=true) shows the other changes.")
+                raise EditError("already_undone", why, f"{call_text('undo', list=True)} shows the other changes.")
             # What was merged is read by another connection.
             look.contents.save()
             diff = change_texts.tree_diff(ws, planned.changes)
@@ -454,7 +455,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         raise EditError("not_recorded", "The project has too many files to be recorded.", "Use git to restore it.") from None
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     if cut:
-        shown.append(cut_notice(len(shown), len(diff), "diff lines", "undo(list=true)"))
+        shown.append(cut_notice(len(shown), len(diff), "diff lines", call_text("undo", list=True)))
     verb = "Would undo" if dry_run else "Undid"
     of = _said_hunks(chosen) + (f"{tree_changes.printable(chosen.part)} of " if chosen.part is not None else "")
     shown.append(f"{verb} {of}{change_texts.described(entry)}.")

@@ -241,7 +241,8 @@ class ContentSearch:
 
     def _nothing(self) -> str:
         flags = (("hidden", self.query.hidden), ("no_ignore", self.query.no_ignore))
-        hints = [] if self.tree.is_file else [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
+        off = [] if self.tree.is_file else [name for name, on in flags if not on]
+        hints = [word for name in off if (word := advice(name, results.parameter_text(**{name: True})))]
         more = f"; {' and '.join(hints)} would search more files" if hints else ""
         if not self.pattern.text.isascii():
             more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"

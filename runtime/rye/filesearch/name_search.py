@@ -134,6 +134,6 @@ def _newest(tree: SearchTree) -> Callable[[str], tuple[float, bytes]]:
 
 def _nothing(tree: SearchTree, view: SearchScope, pattern: str) -> str:
     flags = (("hidden", view.hidden), ("no_ignore", view.no_ignore))
-    hints = [word for name, on in flags if not on and (word := advice(name, f"{name}=true"))]
+    hints = [word for name, on in flags if not on and (word := advice(name, results.parameter_text(**{name: True})))]
     more = f"; {' and '.join(hints)} would look at more" if hints else ""
     return f"[no files in {tree.shown_base} fit {pattern}{more}]"

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rye.call.context import advice
+from rye.call.results import parameter_text
 from rye.errors import UsageError
 from rye.process.child import Command, name_of_fd, own_module, program_on_path
 from rye.workspace.workspace import IGNORED_DIRECTORIES
@@ -130,10 +131,13 @@ def too_slow(pattern: Pattern) -> UsageError:
 
 def bad_pattern(text: str, why: str) -> UsageError:
     """Return the refusal of a search pattern, with the engine's message."""
-    hint = f"Mend the pattern{advice('literal', ', or give literal=true to search for exactly this text')}."
+    exactly = f", or give {parameter_text(literal=True)} to search for exactly this text"
+    hint = f"Mend the pattern{advice('literal', exactly)}."
     if '"\\n" is not allowed' in why:
         why = "the pattern contains a newline, and lines are searched one at a time"
-        hint = advice("multiline", "Give multiline=true to match across lines.", "A search matches within one line.")
+        hint = advice(
+            "multiline", f"Give {parameter_text(multiline=True)} to match across lines.", "A search matches within one line."
+        )
     elif re.search("look-around|backreferences", why):
         hint = "Search for a wider pattern, or use `grep -P` in a shell, which has them."
     return UsageError("bad_pattern", f"Bad pattern {text[:200]!r}: {why}.", hint)

@@ -23,7 +23,7 @@ from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
 from rye.call.context import advice, check_deadline, deadline
-from rye.call.results import _NAMED
+from rye.call.results import _NAMED, parameter_text
 from rye.errors import WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
@@ -186,7 +186,7 @@ class SearchTree:
         # Killed by the memory limit.
         if code < 0:
             why = "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end."
-            hint = advice("no_ignore", "Give no_ignore=true, or a smaller path.", "Search a smaller folder.")
+            hint = advice("no_ignore", f"Give {parameter_text(no_ignore=True)}, or a smaller path.", "Search a smaller folder.")
             raise WorkspaceError("search_failed", why, hint)
         refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
         if refusal is not None:
@@ -350,7 +350,7 @@ def troubles(tree: SearchTree) -> list[str]:
         more = tree.trouble_count - min(len(named), _NAMED)
         out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
     if tree.timed_out:
-        further = advice("no_ignore", ", or give no_ignore=true")
+        further = advice("no_ignore", f", or give {parameter_text(no_ignore=True)}")
         out.append(
             "[the time ran out: this is what was found until then, in no particular order; "
             f"narrow the folder or the pattern{further}]"

@@ -27,6 +27,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from rye.call import context, profile
+from rye.call.results import call_text
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
@@ -327,9 +328,10 @@ def find(ws: Workspace, entry_id: str) -> Entry:
         if entry is not None:
             return entry
         why = f"The record of change {entry_id} is damaged, so it cannot be undone. Nothing was written."
-        raise EditError("damaged_entry", why, "Use git to restore the file, or undo(list=true) to see the other changes.")
+        hint = f"Use git to restore the file, or {call_text('undo', list=True)} to see the other changes."
+        raise EditError("damaged_entry", why, hint)
     what = f"There is no change {entry_id!r} in this project's journal."
-    raise EditError("unknown_entry", what, "Call undo(list=true) to see them.")
+    raise EditError("unknown_entry", what, f"Call {call_text('undo', list=True)} to see them.")
 
 
 def recover(ws: Workspace) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
+from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import followed_lines, hunks, journal, tree_changes
@@ -87,7 +88,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
             "changed_since",
             f"Change {entry.id} cannot be taken back exactly: {'; '.join(refused[:_MAX_NAMED])}{more}. Nothing was written.",
             "Give file_path, or hunks of a file, to take back a part of it, or edit the file by hand; "
-            "undo(list=true) shows what the change was.",
+            f"{call_text('undo', list=True)} shows what the change was.",
             **({"current": current[:_MAX_NAMED]} if current else {}),
         )
     if guard is not None and not made.changes:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rye.call import context
+from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import atomic
@@ -80,7 +81,9 @@ def start(
     found = records(root)
     count = sum(one["status"] == "running" for one in found)
     if count >= MAX_RUNNING:
-        raise RyeError("too_many_jobs", f"{count} jobs are running already.", 'End some: job(action="list") shows them.')
+        raise RyeError(
+            "too_many_jobs", f"{count} jobs are running already.", f"End some: {call_text('job', action='list')} shows them."
+        )
     job_id, mark = output_files.new_id(), running[0].mark if running else os.urandom(8).hex()
     output = _output_limit(root, found)
     home = folder / job_id
@@ -160,7 +163,9 @@ def home(root: Root, job_id: str) -> Iterator[int]:
             fd = os.open(Path(user_dirs.state_dir(root)) / kind / job_id, _DIR)
             break
     else:
-        raise UsageError("job_not_found", f"There is no job {job_id[:40]!r}.", 'job(action="list") shows those there are.')
+        raise UsageError(
+            "job_not_found", f"There is no job {job_id[:40]!r}.", f"{call_text('job', action='list')} shows those there are."
+        )
     with closing(fd):
         yield fd
 

@@ -6,7 +6,7 @@ import codecs
 from typing import Any
 
 from rye.call.context import advice
-from rye.call.results import call_text
+from rye.call.results import call_text, parameter_text
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.plain_class import Record, changed
 
@@ -127,12 +127,15 @@ class Encoding(Record):
             culprit = f"the character {char!r} (U+{ord(char):04X}) at position {err.start + 1} of the new text"
             message = f"The file's encoding ({self.label}) cannot hold {culprit}. Nothing was written."
             instead = f"change the file with {edit_with(...)}"
-            hint = f"Replace that character, or {advice('encoding', 'give encoding=…', instead)} where the encoding is another."
+            otherwise = advice("encoding", f"give {parameter_text(encoding=...)}", instead)
+            hint = f"Replace that character, or {otherwise} where the encoding is another."
             if not self.certain and self.name != "utf-8":
                 message = (
                     f"The file's encoding is only a guess, {self.name}, which does not write {culprit}. Nothing was written."
                 )
-                given = advice("encoding", f'Give encoding="{self.name}"', f"Change it with {edit_with(self.name)}")
+                given = advice(
+                    "encoding", f"Give {parameter_text(encoding=self.name)}", f"Change it with {edit_with(self.name)}"
+                )
                 hint = f"{given} if it is right, or the right one."
             raise EditError("unencodable", message, hint) from None
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rye.call.context import advice
-from rye.call.results import call_text
+from rye.call.results import call_text, parameter_text
 from rye.errors import EditError
 from rye.workspace.encoding import Encoding, edit_with
 from rye.workspace.text import Text
@@ -81,13 +81,15 @@ def notice(lines: Iterable[bytes], text: Text) -> str:
         return (
             f"[the file is not UTF-8; {code.name} is a guess. To write other than ASCII, "
             + advice(
-                "encoding", f'confirm it with encoding="{code.name}", or give the right one', f"use {edit_with(code.name)}"
+                "encoding",
+                f"confirm it with {parameter_text(encoding=code.name)}, or give the right one",
+                f"use {edit_with(code.name)}",
             )
             + "]"
         )
     likely = encoding_to_try(b"".join(text.lines(0, _SAMPLE_LINES)))
     call = call_text("read", file_path=..., encoding=likely)
-    again = advice("encoding", f'read again with encoding="{likely}"', f"{call} shows them")
+    again = advice("encoding", f"read again with {parameter_text(encoding=likely)}", f"{call} shows them")
     return f"[bytes that are not utf-8 are shown as \\xHH: {again}, or with the encoding that the file has]"
 
 

@@ -96,18 +96,20 @@ def _run(words: list[str]) -> int:
 def _call(name: str, args: SimpleNamespace) -> int:
     """Make the calls of a verb, one after the other, and print each answer."""
     from rye import api
+    from rye.call.context import CallOptions
     from rye.cli.process import answer_stream
     from rye.cli.rt import printing as rt_printing
     from rye.cli.rt.verbs import CALLS, VERBS
     from rye.cli.shared import project_to_work_in
 
     args.project = project_to_work_in(args.project)
+    options = CallOptions(writes_call=None if args.json else rt_printing.typed_call)
     with answer_stream() as answer:
         printing = rt_printing.Printing(answer, as_json=args.json, names_only=getattr(args, "files", False))
         for parameters in CALLS[name](args):
             following: dict[str, Any] | None = parameters
             while following is not None:
-                response = api.execute(VERBS[name].module, following, project_path=args.project)
+                response = api.execute(VERBS[name].module, following, project_path=args.project, options=options)
                 following = printing.show(name, response, following)
         printing.close()
     return printing.code

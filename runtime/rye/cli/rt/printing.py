@@ -1,69 +1,46 @@
 """How `rt` prints answers: text on standard output in a fixed format, all else on standard error; colours and a pager on
 a terminal only.
 
-What the tools' messages say in calls is said in commands: whoever reads them at a terminal can type those. A call becomes
-`rt …` where a verb takes all its parameters, else `rye NAME name=value …`.
+A call that an answer names is written as a command: whoever reads it can type that.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any, Final, TextIO
 
 from rye.cli.process import EXIT_NO, EXIT_OK, exit_code
 from rye.cli.rt.verbs import VERBS
 from rye.cli.terminal import harmless, has_colour, painted, print_json
+from rye.cli.words import as_word, command_of, quoted, value_text
 
-# Values are texts in quotes, numbers, words, or left to be filled in.
-_VALUE: Final = r'(?:"(?:[^"\\]|\\.)*"|[\w.…]+|\[\])'
-_OWN: Final = {verb.module.rpartition("/")[2]: name for name, verb in VERBS.items()}
-_VERB_OF: Final = {**_OWN, "read": "open", "ls": "find", "undo": "undo"}
-_OTHERS: Final = ("edit_lines", "glob", "grep", "job", "lsp", "get_patch_change", "workspace_read_file")
-_NAMES: Final = "|".join((*_VERB_OF, *_OTHERS, "workspace_apply_patch"))
-_CALL: Final = re.compile(rf"\b(?:(?P<lead>[Cc]all|by) )?(?P<name>{_NAMES})\((?P<args>\w+={_VALUE}(?:, \w+={_VALUE})*)\)")
-_PARAMETER: Final = re.compile(rf"\b(\w+)=({_VALUE})")
-_LEADS: Final = {"Call": "Run ", "call": "run ", "by": "by "}
+_VERB_OF: Final = {
+    **{verb.module.rpartition("/")[2]: name for name, verb in VERBS.items()},
+    "read": "open",
+    "ls": "find",
+    "undo": "undo",
+}
 _BARE: Final = ("pattern", "path", "file_path", "root", "entry_id")
 _LINES: Final = ("line", "start", "offset")
 
 
-def in_commands(text: str) -> str:
-    """Return a tool's message with commands of `rye` in place of its calls."""
-    return _CALL.sub(lambda match: _command(match, None), text)
+def typed_call(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call as a command: `rt …` where a verb takes all its parameters, else `rye …`. Without a tool: the options."""
+    if not tool:
+        options = [_option(name, value) or [as_word(name, value)] for name, value in arguments.items()]
+        return " ".join(word for one in options for word in one)
+    words = _words(_VERB_OF[tool], arguments) if tool in _VERB_OF else None
+    return quoted(["rt", *words]) if words else command_of(tool, arguments)
 
 
-def in_words(text: str) -> str:
-    """Return a tool's message with commands of `rt` in place of its calls, and options in place of parameters."""
-    # Calls first: parameters stand inside them.
-    text = _CALL.sub(lambda match: _command(match, _VERB_OF.get(match["name"])), text)
-    return _PARAMETER.sub(_in_option, text)
-
-
-def _command(match: re.Match[str], verb: str | None) -> str:
-    arguments = {name: _text(value) for name, value in _PARAMETER.findall(match["args"])}
-    words = None if verb is None else _words(verb, arguments)
-    words = words or ["rye", match["name"], *(f"{name}={value}" for name, value in arguments.items())]
-    return f"{_LEADS.get(match['lead'], '')}`{' '.join(word if word == '…' else shlex.quote(word) for word in words)}`"
-
-
-def _in_option(match: re.Match[str]) -> str:
-    """Return the option for a parameter that a message names by itself; the text where it may be something else."""
-    found = _option(match[1], match[2]) if match[2] == "true" or match[1] == "encoding" else None
-    return shlex.join(found) if found else match[0]
-
-
-def _text(value: str) -> str:
-    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value.startswith('"') else value
-
-
-def _words(verb: str, arguments: dict[str, str]) -> list[str] | None:
+def _words(verb: str, arguments: Mapping[str, Any]) -> list[str] | None:
     """Return the words of a verb for a call's arguments; None where it does not take them all."""
-    bare = [arguments[name] for name in _BARE if name in arguments]
+    bare = [value_text(arguments[name]) for name in _BARE if name in arguments]
     if verb == "find" and "pattern" not in arguments:
         bare = ["*", *(one for one in bare if one != ".")]
     options: list[str] = []
@@ -75,14 +52,14 @@ def _words(verb: str, arguments: dict[str, str]) -> list[str] | None:
             if option is None:
                 return None
             options += option
-    return ["rt", verb, *bare, *options]
+    return [verb, *bare, *options]
 
 
-def _option(name: str, value: str, verb: str = "") -> list[str] | None:
+def _option(name: str, value: Any, verb: str = "") -> list[str] | None:
     """Return the option that a verb, or any, has for a parameter, with its value; None where none has one."""
     for one in VERBS[verb].options if verb else (one for each in VERBS.values() for one in each.options):
         if one.names and one.key == name:
-            return [one.names[0], *([_text(value)] if one.value else [])]
+            return [one.names[0], *([value_text(value)] if one.value else [])]
     return None
 
 
@@ -133,12 +110,12 @@ class Printing:
 
     def _show(self, verb: str, response: dict[str, Any]) -> None:
         for warning in response.get("warnings", ()):
-            print(harmless(f"rt: warning: {in_words(str(warning))}"), file=sys.stderr)
+            print(harmless(f"rt: warning: {warning}"), file=sys.stderr)
         if response["status"] == "error":
             # A refused edit's is the patch that it would have been.
             if text := (response["data"] or {}).get("output"):
                 self._write(f"{text}\n")
-            print(harmless(f"rt: {in_words(response['error'])}"), file=sys.stderr)
+            print(harmless(f"rt: {response['error']}"), file=sys.stderr)
             return
         data = response["data"]
         text = str(data["output"])
@@ -151,10 +128,10 @@ class Printing:
             notices = [f"[tool_result: {one}" for one in notices]
         # That something was left out belongs to the answer; what else is to be said stands beside it.
         cut = [one.replace("[tool_result: ", "[truncated: ", 1) for one in notices if one.startswith("[tool_result: ")]
-        lines = [*([text] if text else []), *(map(in_words, cut) if data.get("truncated") else ())]
+        lines = [*([text] if text else []), *(cut if data.get("truncated") else ())]
         if lines:
             self._write("\n".join(lines) + "\n")
-        self._notes += [in_words(one) for one in notices if not one.startswith("[tool_result: ")]
+        self._notes += [one for one in notices if not one.startswith("[tool_result: ")]
         self._notes += _go_on(data) if verb in _VIEWS else []
 
     def _judge(self, verb: str, response: dict[str, Any]) -> None:

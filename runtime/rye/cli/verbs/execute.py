@@ -50,6 +50,8 @@ def run_execute(args: SimpleNamespace) -> int:
             on_output=watched if isinstance(watched, _Watched) else None,
             on_bytes=watched if isinstance(watched, _Piped) else None,
             cancellation=cancellation,
+            # A model may read what no terminal shows.
+            writes_call=words.command_of if at_terminal() and not args.json else None,
         )
         call = executor.Call(
             args.type, item_id, parameters, project, args.dry_run, args.allow_unsigned, options, prepared=prepared
@@ -205,10 +207,6 @@ def _print(response: dict[str, Any], answer: TextIO, project: str, watched: _Wat
             # The whole schema in a line is for a model; a person asks for it.
             message = "; ".join(data["problems"]) if "problems" in data else message
             message += f"{'' if message.endswith(('.', '?')) else '.'} `rye help {called}` explains them."
-        if at_terminal():
-            from rye.cli.rt import printing
-
-            message = printing.in_commands(message)
         print(f"{terminal.styled('rye:', 'error', sys.stderr)} {harmless(message)}", file=sys.stderr)
 
 
