@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -113,44 +114,34 @@ class Crashed(Exception):  # noqa: N818 - it says what happened to the tool
 
 _MOST_FREE = 8
 
-_free: list[_Worker] = []
+_free: list[SimpleQueue[Callable[[], object]]] = []
 
 
 def start(work: Callable[[], object]) -> None:
-    """Run `work`, which handles its own failures, in a thread beside the caller's."""
+    """Run `work`, which handles its own failures, in a thread beside the caller's.
+
+    Raises:
+        RuntimeError: the system gives no thread.
+    """
     try:
         # `pop` and `append` of a list are atomic in CPython; no lock is needed here.
-        worker = _free.pop()
+        given = _free.pop()
     except IndexError:
-        worker = _Worker()
-    worker.take(work)
+        given = SimpleQueue()
+        # Not the work itself, which the thread would keep as long as it lives.
+        threading.Thread(target=_serve, args=(given,), name="rye-tool", daemon=True).start()
+    given.put(work)
 
 
-class _Worker:
-    """A thread that waits for its next work, which one caller at a time gives it."""
-
-    def __init__(self) -> None:
-        self._work: Callable[[], object] | None = None
-        self._given = threading.Lock()
-        self._given.acquire()
-        threading.Thread(target=self._serve, name="rye-tool", daemon=True).start()
-
-    def take(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self._given.release()
-
-    def _serve(self) -> None:
-        while True:
-            self._given.acquire()
-            # Cleared before it runs: the thread is in `_free` only afterwards, so no other work can come between.
-            work, self._work = self._work, None
-            if work is not None:
-                work()
-            # Otherwise the objects of the call would live until the next one.
-            del work
-            if len(_free) >= _MOST_FREE:
-                return
-            _free.append(self)
+def _serve(given: SimpleQueue[Callable[[], object]]) -> None:
+    while True:
+        work = given.get()
+        work()
+        # Otherwise the objects of the call would live until the next one.
+        del work
+        if len(_free) >= _MOST_FREE:
+            return
+        _free.append(given)
 
 
 # Only the forking thread exists in a forked child.
