@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rye.executor.channel import FileService
     from rye.items.parse import Tool
 
-# How often a worker is started whose sandbox cannot be made.
-_TRIES = 5
 _ANSWER_MAX = 16 * 1024 * 1024
 _PRINTED_MAX = 10_240
 _ERRORS_MAX = 4_096
@@ -117,26 +115,18 @@ def call(
         Crashed: the tool raised anything else.
     """
     limit = context.deadline()
-    for left in range(_TRIES - 1, -1, -1):
-        # Registered before the call is sent: a deadline that passes in between still ends the child.
-        limit.when_expired(worker.kill)
-        exchange = _Exchange(worker, tool.id)
-        try:
-            asked = {"parameters": parameters, "entry_point": entry_point, "files": dict(files or {}), "memory": memory}
-            answer = exchange.answer(framed({**_about(worker, tool, limit), **asked}))
-            failure = _why_none(worker, limit, exchange) if answer is None else None
-            # Else another program exchanged what the sandbox covers, as git does with its settings, while it was made.
-            if failure is not None and (not left or exchange.started or not exchange.last_errors().startswith("bwrap: ")):
-                raise failure
-        finally:
-            exchange.close()
-            finish(worker)
-        if answer is not None:
-            return _outcome(answer, exchange.line_ids)
-        fresh = worker_for(worker.policy)
-        # The response holds what the first one reported; the end of the call adds to it.
-        fresh.reported, worker = worker.reported, fresh
-    raise AssertionError(tool.id)
+    # Registered before the call is sent: a deadline that passes in between still ends the child.
+    limit.when_expired(worker.kill)
+    exchange = _Exchange(worker, tool.id)
+    try:
+        asked = {"parameters": parameters, "entry_point": entry_point, "files": dict(files or {}), "memory": memory}
+        answer = exchange.answer(framed({**_about(worker, tool, limit), **asked}))
+        if answer is None:
+            raise _why_none(worker, limit, exchange)
+    finally:
+        exchange.close()
+        finish(worker)
+    return _outcome(answer, exchange.line_ids)
 
 
 def finish(worker: Worker) -> None:

@@ -6,9 +6,11 @@ import os
 
 import pytest
 
+import rye
 from rye.sandbox import bubblewrap
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, set_sandbox
+from support.signed_tools import put_tool
 
 
 @needs_bubblewrap
@@ -35,3 +37,30 @@ def test_the_names_are_listed_anew_and_the_command_runs_once_or_is_refused(
     data = bash(project, "echo ran")
     assert (data.get("code") or data["output"].strip()) == ended
     assert ended != "ran" or len(gone) == how_often
+
+
+@needs_bubblewrap
+def test_a_tool_of_another_signer_is_refused_before_it_begins_and_runs_at_the_next_call(project, user_space, monkeypatch):
+    set_sandbox(user_space, "auto")
+    (project / ".vscode").mkdir()
+    body = "open(project_path + '/made', 'a').write('x')\nreturn {'success': True, 'output': 'ran'}"
+    put_tool(project, "my/writer", body, more='__permissions__ = ["read", "write"]')
+    opens, gone = bubblewrap._mount_options, []
+
+    def opened(option, path, fds):
+        words = opens(option, path, fds)
+        if path.endswith("/.vscode") and not gone:
+            gone.append(path)
+            os.rmdir(path)
+            os.mkdir(path)
+        return words
+
+    monkeypatch.setattr(bubblewrap, "_mount_options", opened)
+    refused = rye.execute("my/writer", {}, project_path=project)
+    assert (refused["code"], "before the tool began" in refused["error"], "try again" in refused["error"]) == (
+        "isolation_failed",
+        True,
+        True,
+    )
+    assert not (project / "made").exists()
+    assert rye.execute("my/writer", {}, project_path=project)["data"]["output"] == "ran"
