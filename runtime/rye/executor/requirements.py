@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rye.call.safe_text import plain
 from rye.errors import ItemError
 
 if TYPE_CHECKING:
     from rye.items.parse import Tool
-
-_ONE: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[\w, -]*\])?\s*(.*)", re.DOTALL)
-_BOUND: Final = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([0-9][0-9A-Za-z.]*)(?:\.\*)?")
 
 
 def check(tool: Tool) -> None:
@@ -36,33 +32,21 @@ def check(tool: Tool) -> None:
     raise ItemError("requirement_missing", f"{tool.id} requires {named}.", f"Run `{command}`.")
 
 
-def _why_not(requirement: str) -> str:
-    """Return why a requirement is not met; nothing where it is."""
+def _why_not(text: str) -> str:
+    """Return why a requirement is not met; nothing where it is, or is not one here."""
     # Only for tools that require something: it reads the installed packages.
     from importlib.metadata import PackageNotFoundError, version
 
-    # What is behind a semicolon says where it applies; that is for an installer to judge.
-    match = _ONE.fullmatch(requirement.partition(";")[0].strip())
-    if match is None:
-        return "which cannot be read"
+    from packaging.requirements import Requirement
+
     try:
-        found = version(match[1])
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            return ""
+        found = version(requirement.name)
+        return "" if requirement.specifier.contains(found, prereleases=True) else f"{plain(found, 40)} is installed"
     except PackageNotFoundError:
         return "not installed"
-    unmet = [bound for bound in _BOUND.finditer(match[2]) if not _holds(_numbers(found), bound[1], _numbers(bound[2]))]
-    return f"{plain(found, 40)} is installed" if unmet else ""
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    # Up to the first part that is no number: a pre-release counts as its release.
-    return tuple(int(one) for one in re.findall(r"\d+", re.match(r"[0-9.]*", text)[0]))  # type: ignore[index]
-
-
-def _holds(found: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
-    most = max(len(found), len(bound))
-    one, other = (part + (0,) * (most - len(part)) for part in (found, bound))
-    if sign == "~=":
-        return one >= other and found[: len(bound) - 1] == bound[:-1]
-    if sign in ("==", "!="):
-        return (found[: len(bound)] == bound or one == other) is (sign == "==")
-    return {">=": one >= other, "<=": one <= other, ">": one > other, "<": one < other}[sign]
+    except ValueError:
+        # The requirement, or the version that is installed, is none that packages may have.
+        return "which cannot be read"
