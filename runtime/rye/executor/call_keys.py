@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -37,27 +37,13 @@ MAX_KEY: Final = 200
 
 _PATIENCE: Final = 30.0
 """How long an attempt waits for another one of the same call (seconds)."""
-_POLL: Final = 0.02
-_MOST_STORED: Final = 256 * 1024
-"""A longer result of a command is stored without its texts (bytes of JSON)."""
 _MOST_CALLS: Final = 10_000
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _PRUNE_EVERY: Final = 200
 
 
-class Attempt:
-    """One attempt of a named call: the caller runs the tool only where `answer` is None, and puts the result there.
-
-    Attributes:
-        answer: the result of an earlier attempt, as the tool's result; then that of this one.
-    """
-
-    answer: dict[str, Any] | None = None
-
-
-@contextmanager
-def attempt(ws: Workspace, tool: Tool, options: CallOptions) -> Iterator[Attempt]:
-    """Hold a named call: find out what earlier attempts did, and note that this one begins where nothing else would tell.
+def once(ws: Workspace, tool: Tool, options: CallOptions, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the result of a named call: that of an earlier attempt where there is one, else what `run` returns.
 
     Raises:
         UsageError: `bad_key`.
@@ -66,25 +52,25 @@ def attempt(ws: Workspace, tool: Tool, options: CallOptions) -> Iterator[Attempt
     """
     if len(options.key) > MAX_KEY or not options.key.isprintable():
         raise UsageError("bad_key", "The call's key is too long or does not print.", f"Give at most {MAX_KEY} characters.")
-    found = Attempt()
     if _only_reads(tool):
-        yield found
-        return
+        return run()
     with _locked(ws, sha256(options.key.encode("utf-8", "surrogateescape")).hexdigest()[:32]) as note:
-        found.answer = _earlier(note, options, tool) or (_applied(ws, options.key) if _is_edit(tool) else None)
-        if found.answer is not None or _is_edit(tool):
-            yield found
+        if _is_edit(tool):
+            found = _applied(ws, options.key) or run()
+        elif (earlier := _earlier(note, options, tool)) is not None:
+            found = earlier
         else:
             _write(note, {"tool": tool.id, "began": time.time()})
             try:
-                yield found
+                found = run()
             except RyeError:
                 # Refused before it ran.
                 note.unlink(missing_ok=True)
                 raise
-            _write(note, {"data": _bounded(found.answer or {})})
+            _write(note, {"data": context.without_secrets(found)})
     with suppress(OSError):
         atomic.prune(note.parent, _MOST_CALLS, _MOST_BYTES, every=_PRUNE_EVERY)
+    return found
 
 
 def _unwritable(err: OSError) -> WorkspaceError:
@@ -153,17 +139,11 @@ def _declares(tool: Tool, effect: str) -> bool:
 
 def _applied(ws: Workspace, key: str) -> dict[str, Any] | None:
     """Return the result of an edit that the journal holds under this key; None where it holds none."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        commit.recover(ws)
-        tree_changes.settle_undo(ws)
-        if key not in commit.pending_keys(ws):
-            break
-        # Somebody holds the file just now, so that the change cannot be settled yet.
-        if time.monotonic() > end:
-            raise _under_way()
-        context.check_deadline()
-        time.sleep(_POLL)
+    commit.recover(ws)
+    tree_changes.settle_undo(ws)
+    # Somebody holds the file just now, so that the change cannot be settled yet.
+    if key in commit.pending_keys(ws):
+        raise _under_way()
     rows = history.History(ws).of_key(key)
     return _answer(ws, rows) if rows else None
 
@@ -194,11 +174,3 @@ def _write(note: Path, told: dict[str, Any]) -> None:
         atomic.write(note, json.dumps(told).encode("ascii"), 0o600)
     except OSError as err:
         raise _unwritable(err) from None
-
-
-def _bounded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a result that can be stored: a large one without what is large in it."""
-    if len(json.dumps(data)) <= _MOST_STORED:
-        return data
-    small = {name: value for name, value in data.items() if len(json.dumps(value)) <= 1_024}
-    return {**small, "output": "[The output of the earlier attempt was too large to be stored.]"}

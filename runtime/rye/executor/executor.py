@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -125,10 +126,6 @@ _IN_A_JOB = (
 )
 
 
-# What the interpreter and the loader say where memory is short: no exception of their own tells it.
-_SHORT = ("can't start new thread", "failed to map segment", "annot allocate memory")
-
-
 def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) -> dict[str, Any]:
     """Make a call's context, do the work in it, and return the response, which the work completes.
 
@@ -152,9 +149,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
                     work(call, workspace, response)
         except RyeError as err:
             _refuse(response, err)
-        except (MemoryError, ImportError, RuntimeError) as err:
-            if not isinstance(err, MemoryError) and not any(words in str(err) for words in _SHORT):
-                raise
+        except MemoryError:
             _refuse(response, _out_of_memory())
         return _finished(call, settings, started, response)
 
@@ -232,24 +227,20 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     else:
         # After every check: a refused call changes nothing, not even what a crash left.
         response["warnings"] += _recovered(workspace)
+        run = partial(_run_admitted, call, workspace, prepared, parameters, response)
         if not call.options.key:
-            _run_admitted(call, workspace, prepared, parameters, response)
+            run()
         else:
             from rye.executor import call_keys
 
-            with call_keys.attempt(workspace, ready.tool, call.options) as attempt:
-                if attempt.answer is not None:
-                    _complete(response, attempt.answer)
-                else:
-                    _run_admitted(call, workspace, prepared, parameters, response)
-                    attempt.answer = context.without_secrets(response["data"])
+            _complete(response, call_keys.once(workspace, ready.tool, call.options, run))
     del response["envelope"]
 
 
 def _run_admitted(
     call: Call, workspace: Workspace, prepared: Prepared, parameters: dict[str, Any], response: dict[str, Any]
-) -> None:
-    """Run the tool of a call that was checked, and complete the response."""
+) -> dict[str, Any]:
+    """Run the tool of a call that was checked, complete the response, and return the tool's result."""
     ready = prepared.ready
     started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
     response.update({} if started.isolation is None else {"isolation": started.isolation})
@@ -270,6 +261,7 @@ def _run_admitted(
         data = failures.with_permission(data, ready.tool, signed_with, started.isolation, workspace.real)
     _complete(response, data)
     response.update(ran=True, printed={"printed": safe_text.content(printed)} if printed else {})
+    return data
 
 
 @contextlib.contextmanager
@@ -437,7 +429,10 @@ def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]
             if not _taken(unanswered):
                 raise context.Abandoned
         else:
-            run_code.start(work)
+            try:
+                run_code.start(work)
+            except RuntimeError as err:
+                raise MemoryError from err
             try:
                 wait()
             except BaseException:
