@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from rye._version import __version__
 from rye.call import context, safe_text
@@ -53,17 +53,30 @@ _SHOWN: Final = 400
 _MOST_DIFFERENCES: Final = 8
 
 
-class Session(Protocol):
+class Session:
     """A connection to a server."""
 
+    _id = 0
+
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a request. Raises RyeError `mcp_error`, `mcp_server_failed`."""
+        """Send a request, and return the result of the response that has its id. Errors `mcp_error`, `mcp_server_failed`."""
+        self._id += 1
+        coming = self._asked({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
+        return _answered(next(one for one in coming if one.get("id") == self._id and "method" not in one))
 
     def notify(self, method: str) -> None:
         """Send a notification."""
+        self._send({"jsonrpc": "2.0", "method": method})
 
     def close(self) -> None:
         """End the connection, and the server where this process started it."""
+
+    def _send(self, message: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def _asked(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Send a message, and yield what comes; raises RyeError where nothing does any more."""
+        raise NotImplementedError
 
 
 class Plan(Record):
@@ -292,14 +305,13 @@ def _advice(words: list[str], root: str, permissions: Container[str]) -> str:
     return "Look at its command."
 
 
-class StdioSession:
+class StdioSession(Session):
     """A server that runs in the sandbox and speaks by its standard streams: one JSON message a line."""
 
     def __init__(self, worker: Worker, message: dict[str, Any]) -> None:
         """Have the waiting process become the server."""
         self._worker = worker
         self._words: list[str] = message["argv"][1:]
-        self._id = 0
         self._lines = bytearray()
         self._searched = 0
         self._total = 0
@@ -307,20 +319,18 @@ class StdioSession:
         context.deadline().when_expired(worker.kill)
         self._worker.send(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
 
-    def notify(self, method: str) -> None:
-        """Send a notification."""
-        self._worker.send(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+    def _send(self, message: dict[str, Any]) -> None:
+        self._worker.send(json.dumps(message).encode() + b"\n")
 
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, and return the result of the response that has its id."""
-        self._id += 1
-        self._worker.send(json.dumps({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params}).encode() + b"\n")
+    def _asked(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        self._send(message)
         while True:
-            message = self._next()
-            if message.get("id") == self._id and "method" not in message:
-                return _answered(message)
-            if "method" in message and "id" in message:
-                self._worker.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], **_reply(message)}).encode() + b"\n")
+            found = self._next()
+            if "method" in found and "id" in found:
+                # A server may ask whether its client lives; it may have nothing else of us, neither a model nor folders.
+                refusal = {"error": {"code": -32601, "message": "not offered"}}
+                self._send({"jsonrpc": "2.0", "id": found["id"], **({"result": {}} if found["method"] == "ping" else refusal)})
+            yield found
 
     def _next(self) -> dict[str, Any]:
         while True:
@@ -363,48 +373,29 @@ class StdioSession:
         isolated.finish(self._worker)
 
 
-def _reply(request: dict[str, Any]) -> dict[str, Any]:
-    # A server may ask whether its client lives; it may have nothing else of us, neither a model nor folders.
-    if request.get("method") == "ping":
-        return {"result": {}}
-    return {"error": {"code": -32601, "message": "not offered"}}
-
-
-class HttpSession:
+class HttpSession(Session):
     """A server that is reached by HTTP: each message is a request, its answer JSON or a stream of events."""
 
     def __init__(self, request: http_request.Plan) -> None:
         """Remember where the server is; nothing is asked yet."""
         self._request = request
-        self._id = 0
         self._headers: dict[str, str] = {}
 
-    def notify(self, method: str) -> None:
-        """Send a notification."""
-        self._post({"jsonrpc": "2.0", "method": method})
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send a request, and return the result of the response that has its id."""
-        self._id += 1
-        answer = self._post({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        if method == "initialize":
+    def _asked(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        answer = self._send(message)
+        if message["method"] == "initialize":
             session = answer.headers.get("mcp-session-id", "")
             named = {"Mcp-Session-Id": session} if session.isprintable() and session else {}
             self._headers = {"MCP-Protocol-Version": PROTOCOL, **named}
-        for message in _messages(answer):
-            if message.get("id") == self._id and "method" not in message:
-                return _answered(message)
+        yield from _messages(answer)
         raise _failed(f"HTTP {answer.status} without an answer")
 
-    def _post(self, message: dict[str, Any]) -> Any:
+    def _send(self, message: dict[str, Any]) -> Any:
         accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         answer = http_request.fetched(self._request, "POST", message, {}, [], {**accept, **self._headers})
         if answer.status >= 400:
             raise _failed(f"HTTP {answer.status} {plain(answer.reason, 80)}")
         return answer
-
-    def close(self) -> None:
-        """Do nothing: the server forgets a session by itself."""
 
 
 def _messages(answer: Any) -> list[dict[str, Any]]:
