@@ -8,7 +8,6 @@ Beyond 10 MiB the file is moved to `events.1.jsonl`, replacing the one before.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -58,11 +57,3 @@ def of_answer(response: Mapping[str, Any]) -> dict[str, Any]:
     problems = [{key: one[key] for key in ("code", "docPath", "change") if key in one} for one in errors]
     facts = {key: result[key] for key in ("batchId", "status", "fileCount", "changeCount") if key in result}
     return {key: value for key, value in {**facts, "problems": problems}.items() if value}
-
-
-def fail(logger: str, event: str, **facts: Any) -> None:
-    """Log an error that no result can hold whole, such as a traceback, for whoever listens."""
-    # Where nobody does, `logging` would print the bare event to standard error.
-    if not (ours := logging.getLogger("rye")).handlers:
-        ours.addHandler(logging.NullHandler())
-    logging.getLogger(logger).error(event, extra=facts)

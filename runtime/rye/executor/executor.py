@@ -483,11 +483,11 @@ def _result(tool: Tool, run: Callable[[], Any]) -> dict[str, Any]:
     except run_code.Crashed as err:
         from rye.executor import failures
 
-        return failures.crash(tool, err.kind, err.trace, _LOG)
+        return failures.crash(tool, err.kind, err.trace)
     except BaseException as err:  # noqa: BLE001 - whatever a tool raises is its failure, not the caller's
         import traceback
 
         from rye.executor import failures
 
-        return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)), _LOG)
+        return failures.crash(tool, type(err).__name__, "".join(traceback.format_exception(err)))
     return data

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rye.call import context, event_log
+from rye.call import context
 from rye.config import user_dirs
 from rye.fs import atomic
 
@@ -40,21 +40,19 @@ _REFUSED: Final = re.compile(r".*(?:Permission denied|Operation not permitted|\b
 _ABSOLUTE: Final = re.compile(r"(?<![^\s'\"=(])/[^\s'\":]+(?!: line)")
 
 
-def crash(tool: Tool, kind: str, trace: str, log: str) -> dict[str, Any]:
+def crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     """Return the answer to a crash: `{"success", "code": "tool_crashed", "error_id", "error", "log"?}`.
 
     Args:
         tool: which crashed.
         kind: the name of the exception's class.
         trace: the traceback; it is kept in the file `log`, where there can be one.
-        log: the name of the logger that is told as well.
     """
     error_id = os.urandom(4).hex()
-    event_log.fail(log, "tool_crashed", item=tool.id, error_id=error_id, trace=trace)
     path = _kept(tool, error_id, trace)
     missing = re.search(r"No module named '([\w.]+)'\s*\Z", trace) if kind == "ModuleNotFoundError" else None
     what = f"{kind}: {missing[1]}" if missing else kind
-    where = f"Its traceback is in {path}" if path else f"The log has the details under {error_id}"
+    where = f"Its traceback is in {path}" if path else "Its traceback is lost: the user's state folder cannot be written"
     return {
         "success": False,
         "code": "tool_crashed",
