@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import sys
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -26,10 +25,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _LEAST_TOKEN: Final = 16
-_MOST_WAITING: Final = 128
-"""Connections on which no whole request header came yet; beyond these the oldest is closed."""
-_HEADER_SECONDS: Final = 15.0
-"""A request's header must come within this time."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -185,7 +180,7 @@ def web_server(app: App, most: int, **others: Any) -> Any:
 
     Args:
         app: what answers, its guard before it.
-        most: connections at a time.
+        most: connections at a time; beyond these requests are answered with 503.
         others: further settings of uvicorn; they replace the common ones.
     """
     import uvicorn
@@ -198,52 +193,7 @@ def web_server(app: App, most: int, **others: Any) -> Any:
         "lifespan": "off",
         "timeout_graceful_shutdown": 3,
     }
-    return uvicorn.Server(uvicorn.Config(app, http=header_timeout_protocol(), limit_concurrency=most, **{**common, **others}))
-
-
-def header_timeout_protocol() -> Any:
-    """Return the web server's protocol, with a limit for connections that do not bring a whole request header."""
-    import asyncio
-
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    waiting: OrderedDict[Any, asyncio.TimerHandle] = OrderedDict()
-
-    class HeaderTimeoutProtocol(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.cycle is None or self.cycle.response_complete:
-                # A part of the next header.
-                self._wait()
-            else:
-                self._stop_waiting()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            if self not in waiting:
-                waiting[self] = asyncio.get_running_loop().call_later(_HEADER_SECONDS, self._give_up)
-                if len(waiting) > _MOST_WAITING:
-                    # The first in the dict waited longest; a client that keeps headers back loses to new ones.
-                    next(iter(waiting))._give_up()  # noqa: SLF001 - one of this class
-
-        def _stop_waiting(self) -> None:
-            timer = waiting.pop(self, None)
-            if timer is not None:
-                timer.cancel()
-
-        def _give_up(self) -> None:
-            self._stop_waiting()
-            if not self.transport.is_closing():
-                self.transport.close()
-
-    return HeaderTimeoutProtocol
+    return uvicorn.Server(uvicorn.Config(app, http="h11", limit_concurrency=most, **{**common, **others}))
 
 
 def listen(address: Address) -> socket.socket:

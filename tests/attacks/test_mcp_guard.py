@@ -149,12 +149,12 @@ def test_control_without_the_guard_a_foreign_name_and_page_are_served():
 
 
 @contextlib.contextmanager
-def _served(app, **config):
+def _served(app):
     """Serve an application, or what a function makes of the port; yields the port."""
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
         port = listener.getsockname()[1]
         made = app(port) if app.__code__.co_argcount == 1 else app
-        server = uvicorn.Server(uvicorn.Config(made, log_level="critical", lifespan="off", ws="none", **config))
+        server = uvicorn.Server(uvicorn.Config(made, log_level="critical", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         until(lambda: server.started)
@@ -198,65 +198,6 @@ def test_the_users_own_token_must_be_long_and_is_not_printed(project, monkeypatc
         assert post(own.url, Authorization="Bearer a-token-of-my-own-choice")[0] == 200
     monkeypatch.delenv("RYE_MCP_TOKEN")
     assert len({local_http.token_to_use("RYE_MCP_TOKEN")[0] for _ in range(100)}) == 100
-
-
-HALF = b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-A: "
-
-
-async def hello(scope, receive, send):
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-    await send({"type": "http.response.body", "body": b"ok"})
-
-
-def serving(protocol):
-    return _served(hello, http=protocol, limit_concurrency=60)
-
-
-def status_of(port):
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as connection:
-        connection.request("GET", "/")
-        return connection.getresponse().status
-
-
-def half_open(port, count):
-    made = []
-    for _ in range(count):
-        made.append(socket.create_connection(("127.0.0.1", port)))
-        made[-1].sendall(HALF)
-    return made
-
-
-def test_half_open_requests_keep_nobody_out(monkeypatch):
-    monkeypatch.setattr(local_http, "_MOST_WAITING", 20)
-    with serving(local_http.header_timeout_protocol()) as port, contextlib.ExitStack() as stack:
-        for one in half_open(port, 150):
-            stack.enter_context(one)
-        assert status_of(port) == 200
-    # Control: the web server by itself refuses everybody then.
-    with serving("h11") as port, contextlib.ExitStack() as stack:
-        for one in half_open(port, 150):
-            stack.enter_context(one)
-        assert status_of(port) == 503
-
-
-def test_a_header_that_never_ends_is_given_up_and_a_client_that_goes_on_is_not(monkeypatch):
-    monkeypatch.setattr(local_http, "_HEADER_SECONDS", 0.5)
-    with (
-        serving(local_http.header_timeout_protocol()) as port,
-        contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=120)) as good,
-    ):
-        (slow,) = half_open(port, 1)
-        good.request("GET", "/")
-        assert good.getresponse().read() == b"ok"
-        slow.settimeout(10)
-        assert slow.recv(100) == b""
-        slow.close()
-        # The second request on a connection is as slow, or as quick.
-        good.request("GET", "/")
-        assert good.getresponse().read() == b"ok"
-        good.sock.sendall(HALF)
-        good.sock.settimeout(10)
-        assert good.sock.recv(100) == b""
 
 
 def asked(server, message, **headers):

@@ -26,7 +26,6 @@ from support.shell_calls import bash
 
 pytest.importorskip("uvicorn")
 
-from rye import local_http
 from rye.review import guard
 from support import browsers, web_site
 from support.harness import environment
@@ -258,24 +257,6 @@ def test_a_models_command_reaches_the_port_and_gets_nothing(changed):
         assert "page 401" in answer["output"]
         assert "code False" in answer["output"]
         assert httpx.get(address[0]).status_code == 200
-
-
-# --- many connections, slow ones ---
-
-
-def test_connections_that_send_nothing_whole_shut_nobody_out(served, monkeypatch):
-    # Only their number closes them here, not how long this machine takes.
-    monkeypatch.setattr(local_http, "_HEADER_SECONDS", 3_600.0)
-    with contextlib.ExitStack() as stack, served.client() as client:
-        lines = [stack.enter_context(socket.create_connection(("127.0.0.1", served.port), 60)) for _ in range(400)]
-        for line in lines:
-            with contextlib.suppress(OSError):
-                line.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n")
-        assert client.get("").status_code == 200
-        # Control: they are connected and wait; the oldest were closed for the newer ones.
-        lines[-1].setblocking(False)
-        with pytest.raises(BlockingIOError):
-            lines[-1].recv(1)
 
 
 def test_a_body_that_comes_slowly_is_given_up(served, monkeypatch):

@@ -147,7 +147,7 @@ class Site:
         self.app = PageGuard(self._pages(), HOST, port, lambda address: tell(f"Opened. To open it elsewhere, too: {address}"))
 
     def server(self) -> Server:
-        """Return the web server, bounded in connections and in the time that a request's header may take."""
+        """Return the web server, bounded in connections."""
         made: Server = local_http.web_server(
             self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30
         )
