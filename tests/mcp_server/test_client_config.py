@@ -29,6 +29,8 @@ ALL = [
 # These say nothing of the folder: one configuration serves one project.
 TIED = ["claude-desktop", "windsurf", "cline", "lm-studio"]
 BY_VARIABLE = ["cursor", "vscode"]
+# goose's YAML is not written: its entry is printed.
+WRITTEN = [name for name in ALL if name != "goose"]
 REMOTE = [name for name in ALL if CLIENTS[name].remote is not None]
 
 
@@ -186,7 +188,6 @@ SETTINGS = {
 }
 """,
     "toml": '# mine\nmodel = "o" # why\n\n[SECTION.other]\ncommand = "x"\n\n[profiles.a]\nb = 1\n',
-    "yaml": "# mine\nprovider: x  # why\nSECTION:\n  # the other\n  other:\n    enabled: true\n\nlast: [1, 2]\n",
 }
 
 
@@ -194,7 +195,7 @@ def settings_path(client, repo):
     return Path(next(path for name, _, path in client_config.places(str(repo)) if name == client))
 
 
-@pytest.mark.parametrize("client", ALL)
+@pytest.mark.parametrize("client", WRITTEN)
 def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo, client):
     path = settings_path(client, repo)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -225,7 +226,7 @@ def test_written_settings_keep_every_other_byte_and_are_written_once(home, repo,
     assert len(list(path.parent.glob(f"{path.name}.before-rye*"))) == 3
 
 
-@pytest.mark.parametrize("client", ALL)
+@pytest.mark.parametrize("client", WRITTEN)
 def test_settings_that_were_not_there_are_made(home, repo, client):
     path = settings_path(client, repo)
     assert install(client, "--write", cwd=repo).returncode == 0
@@ -245,7 +246,7 @@ def test_settings_that_were_not_there_are_made(home, repo, client):
         *(("claude-code", text) for text in ('{"mcpServers": {', "[]", '{"mcpServers": []}', '{"mcpServers": {"rye": 1 2}}')),
         *(("claude-code", text) for text in ('{"a": "b}', '{"a": tru e}', "{" * 100_000)),
         *(("codex", text) for text in ("model = \n", "mcp_servers = 1\n", 'mcp_servers = {other = {command = "x"}}\n')),
-        *(("goose", text) for text in ("extensions: [1]\n", "extensions: {other: {enabled: true}}\n", "a: b: c\n")),
+        *(("goose", text) for text in ("extensions: [1]\n", "a: b: c\n", "provider: x\n")),
         ("gemini", b"\xff\xfe{}"),
     ],
 )
@@ -343,7 +344,23 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
     assert set(entry("codex", path.read_text())) == {"url", "bearer_token_env_var"}
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+def test_the_entry_of_goose_is_printed_and_put_there_by_hand(home, repo):
+    path = settings_path("goose", repo)
+    done = install("goose", "--write", cwd=repo)
+    assert (done.returncode, b"put it there by hand" in done.stderr, path.exists()) == (2, True, False)
+    text = printed("goose", cwd=repo)
+    path.parent.mkdir(parents=True)
+    path.write_text(text[text.index("extensions:") :])
+    before = path.read_text()
+    assert b"nothing was changed" in install("goose", "--write", cwd=repo).stdout
+    done = rye("mcp", "uninstall", "--client", "goose", cwd=repo)
+    assert (done.returncode, b"Take the entry out by hand" in done.stderr) == (2, True)
+    assert path.read_text() == before
+    found = {one["name"]: one["status"] for one in json.loads(rye("doctor", "--json", cwd=repo).stdout)["findings"]}
+    assert found["client goose"] in ("ok", "note")
+
+
+@pytest.mark.parametrize("client", WRITTEN)
 @pytest.mark.parametrize("others", [True, False])
 def test_uninstall_takes_out_what_install_put_in(home, repo, client, others):
     scope = [] if CLIENTS[client].user else ["--scope", "project"]

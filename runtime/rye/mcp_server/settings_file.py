@@ -1,6 +1,7 @@
 """A client's settings file, one member of which is set while every other byte of it stays.
 
-Formats: JSON, also with comments and trailing commas as editors take it, TOML and YAML. What was there is kept beside the file.
+Formats: JSON, also with comments and trailing commas as editors take it, and TOML; YAML is read alone. What was there is kept
+beside the file.
 Each change is read back before it is written: the new text must say what the old one said, and the member, and nothing else.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple
 
 from rye.errors import UsageError
@@ -44,7 +44,7 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
 
     Raises:
         UsageError: `broken_settings`, for a file that cannot be read as that format or changed without loss;
-            `not_written`.
+            `not_by_file`, for YAML; `not_written`.
     """
     real = os.path.realpath(path)
     try:
@@ -55,6 +55,9 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
                 found = found.get(key) if isinstance(found, dict) else None
             if found == value:
                 return Written(real, changed=False, kept=None)
+            if syntax == "yaml":
+                what = "Without --write the entry is printed: put it there" if value is not None else "Take the entry out"
+                raise UsageError("not_by_file", f"{real} is YAML, which is not written here.", f"{what} by hand.")
             text = _FORMATS[syntax].put(before or "", keys, value)
             _prove(syntax, real, before or "", text, keys, value)
         except (ValueError, RecursionError) as err:
@@ -238,14 +241,14 @@ class _Toml:
     def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
         newline = "\r\n" if "\r\n" in text else "\n"
         table = "" if value is None else cls.table(keys, value).replace("\n", newline)
-        lines = text.splitlines(keepends=True)
-        begins = _line(lines, 0, lambda line: line.split("#")[0].strip() == f"[{'.'.join(keys)}]")
-        if begins == len(lines):
-            return text if not table else f"{text}{newline * (bool(text) + bool(text and text[-1] != newline[-1]))}{table}"
-        # Its sub-tables are the entry's as well.
-        inner = f"[{'.'.join(keys)}."
-        end = _line(lines, begins + 1, lambda line: line.lstrip()[:1] == "[" and not line.lstrip().startswith(inner))
-        return "".join([*lines[:begins], table, newline * (bool(table) and end < len(lines)), *lines[end:]])
+        name = re.escape(".".join(keys))
+        # Up to the next table; its sub-tables are the entry's as well.
+        place = rf"^[ \t]*\[{name}\][ \t]*(?:#[^\n]*)?\r?$.*?(?=^[ \t]*\[(?!{name}\.)|\Z)"
+        found = re.search(place, text, re.MULTILINE | re.DOTALL)
+        if found is None:
+            return f"{text}{newline * (bool(text) + bool(text and text[-1] != newline[-1]))}{table}"
+        end = found.end()
+        return f"{text[: found.start()]}{table}{newline * (bool(table) and end < len(text))}{text[end:]}"
 
     @staticmethod
     def table(keys: tuple[str, ...], value: dict[str, Any]) -> str:
@@ -256,7 +259,7 @@ class _Toml:
 
 
 class _Yaml:
-    """YAML: the member's values are written as JSON, which YAML contains, behind the line of its section."""
+    """YAML, which is read, and printed with the member's values as JSON, which YAML contains."""
 
     @staticmethod
     def parse(text: str) -> dict[str, Any]:
@@ -270,29 +273,10 @@ class _Yaml:
             raise ValueError("it is no mapping")
         return found or {}
 
-    @classmethod
-    def put(cls, text: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> str:
-        section, name = keys
-        lines = text.splitlines(keepends=True)
-        begins = _line(lines, 0, lambda line: re.match(rf"{re.escape(section)}:\s*(#.*)?$", line)) + 1
-        if begins > len(lines):
-            lines += ["\n" * bool(text and text[-1] != "\n"), f"{section}:\n"]
-            begins = len(lines)
-        indent = next((m[1] for line in lines[begins:] if (m := re.match(r"([ \t]+)[^\s#]", line))), "  ")
-        at = _line(lines, begins, lambda line: line.startswith(f"{indent}{name}:"))
-        end = _line(lines, at + 1, lambda line: line.strip() and not line.startswith(f"{indent} "))
-        at, end = (at, end) if at < len(lines) else (begins, begins)
-        return "".join([*lines[:at], "" if value is None else cls.member(name, value, indent), *lines[end:]])
-
     @staticmethod
     def member(name: str, value: dict[str, Any], indent: str) -> str:
         inner = "".join(f"{indent * 2}{key}: {json.dumps(one, ensure_ascii=False)}\n" for key, one in value.items())
         return f"{indent}{name}:\n{inner}"
-
-
-def _line(lines: list[str], start: int, fits: Callable[[str], object]) -> int:
-    """Return the number of the first line from `start` on that fits; how many there are where none does."""
-    return next((number for number in range(start, len(lines)) if fits(lines[number])), len(lines))
 
 
 _FORMATS: Final[dict[str, Any]] = {"json": _Json, "toml": _Toml, "yaml": _Yaml}
