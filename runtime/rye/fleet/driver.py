@@ -14,8 +14,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from queue import SimpleQueue
+from contextlib import closing, contextmanager, nullcontext, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple
 
 from rye._version import __version__
@@ -35,10 +35,11 @@ _PASSING: Final = frozenset({"call_under_way", "conflict", "locked"})
 # Of the jobs that each thread has, one waits while the other runs.
 _AHEAD: Final = 2
 _START_SECONDS: Final = 60
+_CONNECT_SECONDS: Final = 15
 # Seconds until a job whose result was lost with its worker is looked at again.
 _LOST_SECONDS: Final = 0.1
-# Seconds until workers that are missing count as lost, at first and at most.
-_PATIENCE: Final = (6.0, 120.0)
+# Seconds until a Ctrl-C is seen.
+_LOOK_SECONDS: Final = 0.2
 
 
 class Progress(NamedTuple):
@@ -119,32 +120,31 @@ def run_jobs(
     if not open_jobs:
         return
     require_library()
-    with _client(workers, scheduler) as client:
-        state = _judged_workers(client)
-        _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive()
+    with _ctrl_c_blocked() as let_in, _client(workers, scheduler) as client:
+        state = _judged_workers(client, let_in)
+        _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive(let_in)
 
 
 @contextmanager
-def _held_back_ctrl_c(queue: SimpleQueue[Any]) -> Iterator[None]:
-    """Let the first Ctrl-C put None into the queue; another one is raised as ever.
+def _ctrl_c_blocked() -> Iterator[Callable[[], None]]:
+    """Block SIGINT, also in threads and workers that are started meanwhile, but for calls of the function that this yields.
 
-    Raised at any step, it would be lost in a destructor. A host's own handler and one outside the main thread stay.
+    Raised at any other step, it would be lost in a destructor, and Dask that is half started would end with an error.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not (
-        first := signal.default_int_handler
-    ):
-        yield
-        return
+    from multiprocessing import resource_tracker
 
-    def hold_back(*_: object) -> None:
-        signal.signal(signal.SIGINT, first)
-        queue.put(None)
+    # Workers need it, and whoever starts it unblocks the signal.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
-    signal.signal(signal.SIGINT, hold_back)
+    def let_in() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
     try:
-        yield
+        yield let_in
     finally:
-        signal.signal(signal.SIGINT, first)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def require_library() -> None:
@@ -160,26 +160,14 @@ def require_library() -> None:
 def _client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     from distributed import Client
 
-    if scheduler is not None:
+    cluster = _cluster(workers or len(os.sched_getaffinity(0))) if scheduler is None else nullcontext(scheduler)
+    with cluster as address:
         try:
-            client = Client(scheduler, timeout=_START_SECONDS, set_as_default=False)
+            client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as err:
             raise RyeError("no_workers", f"There is no scheduler at {scheduler}: {err}.", "Check the address.") from None
-        try:
+        with closing(client):
             yield client
-        finally:
-            client.close()
-        return
-    with _cluster(workers or len(os.sched_getaffinity(0))) as cluster:
-        client = Client(cluster, timeout=_START_SECONDS, set_as_default=False)
-        try:
-            yield client
-        except BaseException:
-            # Not at the end of their calls: a command may run for hours.
-            _end_workers(cluster)
-            raise
-        finally:
-            client.close()
 
 
 @contextmanager
@@ -190,7 +178,7 @@ def _cluster(workers: int) -> Iterator[Any]:
 
     settings = {
         "distributed.scheduler.allowed-failures": 3,
-        # A worker that starts slowly on a busy machine is not given up; `_keep` sees to those that never come.
+        # A worker that starts slowly on a busy machine is not given up.
         "distributed.deploy.lost-worker-timeout": "10 minutes",
         "distributed.comm.timeouts.connect": f"{_START_SECONDS}s",
         # Pages that tell what runs are served to nobody.
@@ -201,7 +189,7 @@ def _cluster(workers: int) -> Iterator[Any]:
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
     }
-    with tempfile.TemporaryDirectory(prefix="rye-fleet-") as folder, dask.config.set(settings), _without_ctrl_c() as let_it_in:
+    with tempfile.TemporaryDirectory(prefix="rye-fleet-") as folder, dask.config.set(settings):
         try:
             cluster = LocalCluster(
                 n_workers=workers,
@@ -219,75 +207,32 @@ def _cluster(workers: int) -> Iterator[Any]:
             )
         except (RuntimeError, TimeoutError, OSError) as err:
             raise RyeError("no_workers", f"Workers could not be started: {err}.", "Give fewer with --workers.") from None
-        stop = threading.Event()
-        keeper = threading.Thread(target=_keep, args=(cluster, workers, stop), daemon=True)
-        keeper.start()
         try:
-            let_it_in()
             yield cluster
+        except BaseException:
+            # At once, not at the end of their calls: a command may run for hours.
+            for nanny in list(cluster.workers.values()):
+                nanny.auto_restart = False
+                with suppress(OSError, TypeError):
+                    os.kill(nanny.pid, signal.SIGKILL)
+            raise
         finally:
-            stop.set()
-            keeper.join(_PATIENCE[0])
             cluster.close(timeout=10)
 
 
-@contextmanager
-def _without_ctrl_c() -> Iterator[Callable[[], None]]:
-    """Block SIGINT until the function that this yields is called; a Ctrl-C that came before is raised then.
-
-    Dask that is half started ends with an error. Workers inherit the block: they are ended by the driver, not by a terminal.
-    """
-    from multiprocessing import resource_tracker
-
-    # Workers need it, and whoever starts it unblocks the signal.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-    def let_it_in() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    try:
-        yield let_it_in
-    finally:
-        let_it_in()
-
-
-def _keep(cluster: Any, workers: int, stop: threading.Event) -> None:
-    """Start other workers in place of those that do not come back: Dask gives one up that dies while it starts."""
-    short, patience = 0.0, _PATIENCE[0]
-    while not stop.wait(1.0):
-        count = len(cluster.scheduler.workers)
-        if count >= workers:
-            short, patience = 0.0, _PATIENCE[0]
-        elif not short:
-            short = time.monotonic()
-        elif time.monotonic() - short > patience:
-            # The first takes those out of the plan that are not there, the second plans new ones.
-            with suppress(Exception):
-                cluster.scale(count)
-                cluster.scale(workers)
-            # On a busy machine the new ones may need longer than this.
-            short, patience = 0.0, min(2 * patience, _PATIENCE[1])
-
-
-def _end_workers(cluster: Any) -> None:
-    for nanny in list(cluster.workers.values()):
-        nanny.auto_restart = False
-        with suppress(OSError, TypeError):
-            os.kill(nanny.pid, signal.SIGKILL)
-
-
-def _judged_workers(client: Any) -> str:
+def _judged_workers(client: Any, let_in: Callable[[], None]) -> str:
     """Return the state that all workers share, once there are some.
 
     Raises:
         RyeError: `no_workers`. UsageError: `worker_version`, `state_not_shared`.
     """
+    began = time.monotonic()
     try:
-        client.wait_for_workers(1, timeout=_START_SECONDS)
-        found = client.run(adapter.probe)
-    except TimeoutError:
-        raise RyeError("no_workers", f"No worker came in {_START_SECONDS} s.", "Start workers for the scheduler.") from None
+        while not (found := client.run(adapter.probe)):
+            if time.monotonic() - began > _START_SECONDS:
+                raise RyeError("no_workers", f"No worker came in {_START_SECONDS} s.", "Start workers for the scheduler.")
+            let_in()
+            time.sleep(_LOOK_SECONDS)
     except ImportError as err:
         raise UsageError("worker_version", f"A worker lacks this package: {err}.", "Install it for the workers.") from None
     versions, states = ({one[at] for one in found.values()} for at in (0, 1))
@@ -314,7 +259,6 @@ class _Driver:
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._client, self._results, self._state, self._total = client, results, state, total
-        # Futures that ended; None for Ctrl-C.
         self._ended: SimpleQueue[Any] = SimpleQueue()
         self._each, self._progress = each, progress
         # Of each workspace the jobs behind the first: they wait for its end.
@@ -325,7 +269,7 @@ class _Driver:
         self._flying: dict[Any, Job] = {}
         self._tries: dict[int, int] = {}
         self._began, self._completed = time.monotonic(), 0
-        self._threads, self._threads_read = 1, 0.0
+        self._threads, self._most, self._counted, self._whole = 1, 0, 0.0, self._began
 
     def _add(self, job: Job) -> None:
         # By identity where the folder is here: two names of one workspace are one.
@@ -336,27 +280,46 @@ class _Driver:
             self._behind[place] = deque()
             self._ready.append(job)
 
-    def drive(self) -> None:
+    def drive(self, let_in: Callable[[], None]) -> None:
         """Run all jobs. Ends early by an exception only; then nothing is handed out any more."""
-        with _held_back_ctrl_c(self._ended):
-            try:
+        try:
+            let_in()
+            self._hand_out()
+            while self._flying:
+                let_in()
+                try:
+                    future = self._ended.get(timeout=_LOOK_SECONDS)
+                except Empty:
+                    self._count_workers()
+                    continue
+                if future.status in ("pending", "lost"):
+                    # Its worker died with the result; the scheduler has it done again.
+                    threading.Timer(_LOST_SECONDS, self._watch, [future]).start()
+                    continue
+                self._take(future, self._flying.pop(future))
                 self._hand_out()
-                while self._flying:
-                    future = self._ended.get()
-                    if future is None:
-                        raise KeyboardInterrupt
-                    if future.status in ("pending", "lost"):
-                        # Its worker died with the result; the scheduler has it done again.
-                        threading.Timer(_LOST_SECONDS, self._watch, [future]).start()
-                        continue
-                    self._take(future, self._flying.pop(future))
-                    self._hand_out()
-                    if self._progress is not None:
-                        self._progress(self._state_of_run())
-            except BaseException:
-                with suppress(Exception):
-                    self._client.cancel(list(self._flying), force=True)
-                raise
+                if self._progress is not None:
+                    self._progress(self._state_of_run())
+        except BaseException:
+            with suppress(Exception):
+                self._client.cancel(list(self._flying), force=True)
+            raise
+
+    def _count_workers(self) -> None:
+        """Count who takes jobs, once a second at most; start others here in place of those that do not come back."""
+        now = time.monotonic()
+        if now - self._counted <= 1:
+            return
+        count = len(found := self._client.nthreads())
+        self._threads, self._counted, self._most = sum(found.values()), now, max(self._most, count)
+        cluster = self._client.cluster
+        if cluster is None or count >= self._most:
+            self._whole = now
+        elif now - self._whole > _START_SECONDS:
+            # Dask gives a worker up that dies while it starts: it is taken out of the plan, and a new one planned.
+            cluster.scale(count)
+            cluster.scale(self._most)
+            self._whole = now
 
     def _state_of_run(self) -> Progress:
         rate = self._completed / max(time.monotonic() - self._began, 1e-6)
@@ -367,9 +330,8 @@ class _Driver:
         future.add_done_callback(self._ended.put)
 
     def _hand_out(self) -> None:
-        if time.monotonic() - self._threads_read > 1:
-            self._threads, self._threads_read = max(1, sum(self._client.nthreads().values())), time.monotonic()
-        while self._ready and len(self._flying) < _AHEAD * self._threads:
+        self._count_workers()
+        while self._ready and len(self._flying) < _AHEAD * max(1, self._threads):
             job = self._ready.popleft()
             named = {"repeat": job.repeat, "on_error": job.on_error, "state": self._state}
             key = f"{self._results.run}:{job.number}"
