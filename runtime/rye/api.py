@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rye.call.context import CallOptions
@@ -171,19 +171,7 @@ def verify(
     trust: Sequence[str | Path] = (),
     everything: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return the verdict on each file; see `verify_iter`."""
-    return list(verify_iter(targets, project_path=project_path, space=space, trust=trust, everything=everything))
-
-
-def verify_iter(
-    targets: str | Path | Sequence[str | Path] = (),
-    *,
-    project_path: str | Path | None = None,
-    space: str | None = None,
-    trust: Sequence[str | Path] = (),
-    everything: bool = False,
-) -> Iterator[dict[str, Any]]:
-    """Give the verdicts one by one; what is wrong with the call itself is raised at once.
+    """Return the verdict on each file.
 
     Args:
         targets: item ids; files, folders and globs, from the current directory.
@@ -199,20 +187,14 @@ def verify_iter(
         ItemError: a target names nothing.
         UsageError: `bad_targets`, `bad_space`, `bad_key_document`, and those of `rye.items.targets.resolve`.
     """
-    from rye.items import sign_verify
+    from rye.items import release_list, sign_verify
     from rye.trust import keys
 
     search_path = spaces.spaces(_root(project_path))
     store = spaces.trust_store(search_path, keys.named_documents(trust))
-    found = sign_verify.verify(_targets(targets, _only(search_path, space), everything), store)
+    rows = list(sign_verify.verify(_targets(targets, _only(search_path, space), everything), store))
     # The list of the package's files belongs to the system space alone.
-    if not everything or space not in (None, "system"):
-        return found
-    from itertools import chain
-
-    from rye.items import release_list
-
-    return chain(found, release_list.rows(store))
+    return [*rows, *release_list.rows(store)] if everything and space in (None, "system") else rows
 
 
 def sign(
@@ -223,33 +205,21 @@ def sign(
     everything: bool = False,
     space: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Sign files in place and return what became of each; see `sign_iter`."""
-    return list(sign_iter(targets, project_path=project_path, key=key, everything=everything, space=space))
-
-
-def sign_iter(
-    targets: str | Path | Sequence[str | Path] = (),
-    *,
-    project_path: str | Path | None = None,
-    key: str | Path | None = None,
-    everything: bool = False,
-    space: str | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Sign the files one by one as the rows are taken; what is wrong with the call itself is raised at once.
+    """Sign files in place and return what became of each; what is wrong with the call itself is raised before any is signed.
 
     Args:
-        targets: as for `verify_iter`.
-        project_path: as for `verify_iter`.
+        targets: as for `verify`.
+        project_path: as for `verify`.
         key: a private key file; else that of RYE_SIGNING_KEY, else `${USER_SPACE:-~}/.ai/keys/private_key.pem`.
         everything: every item of the project's own `.ai`, or of `space`. Not of all spaces: what a user has from others
             would silently become their own.
-        space: as for `verify_iter`.
+        space: as for `verify`.
 
     Returns:
         Rows as `rye.items.sign_verify.sign` yields them.
 
     Raises:
-        RyeError: `key_not_found`, `key_unreadable`, and those of `verify_iter`.
+        RyeError: `key_not_found`, `key_unreadable`, and those of `verify`.
         TrustError: `bad_key`.
     """
     from rye.items import sign_verify
@@ -262,7 +232,7 @@ def sign_iter(
         # By identity, since a link may make the user's folder the project's.
         there = os.path.exists(own)
         search_path = [one for one in search_path if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
-    return sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key), root)
+    return list(sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key), root))
 
 
 def _targets(given: str | Path | Sequence[str | Path], search_path: Sequence[spaces.Space], everything: bool) -> list[Target]:

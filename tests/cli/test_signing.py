@@ -2,14 +2,10 @@
 
 import json
 import os
-import pty
-import subprocess
-import sys
 
 import pytest
 
 from rye.trust import signature
-from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import put, tool_text
 from support.terminal import typed
@@ -165,16 +161,3 @@ def test_names_cannot_steer_the_terminal(shell):
         code, out, _ = shell.rye("verify", ".", **env)
         assert (code, r"a\x1b[2J\x0a\xff.py" in out, out.count("\n")) == (3, True, 3)
         json.loads(shell.rye("verify", ".", "--json", **env)[1])
-
-
-def test_a_long_run_counts_on_a_terminal_only(shell):
-    for number in range(250):
-        shell.put(f"many/{number}.py", b"x = 1\n")
-    assert shell.rye("verify", "many")[2] == ""
-    ours, theirs = pty.openpty()
-    command, pipe = [sys.executable, "-m", "rye", "verify", "many", "--json"], subprocess.PIPE
-    done = subprocess.run(command, cwd=shell.root, env=environment(), stdout=pipe, stderr=theirs, check=False)
-    os.close(theirs)
-    assert len(json.loads(done.stdout)) == 250
-    assert "files verified" in os.read(ours, 10_000).decode()
-    os.close(ours)

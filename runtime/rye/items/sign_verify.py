@@ -104,8 +104,8 @@ def sign(found: Sequence[Target], key: PrivateKey, root: str | None = None) -> I
 
     Yields:
         `{"target", "item_id", "type", "status", "digest", "signer", "path", "error", "code", "hint", "warnings"?}`: `status` is
-        `signed`, `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed. `warnings` are
-        sentences on permissions that a tool seems to lack, where there are any.
+        `signed`, `unchanged` or `failed`; `digest` that of the signed bytes; a failed file was not changed. `warnings` are what
+        the journal says of the change, where it says anything.
     """
     store = _store(key)
     batch = os.urandom(16).hex() if len(found) > 1 else None

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +20,6 @@ from rye.items import release_list, spaces
 from rye.trust import keys
 from rye.trust.verify import TrustStore
 
-_PROGRESS_FROM = 200
 _MOST_INPUT = 16 << 20
 _DENIED = 2
 _HOOK_SECONDS = 20
@@ -38,13 +35,11 @@ def run_verify(args: SimpleNamespace) -> int:
     folders, targets = _folders(args, lambda one: wanted or signing.is_whole(one))
     everything = args.all or not args.targets
     store = spaces.trust_store(spaces.spaces(project), keys.named_documents(args.trust)) if folders else TrustStore()
-    rows: Iterator[dict[str, Any]] = (signing.verify(one, store, key=args.key, signature=args.signature)[0] for one in folders)
+    results = [signing.verify(one, store, key=args.key, signature=args.signature)[0] for one in folders]
     if targets or everything:
         from rye import api
 
-        more = api.verify_iter(targets, project_path=project, space=args.space, trust=args.trust, everything=everything)
-        rows = chain(rows, more)
-    results = list(_with_progress(rows, "verified"))
+        results += api.verify(targets, project_path=project, space=args.space, trust=args.trust, everything=everything)
     if not told_json(args, results):
         table = ({**row, "signer": _signer(row), "reason_and_next_step": row["hint"]} for row in results)
         _print_rows(results, table, "verdict", "valid")
@@ -66,17 +61,16 @@ def run_sign(args: SimpleNamespace) -> int:
     project = project_of(args.project)
     folders, targets = _folders(args, lambda one: not signing.holds_items(one))
     how = {"key": args.key, "signature": args.signature, "ignore": args.ignore, "links": args.allow_links}
-    rows: Iterator[dict[str, Any]] = (signing.sign(one, project, **how) for one in folders)
+    items = []
     try:
         if targets or args.all or not folders:
             from rye import api
 
-            more = api.sign_iter(targets, project_path=project, key=args.key, everything=args.all, space=args.space)
-            rows = chain(rows, more)
+            items = api.sign(targets, project_path=project, key=args.key, everything=args.all, space=args.space)
     except ItemError as err:
         # All targets are found before any is signed.
         raise ItemError(err.code, err.message, f"Nothing was signed. {err.hint}") from None
-    results = list(_with_progress(rows, "signed"))
+    results = [*(signing.sign(one, project, **how) for one in folders), *items]
     if not told_json(args, results):
         table = ({**row, "reason_and_next_step": " ".join(filter(None, (row["error"], row["hint"])))} for row in results)
         _print_rows(results, table, "status", "signed")
@@ -213,17 +207,3 @@ def _print_rows(rows: list[dict[str, Any]], table: Iterable[Mapping[str, Any]], 
     # The good outcome first, the rest by name.
     order = sorted(counts, key=lambda name: (name != first, name))
     print(f"{len(rows):,} file{'s' * (len(rows) != 1)}: {', '.join(f'{counts[name]:,} {name}' for name in order)}.")
-
-
-def _with_progress(rows: Iterator[dict[str, Any]], verb: str) -> Iterator[dict[str, Any]]:
-    """Pass rows on; on a terminal, count those of a long run."""
-    shown_at = 0.0
-    for count, row in enumerate(rows, 1):
-        # Ten times a second at most: a terminal over a slow line would otherwise hold up the run.
-        if count > _PROGRESS_FROM and sys.stderr.isatty() and time.monotonic() > shown_at + 0.1:
-            shown_at = time.monotonic()
-            print(f"\r{count:,} files {verb}…", end="", file=sys.stderr, flush=True)
-        yield row
-    if shown_at:
-        # Clears the counter's line before the table is printed over it.
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
