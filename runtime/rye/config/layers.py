@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.fs import atomic, beneath
+from rye.fs import atomic, beneath, strict_yaml
 from rye.plain_class import Record
 
 _NUMBER: Final = (int, float)
@@ -35,7 +35,6 @@ SHAPES: Final[dict[str, Any]] = {
 
 _MAX_BYTES = 256 * 1024
 _MAX_LOADED = 64
-_DEEPEST = 100
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 # Files by their paths, with the very bytes they were read from: YAML is slow to read.
@@ -135,35 +134,16 @@ def _mapping(data: bytes, path: str) -> dict[str, Any]:
 
 
 def _parsed(data: bytes, path: str) -> dict[str, Any]:
-    if not data.strip():
-        return {}
-    import yaml
-
     try:
-        if b"*" in data or data.count(b"[") + data.count(b"{") > _DEEPEST:
-            _refuse_hazards(data, path)
-        # Not the C loader, whose recursion ends the process on a bottomless file.
-        content = yaml.load(data, yaml.SafeLoader)
+        content = strict_yaml.read(data.decode())
         plain(content, path)
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        raise _bad(path, f"is not valid YAML: {str(err) or type(err).__name__}") from None
+    except strict_yaml.YamlError as err:
+        raise _bad(path, err.fault, f"{err.remedy} Or remove the file.") from None
+    except (UnicodeDecodeError, RecursionError) as err:
+        raise _bad(path, f"cannot be read: {err}") from None
     if content is not None and not isinstance(content, dict):
         raise _bad(path, "is not a mapping")
     return content or {}
-
-
-def _refuse_hazards(data: bytes, path: str) -> None:
-    """Refuse what costs far more than it says: a few lines of aliases expand to gigabytes, open brackets cost their square."""
-    import yaml
-
-    depth = 0
-    for token in yaml.scan(data, yaml.SafeLoader):
-        if isinstance(token, yaml.AliasToken):
-            raise _bad(path, "holds an alias (*name); write the value out")
-        depth += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
-        depth -= isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken)
-        if depth > _DEEPEST:
-            raise _bad(path, f"is nested deeper than {_DEEPEST} levels")
 
 
 def plain(content: Any, where: object, at: str = "") -> None:

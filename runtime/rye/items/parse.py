@@ -16,12 +16,12 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import safe_text
 from rye.errors import ItemError, TrustError
-from rye.fs.records import without_twins
+from rye.fs import strict_yaml
 from rye.plain_class import Record
 from rye.trust import signature
 from rye.trust.verify import Verified
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 # Other installations leave the mark of a file that was not signed yet above the header.
 _FENCE = r"(?s)\s*(?:<!-- rye:unsigned -->\s*)*```ya?ml[ \t]*\n(.*?\n)```[ \t]*(?:\n|\Z)"
 _FRONT = r"(?s)\s*---[ \t]*\n(.*?\n)---[ \t]*(?:\n|\Z)"
-_DEEPEST = 64
 PERMISSIONS = ("read", "write", "network", "run")
 """What `__permissions__` may name: to read the project's files, to change them too, the network, other programs."""
 PERMISSIONS_KEY = "__permissions__"
@@ -387,75 +386,15 @@ def _dedented(docstring: str) -> str:
 
 
 def yaml_mapping(text: str) -> dict[str, Any]:
-    """Read YAML that is one mapping; repeated keys, aliases and tags are refused, so that it reads the same everywhere.
-
-    YAML in flow style that is JSON too, as the bundle's own files are, is read as that: a cold call need not load the
-    YAML library.
-    """
-    plain = _json_mapping(text)
-    if plain is not None:
-        return plain
-    import yaml
-
-    # PyYAML can be installed without its C part.
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    """Return what YAML says that is one mapping; see `rye.fs.strict_yaml`. Raises ItemError: `malformed_item`."""
     try:
-        # Before `compose`: the depth is counted on tokens, without the recursion that it protects from.
-        _refuse_hazards(yaml.scan(text, loader))
-        _refuse_repeats(yaml.compose(text, loader))
-        content = yaml.load(text, loader)  # noqa: S506 - a safe loader, whichever of the two
-    except (yaml.YAMLError, ValueError, RecursionError) as err:
-        # The C library has a limit of its own, from 0.2.6 on.
-        if "maximum nesting depth" in str(err):
-            raise _too_deep() from None
-        first = str(err).splitlines()[0] if str(err) else type(err).__name__
-        why = f"The YAML cannot be read: {safe_text.plain(first)}."
-        raise ItemError("malformed_item", why, "Correct it and sign it again.") from None
+        content = strict_yaml.read(text)
+    except strict_yaml.YamlError as err:
+        why = f"The YAML {safe_text.plain(err.fault)}."
+        raise ItemError("malformed_item", why, f"{err.remedy} Then sign it again.") from None
     if not isinstance(content, dict):
         raise ItemError("malformed_item", "The YAML is not a mapping.", "Write `key: value` lines.")
     return content
-
-
-def _json_mapping(text: str) -> dict[str, Any] | None:
-    """Return a mapping written as JSON; None for any other text, which YAML may still be able to read."""
-    if text.lstrip()[:1] != "{":
-        return None
-    try:
-        return dict(json.loads(text, object_pairs_hook=without_twins))
-    except (ValueError, TypeError, RecursionError):
-        return None
-
-
-def _refuse_hazards(tokens: Iterable[Any]) -> None:
-    """Refuse what could read otherwise elsewhere, and what is nested so deep that the C loader would end the process."""
-    import yaml
-
-    opening = (
-        yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken | yaml.FlowMappingStartToken | yaml.FlowSequenceStartToken
-    )
-    closing = yaml.BlockEndToken | yaml.FlowMappingEndToken | yaml.FlowSequenceEndToken
-    depth = 0
-    for token in tokens:
-        if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
-            raise ItemError("malformed_item", "The YAML has anchors, aliases or tags.", "Write the values out.")
-        depth += isinstance(token, opening) - isinstance(token, closing)
-        if depth > _DEEPEST:
-            raise _too_deep()
-
-
-def _too_deep() -> ItemError:
-    return ItemError("malformed_item", f"The YAML is nested deeper than {_DEEPEST} levels.", "Write it flatter.")
-
-
-def _refuse_repeats(node: Any) -> None:
-    if node is None or not hasattr(node, "value") or isinstance(node.value, str):
-        return
-    keys = [pair[0].value for pair in node.value if isinstance(pair, tuple)]
-    if len(keys) != len({str(key) for key in keys}):
-        raise ItemError("malformed_item", "The YAML repeats a key.", "Keep one of them.")
-    for child in node.value:
-        for part in child if isinstance(child, tuple) else (child,):
-            _refuse_repeats(part)
 
 
 def docstring_sections(docstring: str) -> list[str]:
