@@ -23,7 +23,6 @@ from rye.trust import signature
 
 MOST_LINES: Final = 400
 _PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
 _NEEDS_RYE: Final = re.compile(r">=\d+(\.\d+)*")
 _REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(\[[\w,. -]+\])?\s*([<>=!~]=?.*)?")
 _PATH_NAME: Final = re.compile(r"(?:.*_)?(?:path|file|folder|directory)")
@@ -97,7 +96,7 @@ def lint(
     except UnicodeDecodeError as err:
         return [*found, LintFinding(raw.count(b"\n", 0, err.start) + 1, "not_utf8", "Save the file as UTF-8.")]
     found += _hidden(text)
-    tool = _python(text, item_id) if suffix == ".py" else _described(text, suffix, item_id)
+    tool = _python(raw, item_id) if suffix == ".py" else _described(text, suffix, item_id)
     if isinstance(tool, LintFinding):
         found.append(tool)
     else:
@@ -110,25 +109,14 @@ def lint(
     return sorted(found)
 
 
-def _python(text: str, item_id: str | None) -> _Tool | LintFinding:
+def _python(raw: bytes, item_id: str | None) -> _Tool | LintFinding:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
-        why = plain(getattr(err, "msg", type(err).__name__), 100)
-        return LintFinding(getattr(err, "lineno", None) or 1, "syntax_error", f"This is not Python: {why}.")
-    fields: dict[str, tuple[Any, int]] = {}
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
-            fields[_PYTHON_NAMES.get(target.id, target.id.strip("_"))] = _literal(node.value), node.lineno
+        tree = parse.python_tree(raw)
+    except ItemError as err:
+        return LintFinding(err.details.get("line", 1), "syntax_error", err.message)
+    known = parse.literals_of(tree)[0]
+    fields = {_PYTHON_NAMES.get(it, it.strip("_")): (known.get(it), node.lineno) for it, _, node in parse.assigned(tree)}
     return _Tool(fields, item_id, tree, is_python=True)
-
-
-def _literal(node: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return None
 
 
 def _described(text: str, suffix: str, item_id: str | None) -> _Tool | LintFinding:
@@ -157,7 +145,7 @@ def _metadata(tool: _Tool) -> Iterator[LintFinding]:
     folder = (item_id or "").rpartition("/")[0]
     runtime = f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".'
     checks: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
-        ("version", _VERSION.fullmatch, "bad_version", 'Write the version as "1.0.0".'),
+        ("version", parse.is_version, "bad_version", 'Write the version as "1.0.0".'),
         ("executor_id", _may_be_runtime, "unknown_runtime", runtime),
         ("category", lambda it: not item_id or it == folder, "wrong_category", f'The category is its folder, "{folder}".'),
         ("requires_rye", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".'),

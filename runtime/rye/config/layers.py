@@ -11,8 +11,10 @@ from __future__ import annotations
 import errno
 import math
 import os
+from functools import lru_cache
 from typing import Any, Final
 
+import rye
 from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.fs import atomic, beneath, strict_yaml
@@ -60,11 +62,18 @@ def load(root: str, name: str) -> Layers:
     Raises:
         UsageError: `bad_config`, when a file is not a YAML mapping, or has another shape than `SHAPES` says.
     """
-    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-    # In a checkout the bundle stands at its top.
-    bundle = f"{package}/.ai" if os.path.isdir(f"{package}/.ai") else f"{os.path.dirname(os.path.dirname(package))}/.ai"
-    read = [(own(place), place) for place in (f"{bundle}/config/{name}", user_file(name))]
+    read = [(own(place), place) for place in (f"{bundle_beside(str(rye.__file__))}/config/{name}", user_file(name))]
     return Layers(*(shaped(content, SHAPES.get(name, {}), where, "") for content, where in (*read, of_project(root, name))))
+
+
+@lru_cache(maxsize=2)
+def bundle_beside(module: str) -> str:
+    """Return the system bundle's `.ai` by a file of the package: inside it, or in the checkout of an editable install."""
+    # Once a process: the bundle belongs to the code that is running, wherever a link to it leads later.
+    package = os.path.dirname(os.path.realpath(module))
+    inside = f"{package}/.ai"
+    # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
+    return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
 
 
 def user_file(name: str) -> str:

@@ -16,7 +16,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import safe_text
@@ -49,7 +50,6 @@ OLD_SECRET = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-[^{}]*)?\}")
 _PARSING = threading.Lock()
 # Another thread may hold it where a process forks.
 os.register_at_fork(after_in_child=_PARSING._at_fork_reinit)  # type: ignore[attr-defined]  # noqa: SLF001
-_VERSION = r"\d+\.\d+\.\d+"
 AFTER: Final = ("#!", "<?php")
 """What a runtime may let a script's first line begin with, before the header."""
 
@@ -207,7 +207,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
     wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
     if metadata["executor_id"] is not None and not isinstance(metadata["executor_id"], str):
         wrong.append("executor_id")
-    if not wrong and not re.fullmatch(_VERSION, str(metadata["version"])):
+    if not wrong and not is_version(str(metadata["version"])):
         wrong.append("version (X.Y.Z)")
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         wrong.append("CONFIG_SCHEMA (an object schema)")
@@ -219,6 +219,11 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
     return Tool(
         item_id, verified, suffix, **metadata, docstring=docstring, schema=schema, metadata=found, permissions=permissions
     )
+
+
+def is_version(text: str) -> bool:
+    """Tell whether a text can be the version of an item."""
+    return re.fullmatch(r"\d+\.\d+\.\d+", text) is not None
 
 
 def wrong_claim(item_id: str, found: Mapping[str, Any]) -> str:
@@ -310,7 +315,7 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     if text.name != name:
         raise _misplaced(item_id, f"its name is {text.name!r}")
     wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
-    if not re.fullmatch(_VERSION, text.version):
+    if not is_version(text.version):
         wrong.append("version (X.Y.Z)")
     if wrong:
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")
@@ -358,7 +363,9 @@ def python_tree(body: bytes) -> ast.Module:
         where = f" (line {err.lineno})" if isinstance(err, SyntaxError) and err.lineno else ""
         why = f"{err.msg}{where}" if isinstance(err, SyntaxError) else str(err)
         what = f"The tool is not valid Python: {safe_text.plain(why)}."
-        raise ItemError("malformed_item", what, "Correct it and sign it again.") from None
+        raise ItemError(
+            "malformed_item", what, "Correct it and sign it again.", line=getattr(err, "lineno", None) or 1
+        ) from None
 
 
 def literals_of(tree: ast.Module) -> ToolMetadata:
@@ -366,23 +373,21 @@ def literals_of(tree: ast.Module) -> ToolMetadata:
     import ast
 
     found: dict[str, Any] = {}
+    for name, value, _ in assigned(tree):
+        # Literals only: metadata must be known before anything of the file runs.
+        with suppress(ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            found[name] = ast.literal_eval(value)
+    return found, ast.get_docstring(tree) or ""
+
+
+def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr, ast.stmt]]:
+    """Yield each name to which a Python tool assigns something at its top level, the value, and the statement."""
+    import ast
+
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else getattr(node, "target", None)
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name) and node.value is not None:
-            try:
-                # Literals only: metadata must be known before anything of the file runs.
-                found[target.id] = ast.literal_eval(node.value)
-            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-                continue
-    return found, _dedented(ast.get_docstring(tree, clean=False) or "")
-
-
-def _dedented(docstring: str) -> str:
-    """Return a docstring without its indentation, as `inspect.cleandoc` does, which costs a cold call 5 ms to import."""
-    first, *rest = docstring.expandtabs().split("\n")
-    indents = [len(line) - len(line.lstrip()) for line in rest if line.strip()]
-    lines = [first.lstrip(), *(line[min(indents, default=0) :] for line in rest)]
-    return "\n".join(lines).strip("\n")
+            yield target.id, node.value, node
 
 
 def yaml_mapping(text: str) -> dict[str, Any]:

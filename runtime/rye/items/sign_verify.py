@@ -224,8 +224,10 @@ def _opened(target: Target, *, links: bool) -> Iterator[tuple[workspace.Place, b
                 # In the folder held open: the path could lead elsewhere when the file is replaced.
                 opened = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)
             fd = stack.enter_context(closing(opened))
-            raw = _content(fd, target.text)
-            yield workspace.Place(parent, parts[-1:], os.fstat(fd)), raw
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise path_errors.wrong_kind(info.st_mode, target.text)
+            yield workspace.Place(parent, parts[-1:], info), spaces.content(os.dup(fd), target.text)
     except OSError as err:
         raise _unreadable(err, target.text) from None
 
@@ -243,15 +245,3 @@ def _unreadable(err: OSError, shown: str) -> RyeError:
     if err.errno == errno.ELOOP:
         return ItemError("is_link", f"{shown} is a symbolic link.", "Name the file that it points to.")
     return path_errors.system_failure(err, shown)
-
-
-def _content(fd: int, shown: str) -> bytes:
-    info = os.fstat(fd)
-    if not stat.S_ISREG(info.st_mode):
-        raise path_errors.wrong_kind(info.st_mode, shown)
-    # One byte more than allowed, for a file that grows meanwhile.
-    raw = b"" if info.st_size > spaces.MAX_ITEM_BYTES else workspace.read_all(fd, info.st_size, spaces.MAX_ITEM_BYTES)
-    if max(len(raw), info.st_size) > spaces.MAX_ITEM_BYTES:
-        message = f"{shown} is larger than {spaces.MAX_ITEM_BYTES:,} bytes."
-        raise ItemError("item_unreadable", message, "Items are small text files.")
-    return raw

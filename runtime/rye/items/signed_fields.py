@@ -48,13 +48,12 @@ def with_field(raw: bytes, suffix: str, name: str, value: str | dict[str, str]) 
 def _in_python(tree: ast.Module, raw: bytes, name: str, value: bytes) -> bytes:
     lines = raw.split(b"\n")
     ends: list[int] = []
-    for node in tree.body:
-        target = node.targets[0] if hasattr(node, "targets") else getattr(node, "target", None)
-        if getattr(target, "id", None) == name and (old := getattr(node, "value", None)) is not None:
-            before, behind = lines[old.lineno - 1][: old.col_offset], lines[old.end_lineno - 1][old.end_col_offset :]
+    for known, old, node in parse.assigned(tree):
+        if known == name:
+            before, behind = lines[old.lineno - 1][: old.col_offset], lines[(old.end_lineno or 0) - 1][old.end_col_offset :]
             lines[old.lineno - 1 : old.end_lineno] = [before + value + behind]
             return b"\n".join(lines)
-        if _METADATA.fullmatch(getattr(target, "id", "")):
+        if _METADATA.fullmatch(known):
             ends.append(node.end_lineno or 0)
     # After a semicolon the line belongs to two statements, and a line behind it may be in the wrong place.
     if not ends or b";" in lines[max(ends) - 1]:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import rye
 from rye.call.safe_text import nearest
-from rye.config import user_dirs
+from rye.config import layers, user_dirs
 from rye.errors import ItemError, TrustError
-from rye.fs import beneath, stamps
+from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 from rye.fs.stamps import NOT_KEPT, Basis
 from rye.plain_class import Record
@@ -81,27 +81,12 @@ class Candidate(Record):
 
     def __post_init__(self) -> None:
         """Hash the bytes, once a call: whoever needs to name them takes this."""
-        object.__setattr__(self, "digest", _digest_of(self.raw))
-
-
-@lru_cache(maxsize=128)
-def _digest_of(raw: bytes) -> str:
-    # To find the same bytes again is quicker than to hash them.
-    return sha256(raw).hexdigest()
+        object.__setattr__(self, "digest", sha256(self.raw).hexdigest())
 
 
 def system_folder() -> str:
     """Return the system bundle's `.ai`: inside the installed package, or in the checkout of an editable install."""
-    return _bundle_beside(str(rye.__file__))
-
-
-@lru_cache(maxsize=2)
-def _bundle_beside(module: str) -> str:
-    # Once a process: the bundle belongs to the code that is running, wherever a link to it leads later.
-    package = os.path.dirname(os.path.realpath(module))
-    inside = f"{package}/.ai"
-    # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
-    return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
+    return layers.bundle_beside(str(rye.__file__))
 
 
 def installed_bundles() -> tuple[Space, ...]:
@@ -326,26 +311,18 @@ def _refuse_failing(err: OSError) -> None:
 def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> bytes | None:
     """Read a regular file beneath a folder; None where there is none. One too large is an error, not an absence."""
     try:
-        fd, _ = beneath.open_beneath(dir_fd, parts, _READ)
+        return content(beneath.open_beneath(dir_fd, parts, _READ)[0], os.fsdecode(parts[-1]), limit)
     except OSError as err:
         _refuse_failing(err)
         return None
-    with closing(fd):
-        info = os.fstat(fd)
-        # Opened with O_NONBLOCK, since a named pipe would block here before its type is known.
-        if not stat.S_ISREG(info.st_mode):
-            return None
-        # A byte more than there is: a read that brings less has met the end. One more than the limit, so that a file that
-        # grows meanwhile is noticed.
-        request_size = min(info.st_size, limit) + 1
-        data = os.read(fd, request_size)
-        while request_size <= len(data) <= limit and (chunk := os.read(fd, limit + 1 - len(data))):
-            data += chunk
-            request_size = len(data)
-        if len(data) > limit:
-            why = f"{os.fsdecode(parts[-1])} is larger than {limit:,} bytes."
-            raise ItemError("item_unreadable", why, "Items are small text files.")
-        return data
+
+
+def content(opened: int, name: str, limit: int = MAX_ITEM_BYTES) -> bytes:
+    """Read an open regular file, and close it. Raises OSError; ItemError `item_unreadable`, it is too large."""
+    data, _ = atomic.read_open(opened, limit + 1, name)
+    if len(data) > limit:
+        raise ItemError("item_unreadable", f"{name} is larger than {limit:,} bytes.", "Items are small text files.")
+    return data
 
 
 def served_items(
