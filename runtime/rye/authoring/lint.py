@@ -113,7 +113,7 @@ def _python(raw: bytes, item_id: str | None) -> _Tool | LintFinding:
     try:
         tree = parse.python_tree(raw)
     except ItemError as err:
-        return LintFinding(err.details.get("line", 1), "syntax_error", err.message)
+        return LintFinding(err.details.get("line", 1), "syntax_error", f"{err.message} Correct it.")
     known = parse.literals_of(tree)[0]
     fields = {_PYTHON_NAMES.get(it, it.strip("_")): (known.get(it), node.lineno) for it, _, node in parse.assigned(tree)}
     return _Tool(fields, item_id, tree, is_python=True)

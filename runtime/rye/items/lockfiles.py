@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
@@ -67,18 +66,14 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         # A folder that cannot be read cannot be written either: that is said below.
         with suppress(TrustError):
             found += [f"{folder}/{one}" for one in _current(Space("project", f"{ws.real}/.ai"), item_id)]
-        # Links and pipes among them are no files of ours.
-        files = [one for one in found if one != name and stat.S_ISREG(os.lstat(f"{ws.real}/{one}").st_mode)]
-        held = own_files.held(ws, stack, [name, *files])
-        place = held[0][0]
+        files = [name, *(one for one in found if one != name)]
+        held = own_files.held(ws, stack, files)
         # A cloned project can hold a link here that leads to another file of the user.
-        if place.path != os.fsencode(name):
-            raise WorkspaceError("is_link", f"{name} is, or lies behind, a symbolic link.", "Remove the link.")
+        if linked := next((one for one, (place, _) in zip(files, held, strict=True) if place.path != os.fsencode(one)), None):
+            raise WorkspaceError("is_link", f"{linked} is, or lies behind, a symbolic link.", "Remove the link.")
         changes = [commit.Change(one, None if old is None else digest_of(old), None) for one, old in held]
         # The new one first: a crash in between leaves the tool pinned twice, never free.
         commit.commit(ws, [changed(changes[0], data=data), *changes[1:]], _TOOL, is_own=True)
-        for one in set(found) - {name, *files}:
-            os.unlink(os.path.basename(one), dir_fd=place.dir_fd)
     return record
 
 

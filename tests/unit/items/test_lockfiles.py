@@ -151,6 +151,9 @@ def test_writing_one_reaches_nothing_outside_and_no_other_file(project, tmp_path
         (project / LOCK).unlink()
         (project / LOCK).symlink_to(target)
         assert not lock(project)
+    # That of another version, which would be removed.
+    (project / LOCK).rename(folder / "tool@0.9.0.lock.json")
+    assert not lock(project)
     assert [path.read_text() for path in (outside / "tool@9.lock.json", victim, project / "source.py")] == ["theirs"] * 3
     assert os.listdir(outside) == ["tool@9.lock.json"]
 
