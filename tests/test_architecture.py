@@ -32,7 +32,7 @@ LEVEL = {package: level for level, package in enumerate(PACKAGES)}
 
 HEAVY = {
     "httpx", "asyncio", "yaml", "cryptography", "jsonschema_rs", "mcp", "mcp_types", "anyio", "uvicorn", "starlette", "rich",
-    "charset_normalizer", "ddgs", "tomllib", "multiprocessing", "dask", "python_multipart", "distributed", "jinja2", "markupsafe",
+    "ddgs", "tomllib", "multiprocessing", "dask", "python_multipart", "distributed", "jinja2", "markupsafe",
 }  # fmt: skip
 
 

@@ -63,6 +63,8 @@ SIGHTS = [
 ]
 GZIP = {"Content-Encoding": "gzip"}
 LATIN = {"Content-Type": "text/html; charset=iso-8859-1"}
+# Of pages that name no charset.
+UNNAMED = {"koi8-r": "Привет, мир! Это страница без кодировки.", "shift_jis": "日本語のページです。設定を変更してください。"}
 SHIFT_JIS = '<meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS"><p>日本語①</p>'
 # An answer's headers and body, and the text that is shown.
 SHAPES = [
@@ -76,6 +78,7 @@ SHAPES = [
     (HTML, SHIFT_JIS.encode("cp932"), "日本語①"),
     (HTML, '<meta charset="windows-1251"><p>Привет</p>'.encode("cp1251"), "Привет"),
     (HTML, "<p>schön und gut: äöüß</p>".encode("cp1252"), "schön und gut: äöüß"),
+    *[(HTML, f"<p>{seen}</p>".encode(name), seen) for name, seen in UNNAMED.items()],
     (HTML | GZIP, gzip.compress(b"<main><p>squeezed text</p></main>"), "squeezed text"),
     (PLAIN | {"Content-Encoding": "deflate"}, zlib.compress(b"squeezed text"), "squeezed text"),
     # What is no gzip behind its end is left.

@@ -16,6 +16,7 @@ from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.process.child import Child, Command, own_module
 from rye.web.client import HttpAnswer
+from rye.workspace.encoding_guess import guess
 
 Format = Literal["markdown", "text", "html"]
 
@@ -143,12 +144,10 @@ def _guessed(body: bytes) -> str:
     sample = body[:262_144]
     try:
         codecs.getincrementaldecoder("utf-8")().decode(sample)
+        return "utf-8"
     except UnicodeDecodeError:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(sample[:65_536]).best()
-        return _codec(best.encoding) or "cp1252" if best else "cp1252"
-    return "utf-8"
+        # Of a codec and a wider one that reads the same the wider one is last.
+        return (guess(sample) or ["cp1252"])[-1]
 
 
 def _pretty(text: str) -> str | None:
