@@ -237,7 +237,7 @@ def pull(where, reference, project):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(http, "WAITS", (0.01,))
+    monkeypatch.setattr(http, "_WAITS", (0.01,))
     trust_key()
 
 

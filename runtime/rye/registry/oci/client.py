@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterable
 from typing import Any
 
 from rye.call.safe_text import plain
 from rye.errors import RegistryError, UsageError
-from rye.registry.oci.http import WAITS, PassingError, RegistryHost, RegistryRequest, unexpected_status
+from rye.registry.oci.http import PassingError, RegistryHost, RegistryRequest, unexpected_status
 from rye.registry.oci.layout import check_digest
 from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
 from rye.web.client import HttpAnswer
@@ -160,25 +159,18 @@ class RegistryServer:
             check_digest(data, stated, "manifest")
 
     def _push_blob(self, repository: str, digest: str, data: bytes) -> None:
-        """Send a blob; restart an upload that broke, because its state on the server is unknown."""
+        """Send a blob that the server has not."""
         if self._has(repository, f"blobs/{digest}", "blob", data):
             return
-        for wait in (*WAITS, None):
-            upload = self._ask("POST", repository, "blobs/uploads/", "upload", answers=(202,))
-            location = upload.headers.get("location", "")
-            if not location:
-                raise unexpected_status(self._host.host, upload, "upload")
-            # The server names where to send to: `send` judges it, and sends credentials to the server's own origin only.
-            where = location if "://" in location else f"/{location.removeprefix('/')}"
-            path = f"{where}{'&' if '?' in location else '?'}digest={digest}"
-            headers = {"Content-Type": "application/octet-stream"}
-            try:
-                self._ask("PUT", repository, path, "upload", headers=headers, body=data, answers=(201,), retry=False)
-                return
-            except PassingError:
-                if wait is None:
-                    raise
-                time.sleep(wait)
+        upload = self._ask("POST", repository, "blobs/uploads/", "upload", answers=(202,))
+        location = upload.headers.get("location", "")
+        if not location:
+            raise unexpected_status(self._host.host, upload, "upload")
+        # The server names where to send to: `send` judges it, and sends credentials to the server's own origin only.
+        where = location if "://" in location else f"/{location.removeprefix('/')}"
+        path = f"{where}{'&' if '?' in location else '?'}digest={digest}"
+        headers = {"Content-Type": "application/octet-stream"}
+        self._ask("PUT", repository, path, "upload", headers=headers, body=data, answers=(201,))
 
     def _ask(self, method: str, repository: str, path: str, what: str, **more: Any) -> HttpAnswer:
         """Send a request about a repository: to a path below it, or to where the server led; `more` as of `RegistryRequest`."""

@@ -31,10 +31,8 @@ from rye.web.client import Connections, HttpAnswer
 if TYPE_CHECKING:
     import httpx
 
-
-WAITS = (0.25, 0.5, 1.0, 2.0)
-"""Seconds before each further attempt, where the server does not name its own."""
-
+# Seconds before each further attempt, where the server does not name its own.
+_WAITS = (0.25, 0.5, 1.0, 2.0)
 _LONGEST_WAIT = 10.0
 # A slow answer may take so long: this, and a second for each 64 KB that were asked for.
 _REQUEST_SECONDS = 60.0
@@ -57,7 +55,6 @@ class RegistryRequest(Record):
         limit: the most bytes of an answer.
         headers, body: to send.
         answers: the statuses that answer it; any other is refused. None for whatever comes.
-        retry: try again after a passing failure; not for what cannot be sent twice.
     """
 
     method: str
@@ -68,7 +65,6 @@ class RegistryRequest(Record):
     headers: dict[str, str] = field(factory=dict)
     body: bytes = b""
     answers: tuple[int, ...] | None = (200, 404)
-    retry: bool = True
 
 
 class PassingError(RegistryError):
@@ -113,7 +109,7 @@ class RegistryHost:
             RegistryError: `registry_unreachable`, `registry_busy`, `<what>_oversized`, `<what>_truncated`, `bad_redirect`,
                 `registry_unauthorized`, `bad_registry_answer`, `<what>_refused`. DeadlineError.
         """
-        for wait in (*(WAITS if request.retry else ()), None):
+        for wait in (*_WAITS, None):
             self._deadline.check()
             try:
                 answer = self._authorized(request)

@@ -29,7 +29,7 @@ def _alone(monkeypatch, tmp_path):
     for name in ("DOCKER_AUTH_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "RYE_REGISTRY_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
-    monkeypatch.setattr(http, "WAITS", (0.01, 0.02, 0.05))
+    monkeypatch.setattr(http, "_WAITS", (0.01, 0.02, 0.05))
 
 
 def docker_config(tmp_path, record):
