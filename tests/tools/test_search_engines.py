@@ -197,7 +197,6 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     bare.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(bare))
-    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path / "empty"))
     for folder in ("project", "project/link", "project/tools", "way", "hop"):
         monkeypatch.setenv("PATH", str(tmp_path / folder))
         assert "[searched by Python" in done("grep", project, pattern="x")["output"], folder

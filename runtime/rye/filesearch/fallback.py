@@ -42,11 +42,8 @@ def main(argument: str) -> int:
                 _search(options, pattern, name, follow=bool(files))
         sys.stdout.flush()
     except (re.error, FutureWarning, RecursionError, OverflowError) as err:
-        # What `re` warns of means something else in ripgrep: `[[`, `&&`. ripgrep wraps the pattern in a group.
-        place = (
-            f"\n    (?:{err.pattern!s})\n       {' ' * (err.pos or 0)}^" if isinstance(err, re.error) and err.pattern else ""
-        )
-        sys.stderr.write(f"rg: regex parse error:{place}\nerror: {err.msg if isinstance(err, re.error) else err}\n")
+        # What `re` warns of means something else in ripgrep: `[[`, `&&`.
+        sys.stderr.write(f"rg: regex parse error:\nerror: {err}\n")
         return 2
     except Exception as err:  # noqa: BLE001 - the boundary of this process
         sys.stderr.write(f"{type(err).__name__}: {err}\n")
@@ -121,19 +118,15 @@ def _search(options: dict[str, str], pattern: re.Pattern[str], name: str, *, fol
         if match is not None:
             count += 1
             if "json" in options:
-                _print(name, number, line, match.start())
+                hit = {"start": len(line[: match.start()].encode("utf-8", "surrogateescape"))}
+                lines_field = {"bytes": base64.b64encode(f"{line}\n".encode("utf-8", "surrogateescape")).decode()}
+                found = {"path": {"text": name}, "lines": lines_field, "line_number": number, "submatches": [hit]}
+                sys.stdout.write(json.dumps({"type": "match", "data": found}, separators=(",", ":")) + "\n")
     signal.setitimer(signal.ITIMER_REAL, 0)
     if count and "json" not in options:
         sys.stdout.buffer.write(b"%s\0%d\n" % (os.fsencode(name), count))
         # What is known remains even when the next file's lines never end.
         sys.stdout.flush()
-
-
-def _print(name: str, number: int, line: str, at: int) -> None:
-    start = len(line[:at].encode("utf-8", "surrogateescape"))
-    lines = {"bytes": base64.b64encode(f"{line}\n".encode("utf-8", "surrogateescape")).decode()}
-    data = {"path": {"text": name}, "lines": lines, "line_number": number, "submatches": [{"start": start}]}
-    sys.stdout.write(json.dumps({"type": "match", "data": data}, separators=(",", ":")) + "\n")
 
 
 def _trouble(path: str, err: OSError) -> None:

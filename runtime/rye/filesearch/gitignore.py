@@ -7,15 +7,12 @@ that is no pattern is passed over.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rye.errors import UsageError
 from rye.filesearch import globs
-from rye.fs.atomic import closing
 
 MAX_BYTES = 1 << 20
 """Of a larger file only so much is read."""
@@ -34,12 +31,6 @@ def parse(data: bytes) -> list[Rule]:
     """Return the rules of a file's content, in order."""
     text = data[:MAX_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     return [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r"))) is not None]
-
-
-def rules_of(fd: int) -> list[Rule]:
-    """Return the rules of an open file, which is closed; none where it is no regular file."""
-    with closing(fd):
-        return parse(os.pread(fd, MAX_BYTES, 0)) if stat.S_ISREG(os.fstat(fd).st_mode) else []
 
 
 def _rule(line: str) -> Rule | None:

@@ -24,7 +24,6 @@ _ALWAYS = (*(f"--no-{name}" for name in _OFF.split()), "--color=never")
 _PATTERN_TROUBLE = (
     rb"(?i)^rg: (regex parse error:|the literal |compiled regex exceeds|error parsing regex|regex could not be compiled)"
 )
-_WRAPPED = "(?:"
 _PLAIN_NOTICE = (
     "[searched by Python's re, because ripgrep is not installed (pip install ripgrep). Patterns differ: "
     r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone, as is multiline; look-around works here only]"
@@ -68,11 +67,6 @@ def locate(project: os.stat_result) -> str | None:
     in_environment = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
     if os.access(in_environment, os.X_OK):
         return in_environment
-    import sysconfig
-
-    scripts = os.path.join(sysconfig.get_path("scripts"), "rg")
-    if os.access(scripts, os.X_OK):
-        return scripts
     return program_on_path("rg", project)
 
 
@@ -119,7 +113,9 @@ def refusal(pattern: Pattern, stderr: bytes) -> UsageError | None:
     """Return the error of a pattern that was refused, or None if `stderr` is about something else."""
     if not re.match(_PATTERN_TROUBLE, stderr):
         return None
-    return bad_pattern(pattern.text, _cleaned(stderr.decode("utf-8", "replace").removeprefix("rg: ")))
+    words = stderr.decode("utf-8", "replace").removeprefix("rg: ").rstrip(".\n")
+    # Without the group that ripgrep puts around a pattern, so that the caret points at the caller's own text.
+    return bad_pattern(pattern.text, re.sub(r"(?m)^    \(\?:(.*)\)\n    (?:   )?( *\^)", r"    \1\n    \2", words))
 
 
 def too_slow(pattern: Pattern) -> UsageError:
@@ -141,19 +137,6 @@ def bad_pattern(text: str, why: str) -> UsageError:
     elif re.search("look-around|backreferences", why):
         hint = "Search for a wider pattern, or use `grep -P` in a shell, which has them."
     return UsageError("bad_pattern", f"Bad pattern {text[:200]!r}: {why}.", hint)
-
-
-def _cleaned(message: str) -> str:
-    """Remove the group that ripgrep puts around a pattern, so that the caret points at the caller's own text."""
-    lines = [line for line in message.rstrip().split("\n") if line.strip()]
-    shown: list[str] = []
-    for line in lines:
-        if line.startswith(f"    {_WRAPPED}") and line.endswith(")"):
-            shown.append(f"    {line[7:-1]}")
-        else:
-            # The outermost group is ripgrep's own: an unclosed one puts the caret at the beginning.
-            shown.append(f"    {line[7:] or '^'}" if line.strip(" ^") == "" else line)
-    return "\n".join(shown).rstrip(".")
 
 
 def _of_view(view: SearchScope, rules_fd: int | None) -> list[str]:

@@ -17,8 +17,8 @@ import re
 import signal
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ from rye.errors import WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
 from rye.filesearch.ripgrep import Pattern, SearchScope
-from rye.fs import beneath, names
+from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
 from rye.line_ids.render import Hit
 from rye.process.child import Child, Command, scratch_file, split_records
@@ -42,6 +42,7 @@ MAX_MEMORY = 2 << 30
 """Address space of the searching child (bytes)."""
 
 _SPARE = 0.3
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _TROUBLE = rb"^rg: (?:\./)?(.*): (.*) \(os error \d+\)$"
 # What ripgrep prints if every file is left out.
 _NO_FILES = b"rg: No files were searched"
@@ -303,16 +304,12 @@ def _inherited(tree: SearchTree) -> tuple[str, ...]:
     lines: list[str] = []
     below = [os.fsdecode(part) for part in tree.parts]
     for depth in range(len(below)):
-        lines += gitignore.rules_below(_gitignore(tree.ws, tree.parts[:depth]), below[depth:])
+        # One that cannot be read, or is no regular file, ignores nothing.
+        with suppress(OSError):
+            fd, _ = beneath.open_beneath(tree.ws.fd, (*tree.parts[:depth], b".gitignore"), _READ)
+            rules = gitignore.parse(atomic.read_open(fd, gitignore.MAX_BYTES, b".gitignore")[0])
+            lines += gitignore.rules_below(rules, below[depth:])
     return tuple(lines)
-
-
-def _gitignore(ws: Workspace, folder: Iterable[bytes]) -> list[gitignore.Rule]:
-    try:
-        fd, _ = beneath.open_beneath(ws.fd, (*folder, b".gitignore"), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:
-        return []
-    return gitignore.rules_of(fd)
 
 
 def glob_text(glob: str) -> str:
