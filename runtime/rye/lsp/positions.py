@@ -88,19 +88,14 @@ def with_edits(text: str, edits: list[Edit]) -> str:
 
 def _characters(body: str, units: int) -> int:
     """Return how many characters the first `units` UTF-16 units are."""
-    # Nearly every line: characters and units are the same, and no loop is needed.
-    if body.isascii():
-        return min(units, len(body))
-    for at, char in enumerate(body):
-        if units <= 0:
-            return at
-        # Characters beyond the first plane are surrogate pairs in UTF-16.
-        units -= 2 if ord(char) > 0xFFFF else 1
-    return len(body)
+    # Nearly every line: characters and units are the same.
+    return (
+        min(units, len(body)) if body.isascii() else len(body.encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace"))
+    )
 
 
 def _units(body: str) -> int:
-    return len(body) if body.isascii() else sum(2 if ord(char) > 0xFFFF else 1 for char in body)
+    return len(body) if body.isascii() else len(body.encode("utf-16-le")) // 2
 
 
 def uri_of(path: str) -> str:

@@ -17,7 +17,7 @@ from rye.items import parse, spaces
 from rye.items.versions import is_version, version_key
 from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, signed_by, verify_files
 from rye.registry.oci import manifest
-from rye.registry.oci.manifest import CATEGORY, DESCRIPTION, ID, KEY, SIGNER, TYPE, VERSION
+from rye.registry.oci.manifest import DESCRIPTION, KEY, SIGNER, VERSION
 from rye.registry.oci.reference import is_namespace, read_tag
 from rye.registry.oci.reference import parse as parse_reference
 from rye.registry.oci.store import OciStore, RegistryTarget, at_once
@@ -187,10 +187,6 @@ def _claims(fetched: Fetched) -> dict[str, Any]:
         "registry": fetched.repository.store.name,
         "yanked": is_version(version) and fetched.repository.yanked(reference.item_type, reference.item_id, version),
         "versions": fetched.repository.versions(reference.item_type, reference.item_id),
-        "claimed": {
-            name: plain(annotations.get(key_, ""), 300)
-            for name, key_ in (("type", TYPE), ("id", ID), ("category", CATEGORY), ("description", DESCRIPTION))
-        },
         "size": sum(len(file.raw) for file in fetched.files),
         "files": len(fetched.files),
     }

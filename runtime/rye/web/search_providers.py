@@ -56,17 +56,6 @@ KINDS = ("exa", "brave", "tavily", "searxng", "ddgs")
 DEFAULT_URLS = {"exa": "https://api.exa.ai", "brave": "https://api.search.brave.com", "tavily": "https://api.tavily.com"}
 
 
-def is_installed(kind: str) -> bool:
-    """Tell whether the library that a kind of provider needs is there."""
-    if kind != "ddgs":
-        return True
-    try:
-        import ddgs  # noqa: F401 - only whether it is there
-    except ImportError:
-        return False
-    return True
-
-
 def ask(provider: Provider, query: str, count: int, seconds: float) -> list[SearchResult]:
     """Return at most `count` results.
 

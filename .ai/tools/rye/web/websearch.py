@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:ec588639f333f0a7c345a89bfdde3d5c2594e32baeeb6a2b439e73deeb4e2fd2:dG_-ztfZDeut2HhncY_bmwbxDKlgAFD9asxFxa9M6ajABLDv7M7k-RTgj-FbFaKV-AB6_nkJToLxytCJ3gECCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:34:57Z:e2c31238b6eb04ecc4673f709dc992e7bcc390d2ae5a1460bd2332c29691271a:JBbWJklxbQyArLrrcQj_F9CyMUOQsjiZA76htMfhGWgL3sDv6Rur89jLd-GpaVS9wLzQhhr0vWLbQD2WtXg4AA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
@@ -19,6 +19,7 @@ import html
 import os
 import re
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any
 
 from rye.call import context
@@ -27,7 +28,7 @@ from rye.call.results import Page, ok, size_of
 from rye.call.safe_text import plain, quoted
 from rye.config import layers as config_layers
 from rye.errors import UsageError
-from rye.web.search_providers import DEFAULT_URLS, KINDS, Provider, SearchError, SearchResult, ask, is_installed
+from rye.web.search_providers import DEFAULT_URLS, KINDS, Provider, SearchError, SearchResult, ask
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -113,7 +114,7 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
         return _ready(name, known[name])
     for name, settings in known.items():
         with suppress(SearchError):
-            if is_installed(settings.get("type", name)):
+            if settings.get("type", name) != "ddgs" or find_spec("ddgs"):
                 return _ready(name, settings)
     raise SearchError(
         "no_provider",

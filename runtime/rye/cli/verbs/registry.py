@@ -105,7 +105,7 @@ def _inspect(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = browse.inspect(target, args.type or "tool", _one(args), args.destination)
     if not told_json(args, found):
         for name, value in found.items():
-            if name not in ("diff", "claimed", "items"):
+            if name not in ("diff", "items"):
                 print(f"{name}: {printable(_shown(value))}")
         for row in found.get("items", ()):
             print(printable(f"  {row['item_type']} {row['item_id']} {row['version']} {_shown(row.get('permissions', ''))}"))

@@ -5,8 +5,8 @@ Asked in this order, for the very host (and port) of the registry:
 1. the environment: `DOCKER_AUTH_CONFIG`, a document as below; or `RYE_REGISTRY_HOST` with `RYE_REGISTRY_USERNAME` and
    `RYE_REGISTRY_PASSWORD`;
 2. `REGISTRY_AUTH_FILE`, `$XDG_RUNTIME_DIR/containers/auth.json`, `${DOCKER_CONFIG:-~/.docker}/config.json`, each `{"auths":
-   {host: {"auth": base64 of user:password, "identitytoken"?, "registrytoken"?}}, "credHelpers": {host: name},
-   "credsStore": name}`. A helper `docker-credential-<name>` is run by its absolute path with `get`, and reads the host.
+   {host: {"auth": base64 of user:password, "identitytoken"?}}, "credHelpers": {host: name}, "credsStore":
+   name}`. A helper `docker-credential-<name>` is run by its absolute path with `get`, and reads the host.
 """
 
 from __future__ import annotations
@@ -36,13 +36,11 @@ class Credentials(Record):
     Attributes:
         username, password: for basic authentication, or for asking for a token.
         identity: an OAuth refresh token, in place of both.
-        bearer: a token that is sent as it is.
     """
 
     username: str = field(default="", shown=False)
     password: str = field(default="", shown=False)
     identity: str = field(default="", shown=False)
-    bearer: str = field(default="", shown=False)
 
     @property
     def basic(self) -> str:
@@ -82,7 +80,7 @@ def _from_document(document: dict[str, Any], host: str) -> Credentials | None:
     entry = next((auth for name, auth in auths.items() if _host_of(name) == host and isinstance(auth, dict)), None)
     if isinstance(helper, str):
         return _from_helper(helper, host)
-    if entry and any(entry.get(part) for part in ("auth", "username", "identitytoken", "registrytoken")):
+    if entry and any(entry.get(part) for part in ("auth", "username", "identitytoken")):
         return _from_auth(entry, host)
     store = document.get("credsStore")
     # Docker records a host whose secret is in the credential store as an empty entry.
@@ -100,7 +98,7 @@ def _from_auth(auth: dict[str, Any], host: str) -> Credentials:
     except ValueError:
         raise _bad(host, "its entry in docker's file is not base64") from None
     username, _, password = pair.partition(":")
-    fields = {"username": username, "password": password, "identitytoken": "", "registrytoken": ""}
+    fields = {"username": username, "password": password, "identitytoken": ""}
     return Credentials(*(str(auth.get(name) or usual) for name, usual in fields.items()))
 
 

@@ -240,9 +240,6 @@ class RegistryHost:
         if not self._credentials_known:
             self._credentials, self._credentials_known = credentials.credentials(self.host), True
         kind, _, rest = challenge.partition(" ")
-        # A ready token needs no exchange, so it is tried before both schemes.
-        if self._credentials is not None and self._credentials.bearer:
-            return f"Bearer {self._credentials.bearer}"
         if kind.lower() == "basic" and self._credentials is not None and self._credentials.password:
             return self._credentials.basic
         if kind.lower() != "bearer":
