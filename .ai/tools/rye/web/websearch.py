@@ -19,7 +19,7 @@ import html
 import os
 import re
 from contextlib import suppress
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from rye.call import context
@@ -113,9 +113,11 @@ def _provider_for(layers: config_layers.Layers, named: str | None) -> Provider:
             raise UsageError("unknown_provider", why, f"Use one of: {', '.join(sorted(known))}.")
         return _ready(name, known[name])
     for name, settings in known.items():
-        with suppress(SearchError):
-            if settings.get("type", name) != "ddgs" or find_spec("ddgs"):
-                return _ready(name, settings)
+        with suppress(SearchError, PackageNotFoundError):
+            if settings.get("type", name) == "ddgs":
+                # Raises where it is not installed.
+                version("ddgs")
+            return _ready(name, settings)
     raise SearchError(
         "no_provider",
         "Web search is not set up yet: no search provider is configured.",
