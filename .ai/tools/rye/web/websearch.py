@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:34:57Z:e2c31238b6eb04ecc4673f709dc992e7bcc390d2ae5a1460bd2332c29691271a:JBbWJklxbQyArLrrcQj_F9CyMUOQsjiZA76htMfhGWgL3sDv6Rur89jLd-GpaVS9wLzQhhr0vWLbQD2WtXg4AA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:39:27Z:204ad8cdd5aafcb8b3128ebb25a6dfe7a9e647e9e90c1b302aa3a32452fea35e:zUjRZ5SQ9U76OBzzKlrib6VIOxKMbdh_PcXQwa_SdTyUg0cVBVZ3xkSgSBylxaPq6mPrbxHu5jf-COKTHAnIBQ==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
