@@ -5,7 +5,6 @@ Its environment is nearly empty, its standard input is nothing, and it leads a p
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import signal
@@ -70,14 +69,9 @@ def program_on_path(name: str, *projects: os.stat_result) -> str | None:
 def is_outside(file: str, project: os.stat_result) -> bool:
     """Tell whether no folder on the way to a file is the project's: links are followed one by one, as the kernel does."""
     # Identities, not texts: a link or a bind mount may lead into the project.
-    try:
-        found = [os.stat(step) for step in ("/", *hidden_paths.steps(os.path.abspath(file)))]
-    except OSError as err:
-        # A program whose links point in a circle cannot start.
-        if err.errno == errno.ELOOP:
-            return False
-        raise
-    return not any(os.path.samestat(one, project) for one in found)
+    found = [os.stat(step) for step in hidden_paths.way(os.path.abspath(file))]
+    # Without a way there: a program whose links point in a circle cannot start.
+    return bool(found) and not any(os.path.samestat(one, project) for one in found)
 
 
 def name_of_fd(fd: int) -> str:
@@ -86,14 +80,8 @@ def name_of_fd(fd: int) -> str:
 
 
 def scratch_file() -> IO[bytes]:
-    """Return a file without a name, gone when it is closed."""
-    # A confined process may not have it.
-    with suppress(OSError):
-        return os.fdopen(os.memfd_create("rye"), "w+b")
-    # Takes a while to load, for its names at random.
-    import tempfile
-
-    return tempfile.TemporaryFile()
+    """Return a file in memory, without a name, gone when it is closed."""
+    return os.fdopen(os.memfd_create("rye"), "w+b")
 
 
 class Child:

@@ -14,7 +14,6 @@ import errno
 import os
 import select
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +25,7 @@ from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process import reaper, reapers, terminal_text
 from rye.process.output_files import Capture
-from rye.sandbox.sandbox import Confined
+from rye.sandbox.policy import Confined, held_open
 from rye.workspace import running_commands
 
 _EVERY = 0.1
@@ -332,17 +331,6 @@ class Wake:
             os.close(self._writing)
 
 
-def text_as_input(data: bytes) -> int:
-    """Return a descriptor from which a child reads `data`, then the end. The caller closes it."""
-    if not data:
-        return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    # A file, not a pipe: a command that never reads its input must not block the writer.
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        return os.dup(file.fileno())
-
-
 def run(
     confined: Confined,
     cwd_fd: int,
@@ -370,7 +358,8 @@ def run(
     captures = (stdout or Capture(), stderr or Capture())
     (out_read, out_write), (err_read, err_write) = pipes(2)
     try:
-        input_fd = text_as_input(stdin)
+        # A file, not a pipe: a command that never reads its input must not block the writer.
+        input_fd = held_open(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     except BaseException:
         close_all((out_read, out_write, err_read, err_write))
         raise

@@ -288,7 +288,7 @@ class _Ways:
 
     def __init__(self, root: str) -> None:
         self._root, self._inside = root, f"{root.rstrip('/')}/"
-        self._known: dict[str, tuple[str, bool] | None] = {"/": _NOWHERE}
+        self.known: dict[str, tuple[str, bool] | None] = {"/": _NOWHERE}
 
     def of(self, path: str, links: int = 0) -> tuple[str, bool] | None:
         """Return the real path of `path`, and whether a step of the way to it is `root` or lies in it; None: nothing is there.
@@ -297,15 +297,15 @@ class _Ways:
         have led to it.
         """
         pending: list[str] = []
-        while path not in self._known:
+        while path not in self.known:
             pending.append(path)
             path = path.rpartition("/")[0] or "/"
-        found = self._known[path]
+        found = self.known[path]
         for one in reversed(pending):
             found = None if found is None else self._below(*found, one.rpartition("/")[2], links)
             # Where a link led to it, too many of them may be why it is not found.
             if found is not None or not links:
-                self._known[one] = found
+                self.known[one] = found
         return found
 
     def _below(self, folder: str, is_ours: bool, name: str, links: int) -> tuple[str, bool] | None:
@@ -324,33 +324,10 @@ class _Ways:
         return None if led is None else (led[0], is_ours or led[1])
 
 
-def steps(path: str) -> Iterator[str]:
-    """Yield each folder, link and file on the way to a path, as the kernel follows it; the last is the real path.
-
-    Raises:
-        OSError: there is no such path, or its links go in circles.
-    """
-    at, parts, links = "/", path.split("/")[::-1], 0
-    while parts:
-        part = parts.pop()
-        if part in ("", "."):
-            continue
-        at = os.path.dirname(at) if part == ".." else f"{at.rstrip('/')}/{part}"
-        yield at
-        try:
-            target = os.readlink(at)
-        except OSError as err:
-            # EINVAL: the step is no link, so it is taken as it is.
-            if err.errno == errno.EINVAL:
-                continue
-            raise
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        # A relative target counts from the link's folder.
-        at = "/" if target.startswith("/") else os.path.dirname(at)
-        parts += target.split("/")[::-1]
-    yield at
+def way(path: str) -> Iterable[str]:
+    """Return each folder, link and file on the way to a path, as the kernel follows it; none where it leads nowhere."""
+    ways = _Ways("/")
+    return ways.known if ways.of(path) else ()
 
 
 def linked_repository(root: str) -> tuple[str, str] | None:
