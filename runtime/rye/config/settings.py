@@ -26,10 +26,8 @@ _DEFAULTS: dict[str, Value] = {
     "state.max_bytes": 4 * 1024 * 1024 * 1024,
     "state.max_age_days": 90,
     "outputs.max_bytes": 512 * 1024 * 1024,
-    "outputs.max_age_days": 7,
     "jobs.max_ended": 50,
     "jobs.max_bytes": 256 * 1024 * 1024,
-    "jobs.max_age_days": 7,
     # Names of `rye.workspace.protected_paths` that tools may write after all.
     "protected.allow": [],
     "signing.agents": "deny",

@@ -81,7 +81,7 @@ class Supervisor:
         # Held open: the project may be renamed while the job runs, and another folder take its path.
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # Before the program starts: what is exchanged from now on counts.
-        self._mounts = MountWatch(self._confined.covered, self._look[4] if self._look else {})
+        self._mounts = MountWatch(self._confined.covered, self._look[4])
         # Before the program starts, so that none of its descendants can leave the tree.
         reaper.adopt_orphans()
         self._woken, self._waker = reaper.children_ended()
@@ -97,7 +97,6 @@ class Supervisor:
         self.record = {
             **order["facts"],
             "status": "running",
-            "token": self._token,
             "supervisor": os.getpid(),
             "leader": None,
             "started": time.time(),
@@ -366,17 +365,13 @@ class Supervisor:
             _answer(client, {"ok": True})
 
 
-def _look(confined: Confined, look: list[Any] | None, root: int) -> list[dict[str, str]]:
-    if look is None:
-        return []
+def _look(confined: Confined, look: list[Any], root: int) -> list[dict[str, str]]:
     from rye.process.autorun import command_check
 
     return command_check.end(command_check.Look(*look), confined.report, root, over=False)
 
 
-def _end(confined: Confined, look: list[Any] | None, root: int) -> list[dict[str, str]]:
-    if look is None:
-        return confined.finish(root)
+def _end(confined: Confined, look: list[Any], root: int) -> list[dict[str, str]]:
     # Late: a job starts without it.
     from rye.process.autorun.command_check import Look
     from rye.process.guarded_run import Guarded

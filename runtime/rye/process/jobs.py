@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import select
 import shutil
 import socket
 import time
@@ -37,8 +36,8 @@ MAX_RUNNING = 32
 """A project has at most so many jobs at once."""
 
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_DAY = 86_400
 _LEAST_OUTPUT = 1024 * 1024
+_STEP_SECONDS = 0.1
 
 Record = dict[str, Any]
 Root = str | int
@@ -51,10 +50,10 @@ def start(
     cwd_fd: int,
     facts: Record,
     seconds: float | None,
-    first_input: bytes = b"",
-    look: Look | None = None,
-    after: Sequence[str] = (),
-    token: str = "",
+    first_input: bytes,
+    look: Look,
+    after: Sequence[str],
+    token: str,
     running: tuple[run.Tree, Sequence[int]] | None = None,
 ) -> str:
     """Start a job and return its ID; the running command, and what was made for its sandbox, is its supervisor's from then on.
@@ -68,14 +67,16 @@ def start(
         first_input: the beginning of its standard input.
         look: the look at repositories that its supervisor makes when it is over.
         after: a program of ours that its supervisor runs then; the JSON object that it prints becomes `changes` of the record.
-        token: names the running command; where there is none, one is begun. It is over where the job could not be started.
+        token: names the running command (empty: its record could not be begun), and the job from then on.
         running: a command that runs already, with the descriptors of its output: it becomes the job, and lives on as it was
             where that fails.
 
     Raises:
-        RyeError: `too_many_jobs`, `job_not_started`.
+        RyeError: `too_many_jobs`, `job_not_started`, `state_unwritable`.
     """
     folder = _folder(root)
+    if not token:
+        raise _unwritable("its folder `running` cannot be used")
     # Before the count: old jobs would otherwise use up the bound on output of the new one.
     _prune(root)
     found = records(root)
@@ -84,12 +85,9 @@ def start(
         raise RyeError(
             "too_many_jobs", f"{count} jobs are running already.", f"End some: {call_text('job', action='list')} shows them."
         )
-    job_id, mark = output_files.new_id(), running[0].mark if running else os.urandom(8).hex()
-    output = _output_limit(root, found)
-    home = folder / job_id
+    mark, output = running[0].mark if running else os.urandom(8).hex(), _output_limit(root, found)
+    home, held = folder / token, running_commands.handle(token)
     try:
-        token = token or running_commands.begin(root)
-        held = running_commands.handle(token)
         # Only the user may enter: the folder's socket takes input for the job, and its record holds the command line.
         home.mkdir(mode=0o700)
         order = {
@@ -104,7 +102,7 @@ def start(
             "held": held,
             # JSON holds no bytes; latin-1 maps each byte to one character and back.
             "input": first_input.decode("latin-1"),
-            "facts": {**facts, "job_id": job_id, "mark": mark, "output_limit": output},
+            "facts": {**facts, "job_id": token, "mark": mark, "output_limit": output},
             "running": list(running[1]) if running else [],
             "user_space": str(user_dirs.user_space()),
         }
@@ -117,9 +115,7 @@ def start(
         running_commands.pass_on(token)
         # The supervisor is in them itself, so it cannot remove them: a later command does, once they are empty.
         resource_limits.release(confined.groups)
-        return job_id
-    if running is None:
-        running_commands.end(token)
+        return token
     shutil.rmtree(home, ignore_errors=True)
     why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
     what = f"The job could not be started: {why}."
@@ -144,9 +140,13 @@ def _folder(root: Root) -> Path:
         folder = Path(user_dirs.state_dir(root)) / FOLDER
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as err:
-        why = f"The user's state folder cannot be written ({err.strerror}), and jobs live there."
-        raise RyeError("state_unwritable", why, "Make it writable, or set USER_SPACE to a folder that is.") from None
+        raise _unwritable(f"{err.strerror}") from None
     return folder
+
+
+def _unwritable(why: str) -> RyeError:
+    what = f"The user's state folder cannot be written ({why}), and jobs live there."
+    return RyeError("state_unwritable", what, "Make it writable, or set USER_SPACE to a folder that is.")
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def record(dir_fd: int) -> Record | None:
         found = _read_record(dir_fd)
     except FileNotFoundError:
         return None
-    if found["status"] == "running" and not running_commands.is_alive_from(dir_fd, found["token"]):
+    if found["status"] == "running" and not running_commands.is_alive_from(dir_fd, found["job_id"]):
         # The job may have ended between the read and the check: read once more.
         with suppress(OSError, ValueError):
             found = _read_record(dir_fd)
@@ -217,27 +217,23 @@ def ask(dir_fd: int, request: Record, seconds: float) -> Record | None:
 
 
 def _answer(line: socket.socket, seconds: float) -> Record | None:
-    wake = run.Wake()
     end = time.monotonic() + seconds
-    poll = select.poll()
-    poll.register(line, select.POLLIN)
-    # Wakes when the call is cancelled or its time is up, although the supervisor has not answered.
-    poll.register(wake.fd, select.POLLIN)
+    # In steps, because the call may be cancelled meanwhile.
+    line.settimeout(min(_STEP_SECONDS, seconds + 0.001))
     answered = b""
-    try:
-        while not answered.endswith(b"\n"):
-            ready = [fd for fd, _ in poll.poll(max(0.0, end - time.monotonic()) * 1_000)]
-            if line.fileno() not in ready:
-                context.check_deadline()
-                return None
+    while not answered.endswith(b"\n"):
+        try:
             block = line.recv(4_096)
-            if not block:
-                return None
-            answered += block
-    except OSError:
-        return None
-    finally:
-        wake.close()
+        except TimeoutError:
+            context.check_deadline()
+            if time.monotonic() < end:
+                continue
+            return None
+        except OSError:
+            return None
+        if not block:
+            return None
+        answered += block
     answer: Record = json.loads(answered)
     return answer
 
@@ -259,22 +255,20 @@ def _size(root: Root, one: Record) -> int:
 
 
 def _prune(root: Root) -> None:
-    """Remove jobs that are over: those too old, all beyond the newest so many, the oldest until the rest is small enough."""
+    """Remove jobs that are over: all beyond the newest so many, the oldest until the rest is small enough."""
     settings = context.settings()
-    oldest = time.time() - settings.number("jobs.max_age_days") * _DAY
     # Half of the bound is left for running jobs.
     bytes_left = settings.number("jobs.max_bytes") // 2
     # Newest first, so that the bounds below cut off the oldest.
     over = [one for one in records(root) if one["status"] != "running"]
     for number, one in enumerate(over):
         bytes_left -= _size(root, one)
-        if number >= settings.number("jobs.max_ended") or float(one.get("ended") or one["started"]) < oldest or bytes_left < 0:
+        if number >= settings.number("jobs.max_ended") or bytes_left < 0:
             _remove(root, one)
     for path in _folder(root).iterdir():
         # A folder without a record: its start failed or was killed.
-        with suppress(OSError):
-            if path.stat().st_mtime < oldest and not (path / job_supervisor.RECORD).exists():
-                shutil.rmtree(path, ignore_errors=True)
+        if not (path / job_supervisor.RECORD).exists() and not running_commands.is_alive(root, path.name):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _remove(root: Root, one: Record) -> None:

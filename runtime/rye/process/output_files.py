@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import struct
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -248,20 +247,13 @@ FOLDER = "outputs"
 ID = re.compile(r"[0-9a-f]{16}\Z")
 """What names an output or a job: 64 random bits."""
 
-_DAY = 86_400
-
-
-def new_id() -> str:
-    """Return a name that nobody guesses."""
-    return os.urandom(8).hex()
-
 
 class StoredOutputs:
     """Where one command's long outputs go; the folder is made when the first of them needs it."""
 
     def __init__(self, root: str | int) -> None:
         """Name the folder, making nothing; `root` is the project's path or an open descriptor of it."""
-        self.id = new_id()
+        self.id = os.urandom(8).hex()
         self._root = root
 
     def create(self, name: str) -> OutputFile | None:
@@ -282,14 +274,13 @@ class StoredOutputs:
 
 
 def _prune(folder: Path) -> None:
-    """Remove what is too old, then the oldest until the rest is small enough."""
+    """Remove the oldest until the rest is small enough."""
     with os.scandir(folder) as entries:
         found = sorted(((entry.stat().st_mtime, entry.path) for entry in entries if ID.match(entry.name)), reverse=True)
     # Newest first: the byte budget is spent on recent outputs, and the rest is removed.
-    oldest = time.time() - context.settings().number("outputs.max_age_days") * _DAY
     budget = context.settings().number("outputs.max_bytes")
-    for stamp, path in found:
+    for _, path in found:
         with suppress(OSError), os.scandir(path) as entries:
             budget -= sum(entry.stat().st_size for entry in entries)
-        if stamp < oldest or budget < 0:
+        if budget < 0:
             shutil.rmtree(path, ignore_errors=True)

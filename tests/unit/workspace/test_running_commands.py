@@ -71,7 +71,7 @@ def test_a_job_lives_with_its_supervisor_and_no_longer(project, user_space, mode
     set_sandbox(user_space, mode)
     job_id = started(project, "sleep 60")
     kept = record(user_space, job_id)
-    assert running_commands.is_alive(str(project), kept["token"])
+    assert running_commands.is_alive(str(project), job_id)
     assert bash(project, "true")["success"]
     os.kill(kept["supervisor"], signal.SIGKILL)
     assert until(lambda: job(project, "read", job_id)["status"] == "lost")

@@ -195,17 +195,20 @@ def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
     before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
     covered = {path for path in _COVERED if look.own and unmounted.isdisjoint((".git", path))}
     exactly = unmounted.intersection(look.names)
-    found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=exactly)
     # Without the record what was there when the command began is what we know.
     known = set((before["known"] or ()) if look.token in before["running"] else look.known)
-    bad = [one for one in found if one.mark not in known]
+
+    def bad() -> list[Finding]:
+        found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=exactly)
+        return [one for one in found if one.mark not in known]
+
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
     moved: list[dict[str, str]] = []
     remaining: list[Finding] = []
-    if bad:
-        # One look after the other: two could find the same, and the second take what the first has left.
+    if bad():
+        # One look after the other, and anew: the second could take what the first has left of a file.
         with atomic.locked(f"{_path(tree)}.aside"):
-            moved, remaining = _set_aside(tree, bad)
+            moved, remaining = _set_aside(tree, bad())
     with _record(tree) as record:
         # What the sandbox covers was not looked at: it is the user's still. So is what the user has brought back meanwhile.
         record["known"] = sorted(known.union(record["known"] or ()))
@@ -394,7 +397,6 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
     folder, _, name = path.rpartition("/")
     with closing(tree.folder(folder)) as fd:
         for tries_left in reversed(range(_TRIES)):
-            found = _still_there(tree, fd, name, found)
             stored = _free_name(fd, name)
             data, _ = findings.content(fd, name)
             rest = _rest(tree, folder, data, found)
@@ -415,23 +417,6 @@ def _set_file_aside(tree: Tree, path: str, found: list[Finding]) -> str:
                 os.fchmod(at, before.st_mode & 0o777)
                 file.write(rest)
     return f"{folder}/{stored}" if folder else stored
-
-
-def _still_there(tree: Tree, fd: int, name: str, found: list[Finding]) -> list[Finding]:
-    """Return what is in a file still: another look may have set it aside. Raises FileNotFoundError where nothing is."""
-    from rye.process.autorun import git_settings
-
-    data, _ = findings.content(fd, name)
-    if data is None or any(one.what in _WHOLE or one.what == "exec" for one in found):
-        return found
-    try:
-        now = set(git_settings.questionable(data, tree.root))
-    except git_settings.UnreadableError:
-        return found
-    left = [one for one in found if (one.what, one.value) in now]
-    if not left:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return left
 
 
 def _rest(tree: Tree, folder: str, data: bytes | None, found: list[Finding]) -> bytes | None:
