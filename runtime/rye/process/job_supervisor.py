@@ -98,7 +98,6 @@ class Supervisor:
             **order["facts"],
             "status": "running",
             "supervisor": os.getpid(),
-            "leader": None,
             "started": time.time(),
             "exit_status": None,
             "why": None,
@@ -110,9 +109,6 @@ class Supervisor:
                 self._leader, *self._outputs = order["running"]
             else:
                 self._spawn()
-            self.record["leader"] = self._leader
-            with suppress(OSError):
-                write_record(self._dir, self.record)
         except OSError:
             self._withdraw()
             raise
@@ -170,8 +166,7 @@ class Supervisor:
         if exited_at is not None:
             # Orphans of the program report nothing when they end, so they are looked for at intervals.
             return _DRAIN / 2 if time.monotonic() - exited_at < 2 * _DRAIN else _LOOK
-        # Without inotify the names are compared at intervals, so no wait may be longer than one.
-        waits = [self._mounts.seconds, _LOOK if self._confined.absent else None]
+        waits = [_LOOK if self._confined.absent else None]
         waits += [None if self._end is None else max(0.0, self._end - time.monotonic())]
         return min((one for one in waits if one is not None), default=None)
 
@@ -207,8 +202,7 @@ class Supervisor:
 
     def _step(self, seconds: float | None) -> None:
         poll = select.poll()
-        changed_folders = () if self._mounts.fd < 0 else (self._mounts.fd,)
-        for fd in (self._listener.fileno(), self._woken, *self._requests, *changed_folders, *self._outputs):
+        for fd in (self._listener.fileno(), self._woken, self._mounts.fd, *self._requests, *self._outputs):
             poll.register(fd, select.POLLIN)
         if self._input_open and self._waiting_input:
             poll.register(self._input, select.POLLOUT)
@@ -248,12 +242,9 @@ class Supervisor:
         try:
             if self._stored is not None:
                 self._stored.write(block)
-        except OSError as err:
+        except OSError:
             # A full disk ends the storing, not the job; its output goes on being drained.
             self._stored = None
-            self.record["output_lost"] = os.strerror(err.errno or 0)
-            with suppress(OSError):
-                write_record(self._dir, self.record)
 
     def _feed(self) -> None:
         try:

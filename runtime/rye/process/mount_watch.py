@@ -25,7 +25,6 @@ from rye.process import reaper
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _SELF_DELETED, _SELF_MOVED = 0x400, 0x800
 _EVENTS: Final = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _SELF_DELETED | _SELF_MOVED
-_SECONDS: Final = 0.5
 # <linux/nsfs.h>, <linux/sched.h>, <linux/mount.h>; the calls' numbers are those of every architecture (Linux 5.12).
 _OWNER_OF_NAMESPACE: Final = 0xB701
 _NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
@@ -42,23 +41,28 @@ class MountWatch:
     """Reports when the file at one of some names is replaced.
 
     Attributes:
-        fd: readable when one of the folders changed; -1 where the kernel cannot tell: then `seconds` says how often to look.
+        fd: readable when one of the folders changed.
     """
 
     def __init__(self, paths: Sequence[str], before: Mapping[str, Sequence[int]]) -> None:
-        """Watch the folders of these absolute paths; `before` has the device and inode of some when they were covered."""
-        self.fd = _watch({os.path.dirname(path) for path in paths}) if paths else -1
+        """Watch the folders of these absolute paths; `before` has the device and inode of some when they were covered.
+
+        Raises:
+            OSError: the kernel cannot tell of changes, as where the user watches too much already.
+        """
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = _done(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        for folder in {os.path.dirname(path) for path in paths}:
+            _done(libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVENTS))
         self._known = {path: (before[path][0], before[path][1]) if path in before else _identity(path) for path in paths}
         # Held: a freed inode's number could be the next file's.
         self._held = [fd for path in paths if (fd := _held(path)) >= 0]
-        self.seconds = _SECONDS if paths and self.fd < 0 else None
 
     def lost(self) -> str:
         """Return the first path whose file was replaced or is gone; empty while none is."""
-        if self.fd >= 0:
-            with suppress(BlockingIOError):
-                # Drain the events and compare identities: events may be merged or lost, identities cannot be.
-                os.read(self.fd, 1 << 16)
+        with suppress(BlockingIOError):
+            # Drain the events and compare identities: events may be merged or lost, identities cannot be.
+            os.read(self.fd, 1 << 16)
         return next((path for path, known in self._known.items() if _identity(path) != known), "")
 
     def cover(self, path: str, inside: Sequence[int], since: int) -> bool:
@@ -97,7 +101,7 @@ class MountWatch:
 
     def descriptors(self) -> list[int]:
         """Return what must stay open."""
-        return [*self._held, *((self.fd,) if self.fd >= 0 else ())]
+        return [*self._held, self.fd]
 
 
 # A link that is put at the name is itself another file.
@@ -117,14 +121,11 @@ def _held(path: str) -> int:
     return -1
 
 
-def _watch(folders: set[str]) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-    # All or none: a folder without a watch would be silent for ever, so polling by time replaces the whole watch.
-    if fd >= 0 and any(libc.inotify_add_watch(fd, os.fsencode(folder), _EVENTS) < 0 for folder in folders):
-        os.close(fd)
-        return -1
-    return fd
+def _done(result: int) -> int:
+    """Return what a call of the C library did; raises OSError."""
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
 
 
 def wait_until_made(seconds: float) -> None:
@@ -193,20 +194,14 @@ def _renew(path: str) -> None:
 def _mount_over(pid: int, path: str, known: tuple[int, int] | None) -> None:
     """Cover a file in the mount namespace of a process, which this process enters for good. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
-
-    def done(result: int) -> int:
-        if result < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        return result
-
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     # bubblewrap makes the mounts as an owner that is not the one of the job's processes. Root owns them itself.
     libc.setns(fcntl.ioctl(mounts, _OWNER_OF_NAMESPACE), _NEW_USERS)
-    done(libc.setns(mounts, _NEW_MOUNTS))
+    _done(libc.setns(mounts, _NEW_MOUNTS))
     at = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     if stamps.identity(at) != known:
         raise OSError(errno.ESTALE, "the sandbox shows another file")
-    tree = done(libc.syscall(_OPEN_TREE, at, b"", _EMPTY_PATH | _CLONE))
+    tree = _done(libc.syscall(_OPEN_TREE, at, b"", _EMPTY_PATH | _CLONE))
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY_NO_SETUID_NO_DEVICES, 0, 0, 0)
-    done(libc.syscall(_SET_ATTRIBUTES, tree, b"", _EMPTY_PATH, attributes, ctypes.sizeof(attributes)))
-    done(libc.syscall(_MOVE_MOUNT, tree, b"", at, b"", _FROM_EMPTY | _TO_EMPTY))
+    _done(libc.syscall(_SET_ATTRIBUTES, tree, b"", _EMPTY_PATH, attributes, ctypes.sizeof(attributes)))
+    _done(libc.syscall(_MOVE_MOUNT, tree, b"", at, b"", _FROM_EMPTY | _TO_EMPTY))

@@ -31,7 +31,6 @@ from rye.workspace import protected_paths, running_commands
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
 _GIT_WHEN_PRESENT = ("config.worktree",)
-_MAX_MADE = 64
 
 
 class Shield(Record):
@@ -96,8 +95,6 @@ def shield(root: str, token: str, *, when_present: bool = True, cover_absent: bo
                     making[name] = content
                 else:
                     absent.append(name)
-            if len(record["made"]) + len(making) > _MAX_MADE:
-                raise OSError(errno.EDQUOT, "too many were left behind")
             if making:
                 # Before the first name is made: if this process is killed in between, the next call knows to remove it.
                 record["made"] |= {name: [] for name in making}

@@ -164,12 +164,10 @@ def _parents() -> dict[str, tuple[str, ...]]:
     except OSError:
         return {}
     found: dict[str, tuple[str, ...]] = {}
-    # An empty list of controllers marks the one tree of version 2; a hybrid system mounts it below `unified`.
     for _, controllers, path in lines:
-        if not controllers:
-            for mount in (_MOUNT, f"{_MOUNT}/unified"):
-                if parent := _delegated(mount, path):
-                    return {parent: tuple(files[0] for files in _FILES.values())}
+        # An empty list of controllers marks the one tree of version 2.
+        if not controllers and (parent := _delegated(path)):
+            return {parent: tuple(files[0] for files in _FILES.values())}
         for name in controllers.split(","):
             if name in _FILES and (parent := _nearest(f"{_MOUNT}/{name}", path)):
                 found[parent] = (_FILES[name][1],)
@@ -177,10 +175,10 @@ def _parents() -> dict[str, tuple[str, ...]]:
     return found if len(found) == len(_FILES) else {}
 
 
-def _delegated(mount: str, path: str) -> str:
+def _delegated(path: str) -> str:
     """Return the nearest group at or above `path` that gives its children both limits and can be written (version 2)."""
     while True:
-        group = f"{mount}{path.rstrip('/')}"
+        group = f"{_MOUNT}{path.rstrip('/')}"
         with suppress(OSError), open(f"{group}/cgroup.subtree_control", encoding="ascii") as file:
             if set(_FILES) <= set(file.read().split()) and _writable(group):
                 return group

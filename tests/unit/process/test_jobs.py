@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rye.config import user_dirs
-from rye.process import jobs
+from rye.process import jobs, mount_watch
 from rye.workspace import running_commands
 from support.shell_calls import bash, call, job, record, started
 from support.waiting import until
@@ -125,3 +125,8 @@ def test_of_a_long_output_beginning_and_end_are_kept_and_each_window_says_where_
         assert not {"something", "400000"} & {*job(project, "read", job_id, offset=-7).get("output", "").split()}
         assert "something" not in str(job(project, "read", job_id))
         output.unlink()
+
+
+def test_names_that_the_kernel_does_not_watch_are_an_error():
+    with pytest.raises(OSError, match="No such file"):
+        mount_watch.MountWatch(["/nowhere/x"], {})

@@ -29,7 +29,6 @@ _GIT_WRITES: Final = frozenset(
 )  # fmt: skip
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
-_MAX_INCLUDES: Final = 4
 _MOST_INCLUDED: Final = 100
 NAME: Final = "protected name"
 PROGRAM: Final = "program of git's settings"
@@ -189,15 +188,7 @@ def _is_gits(path: str, places: Container[str]) -> bool:
 
 
 def _settings(
-    tree: Tree,
-    path: str,
-    fd: int,
-    name: str,
-    repository: str,
-    *,
-    included_only: bool = False,
-    depth: int = 0,
-    included: set[str] | None = None,
+    tree: Tree, path: str, fd: int, name: str, repository: str, *, included_only: bool = False, included: set[str] | None = None
 ) -> Iterator[Finding]:
     """Yield the findings of a file of settings; with `included_only` those of the files that it names."""
     included = set() if included is None else included
@@ -213,8 +204,8 @@ def _settings(
     for key, value in found or ():
         if not included_only:
             yield Finding(file, key, value)
-        if key.startswith("include") and depth < _MAX_INCLUDES:
-            yield from _included(tree, path, value, repository, depth + 1, included)
+        if key.startswith("include"):
+            yield from _included(tree, path, value, repository, included)
         if key == "core.hookspath":
             yield from _named_hooks(tree, repository, value)
         if key.rpartition(".")[2] in repositories.STARTED and not key.startswith("alias."):
@@ -277,7 +268,7 @@ def settings_shown(tree: Tree, folder: str, data: bytes) -> list[str]:
     return [f"{key} = {value}" for key, value in _programs(tree, folder, data) or ()]
 
 
-def _included(tree: Tree, path: str, value: str, repository: str, depth: int, included: set[str]) -> Iterator[Finding]:
+def _included(tree: Tree, path: str, value: str, repository: str, included: set[str]) -> Iterator[Finding]:
     """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
     # Only files of the project: a command cannot write others, and their content is the user's.
     target = os.path.realpath(os.path.join(tree.root, path, value))
@@ -290,7 +281,7 @@ def _included(tree: Tree, path: str, value: str, repository: str, depth: int, in
         return
     folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
     with suppress(OSError), closing(tree.folder(folder)) as fd:
-        yield from _settings(tree, folder, fd, name, repository, depth=depth, included=included)
+        yield from _settings(tree, folder, fd, name, repository, included=included)
 
 
 def content(fd: int, name: str) -> tuple[bytes | None, str]:
