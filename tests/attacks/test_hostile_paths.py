@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.fs import beneath
 from support.harness import fingerprint
+from support.opening import BOTH_WAYS, open_by
 from support.waiting import in_time
 
 SECRET = "S3CRET-93b1"
@@ -140,11 +140,9 @@ def hostile(project: Path) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("available", [True, False], ids=["openat2", "walk"])
+@pytest.mark.parametrize("available", BOTH_WAYS)
 def test_no_path_gets_out_and_each_refusal_says_what_to_do(arena, monkeypatch, available, user_space):
-    if available and not beneath._kernel_can():
-        pytest.skip("no openat2")
-    monkeypatch.setattr(beneath, "_available", available)
+    open_by(monkeypatch, available)
     inside = ("outside", "project-evil", "project/.git", "project/.ai/trusted_keys")
     around = [*(arena.parent / one for one in inside), user_space / ".ai/keys"]
     before = [fingerprint(folder) for folder in around]

@@ -22,9 +22,9 @@ import pytest
 import rye
 from rye.errors import WorkspaceError
 from rye.executor import admission
-from rye.fs import beneath
 from rye.workspace.workspace import Workspace
 from support.harness import can_exchange, exchanging, fingerprint, times
+from support.opening import BOTH_WAYS, open_by
 from support.signed_tools import STRANGER, put_tool, signed, tool_text
 
 READ, WRITE, EDIT = (f"rye/file-system/{name}" for name in ("read", "write", "edit_lines"))
@@ -57,10 +57,6 @@ SECRET, INSIDE = b"THE SECRET\n", b"inside\n"
 # What a refusal may be while names change under the call.
 EXPECTED = {"path_outside", "file_not_found", "symlink_loop", "conflict", "not_a_directory", "is_directory", None}
 PATHS = ("dir/f", "link/f", "dir/sub/f", "dir/../dir/f", "dir/sub/../f", "absolute/f", "absolute/sub/f")
-BOTH_WAYS = [
-    pytest.param(True, id="openat2", marks=pytest.mark.skipif(not beneath._kernel_can(), reason="no openat2")),
-    pytest.param(False, id="walk"),
-]
 
 
 @pytest.fixture
@@ -145,7 +141,7 @@ def at_the_folder(project, way):
 @pytest.mark.parametrize("available", BOTH_WAYS)
 @pytest.mark.parametrize(("way", "attempts"), [(read_by_workspace, 3_000), (read_by_tool, 150), (write_by_tool, 200)])
 def test_no_read_or_write_escapes(arena, monkeypatch, available, way, attempts):
-    monkeypatch.setattr(beneath, "_available", available)
+    open_by(monkeypatch, available)
     before = fingerprint(arena.parent / "outside")
     tally = race(arena / "dir", arena / "link", at_the_folder(arena, way), times(attempts))
     assert fingerprint(arena.parent / "outside") == before

@@ -34,7 +34,7 @@ PATH_MAX = 4_096
 _SYS_OPENAT2 = 437
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _AGAIN_LIMIT = 32
-# Renames that never pause, or a call that a filter refuses now: component by component it goes all the same.
+# Renames that never pause, a kernel before 5.6, or a filter: component by component it goes all the same.
 _UNABLE = (errno.EAGAIN, errno.ENOSYS, errno.EPERM)
 
 
@@ -110,29 +110,6 @@ def birth_time(fd: int) -> tuple[int, int]:
     return (seconds, nanoseconds) if mask & _STATX_BIRTH else (0, 0)
 
 
-def _kernel_can() -> bool:
-    """Tell whether `openat2` works here (Linux 5.6, not hidden by a filter)."""
-    root = os.open("/", DIRECTORY)
-    try:
-        os.close(_openat2(root, b".", DIRECTORY))
-    except OSError:
-        return False
-    finally:
-        os.close(root)
-    return True
-
-
-_available: bool | None = None
-
-
-def kernel_resolves() -> bool:
-    """Tell whether opens are resolved by `openat2`; asked once a process."""
-    global _available  # noqa: PLW0603 - a fact of the kernel, probed at first use so that importing costs nothing
-    if _available is None:
-        _available = _kernel_can()
-    return _available
-
-
 def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int, Parts]:
     """Open the place `parts` names below `root_fd`; links that stay inside are followed.
 
@@ -150,14 +127,13 @@ def open_beneath(root_fd: int, parts: Sequence[bytes], flags: int) -> tuple[int,
     path = b"/".join(parts) or b"."
     if len(path) >= PATH_MAX:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
-    if kernel_resolves():
-        try:
-            # The kernel met no link, so dropping `..` from the text gives the physical path.
-            return _openat2(root_fd, path, flags), _lexical(parts)
-        except OSError as err:
-            # A link on the way: walk.
-            if err.errno not in (errno.ELOOP, *_UNABLE):
-                raise
+    try:
+        # The kernel met no link, so dropping `..` from the text gives the physical path.
+        return _openat2(root_fd, path, flags), _lexical(parts)
+    except OSError as err:
+        # A link on the way: walk.
+        if err.errno not in (errno.ELOOP, *_UNABLE):
+            raise
     return _walk(root_fd, parts, flags)
 
 
@@ -168,7 +144,7 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
         OSError: ELOOP or ENOTDIR where there is a link; ENOENT … as the kernel says.
     """
     path = os.fsencode("/".join(parts) or ".")
-    if len(path) < PATH_MAX and kernel_resolves():
+    if len(path) < PATH_MAX:
         try:
             return _openat2(root_fd, path, flags)
         except OSError as err:

@@ -12,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from rye.fs import beneath
+from support.opening import BOTH_WAYS, kernel_can, open_by
 
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 LONG = b"n" * 255
 _BENEATH, _NO_MAGICLINKS = 0x08, 0x02
 
-needs_openat2 = pytest.mark.skipif(not beneath._kernel_can(), reason="this kernel has no openat2")
 
-
-@pytest.fixture(params=[pytest.param(True, marks=needs_openat2, id="openat2"), pytest.param(False, id="walk")])
+@pytest.fixture(params=BOTH_WAYS)
 def way(request, monkeypatch):
     """Both ways of opening, one after the other."""
-    monkeypatch.setattr(beneath, "_available", request.param)
+    open_by(monkeypatch, request.param)
     return request.param
 
 
@@ -133,7 +132,7 @@ def test_every_shape_has_its_verdict_both_ways(root, way, path):
     assert not {b"", b".", b".."} & set(parts)
 
 
-@needs_openat2
+@pytest.mark.skipif(not kernel_can(), reason="this kernel has no openat2")
 def test_the_table_itself_is_what_the_kernel_says_and_naive_opens_escape(root):
     for path, wanted in SHAPES.items():
         got = verdict_of(lambda path=path: kernel(root, path, READ))
@@ -150,7 +149,7 @@ def random_path(rng: random.Random) -> bytes:
     return b"/".join(rng.choice([*names, b""]) for _ in range(rng.randint(1, 9))).lstrip(b"/")
 
 
-@needs_openat2
+@pytest.mark.skipif(not kernel_can(), reason="this kernel has no openat2")
 @pytest.mark.parametrize("flags", [READ, os.O_PATH, beneath.DIRECTORY], ids=["read", "path", "directory"])
 def test_ten_thousand_random_paths_get_the_kernels_verdict_both_ways(root, monkeypatch, flags):
     seed = random.randrange(1 << 32)
@@ -162,8 +161,9 @@ def test_ten_thousand_random_paths_get_the_kernels_verdict_both_ways(root, monke
         wanted = verdict_of(lambda path=path: kernel(root, path, flags))
         answers = []
         for available in (True, False):
-            monkeypatch.setattr(beneath, "_available", available)
-            answers.append(verdict_of(lambda path=path: beneath.open_beneath(root, path.split(b"/"), flags)))
+            with monkeypatch.context() as patched:
+                open_by(patched, available)
+                answers.append(verdict_of(lambda path=path: beneath.open_beneath(root, path.split(b"/"), flags)))
         assert answers[0] == answers[1], path
         for _ in range(100):
             # On a busy machine the kernel starts a walk anew and goes on counting its links: 30 become too many. A real
@@ -301,13 +301,7 @@ def test_no_descriptor_leaks_whatever_the_verdict(root, way):
 
 
 def test_without_the_system_call_the_walk_takes_over(root, monkeypatch):
-    def refuses(*_):
-        raise OSError(errno.ENOSYS, "filtered")
-
-    monkeypatch.setattr(beneath, "_openat2", refuses)
-    assert beneath._kernel_can() is False
-    # Also when the filter comes after the question was asked, and when renames never pause.
-    monkeypatch.setattr(beneath, "_available", True)
+    # Also where a filter refuses it, and when renames never pause.
     for code in (errno.ENOSYS, errno.EPERM, errno.EAGAIN):
         monkeypatch.setattr(beneath, "_openat2", lambda *_, code=code: (_ for _ in ()).throw(OSError(code, "no")))
         fd, parts = beneath.open_beneath(root, [b"in", b"f"], READ)

@@ -5,17 +5,14 @@ import time
 import pytest
 
 from rye import toolkit
-from rye.fs import beneath
 from support.calling import call
+from support.opening import BOTH_WAYS, open_by
 from support.other_users import USERS, run_as
 
 
-@pytest.fixture(
-    params=[pytest.param(True, marks=pytest.mark.skipif(not beneath._kernel_can(), reason="no openat2")), False],
-    ids=["openat2", "walk"],
-)
+@pytest.fixture(params=BOTH_WAYS)
 def project(request, monkeypatch, project):
-    monkeypatch.setattr(beneath, "_available", request.param)
+    open_by(monkeypatch, request.param)
     (project / "src").mkdir()
     (project / "src/app.py").write_text("app")
     (project / "README.md").write_text("read me")
