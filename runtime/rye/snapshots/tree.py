@@ -185,8 +185,6 @@ class Walk:
         self._room: int | None = None
         self._found: list[tuple[str, Mark | None, Mark | None]] = []
         self._watch, self._quick, self._beside, self._wary, self._visited = watch, quick, beside, wary, set[str]()
-        # Folders of which the watch must be told; None: all.
-        self._changed_names: set[str] | None = None
         # Whether a file has got another name that a visit of changed folders would not look at.
         self._linked = False
 
@@ -204,7 +202,7 @@ class Walk:
                 self.is_whole = False
                 self._linked |= self._wary and self._watch is not None and self._watch.hides(self.folders)
             if changed is None or not self._quick or self._linked:
-                self._start_again(None if self._linked else changed)
+                self._start_again()
                 self.is_whole = True
                 # Opened anew: the given descriptor may be one that only names the folder.
                 self._descend(os.open(".", _FOLDER, dir_fd=root_fd), "")
@@ -220,9 +218,8 @@ class Walk:
         found = self.left_out
         self.left_out = {path: why for path, why in found.items() if not _is_below(os.path.dirname(path), found)}
 
-    def _start_again(self, changed: set[str] | None) -> None:
-        self._changed_names = changed
-        if self._watch is not None and changed is None:
+    def _start_again(self) -> None:
+        if self._watch is not None:
             self._watch.restart()
         self.folders, self.left_out, self.passed = {}, {}, []
         self.read = self.short = self._count = 0
@@ -319,18 +316,9 @@ class Walk:
         if is_passed(known):
             known = {}
         self._visited.add(path)
-        # A folder is the same as before where neither it nor the one above it changed.
-        if self._watch is not None and (
-            self._changed_names is None
-            or path in self._changed_names
-            or path.rpartition("/")[0] in self._changed_names
-            or path not in self._known
-        ):
+        if self._watch is not None:
             # Before the names are read: what comes afterwards is told.
             self._watch.add(path, fd)
-            if self._changed_names is not None:
-                # Nor are those below one that may be another.
-                self._changed_names.add(path)
         entries = self._listed(fd, path)
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
@@ -499,13 +487,16 @@ class Walk:
         """Note what was in folders that are no more, whose own names were noted where they were listed, and which turned."""
         for path, marks in self._known.items():
             now = self.folders.get(path)
-            if now is None and is_passed(marks):
+            if now is marks:
+                continue
+            if now is not None:
+                if is_passed(now) != is_passed(marks):
+                    self.turned.add(path)
+            elif is_passed(marks):
                 self.gone.append(path)
-            elif now is None:
+            else:
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
-            elif now is not marks and is_passed(now) != is_passed(marks):
-                self.turned.add(path)
 
 
 def is_passed(marks: Mapping[str, Mark]) -> bool:

@@ -59,7 +59,7 @@ class Watch:
         self.tree: Folders | None = None
         self.owed: Running | None = None
         self.looked = -math.inf
-        self.skipped, self.process = skipped, os.getpid()
+        self.skipped = skipped
         # By the kernel's number, and back: a folder that another one replaced may come back to its path later.
         self._paths: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
@@ -82,13 +82,13 @@ class Watch:
 
     def close(self) -> None:
         """Give the watch up: everything counts as changed."""
-        if self._fd >= 0 and self.process == os.getpid():
+        if self._fd >= 0:
             os.close(self._fd)
         self._fd, self.tree = -1, None
 
     def changed(self, tree: Folders) -> set[str] | None:
         """Return the folders of a tree that changed since it was stored; None where that is not known."""
-        if self._fd < 0 or self.process != os.getpid():
+        if self._fd < 0:
             return None
         known = self._drain() and self.tree is tree and not self._is_ahead
         return self._changed | self._always if known else None
@@ -121,7 +121,7 @@ class Watch:
 
     def add(self, path: str, fd: int) -> None:
         """Watch an open folder from now on."""
-        if self._fd < 0 or self.process != os.getpid():
+        if self._fd < 0:
             return
         at = self._watch(f"/proc/self/fd/{fd}/.")
         # A folder that is met twice in one walk is mounted at two places, and its changes would be told of one.
@@ -210,12 +210,21 @@ def _limit() -> int:
 _watches: OrderedDict[tuple[int, int], Watch] = OrderedDict()
 
 
+def _forget() -> None:
+    """Close a forked child's watches: what it read of their events would be kept from its parent."""
+    while _watches:
+        _watches.popitem()[1].close()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
     """Return this process's watch of an open root; the caller holds the lock of the project's tree."""
     info = os.fstat(root_fd)
     key = (info.st_dev, info.st_ino)
     found = _watches.pop(key, None)
-    if found is None or found.skipped != skipped or found.process != os.getpid():
+    if found is None or found.skipped != skipped:
         if found is not None:
             found.close()
         found = Watch(root_fd, skipped)
@@ -235,7 +244,7 @@ def looked(root_fd: int) -> float:
     """Return when this process's last look at a project began that it stored, on the monotonic clock."""
     info = os.fstat(root_fd)
     found = _watches.get((info.st_dev, info.st_ino))
-    return found.looked if found is not None and found.process == os.getpid() else -math.inf
+    return found.looked if found is not None else -math.inf
 
 
 def is_owed(root_fd: int) -> bool:

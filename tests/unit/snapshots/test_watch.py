@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from rye.snapshots import tree
+from rye.snapshots import watch as watches
 from rye.snapshots.contents import Contents
 from rye.snapshots.watch import Watch
 from support.harness import exchange
@@ -162,3 +163,18 @@ def test_changed_folders_tell_what_the_whole_tree_tells(tmp_path):
         short += history(tmp_path / str(number), number)
     # Control: most looks were short ones.
     assert short > 60
+
+
+def test_a_forked_child_takes_no_event_of_its_parent(tmp_path):
+    fd = os.open(tmp_path, os.O_RDONLY)
+    watch = watches.of_project(fd, tree.SKIPPED)
+    watch.restart()
+    watch.add("", fd)
+    known = {"": {}}
+    watch.settle(known)
+    (tmp_path / "new").touch()
+    if not (child := os.fork()):
+        os._exit(watch.changed(known) is not None or watches.of_project(fd, tree.SKIPPED) is watch)
+    assert os.waitpid(child, 0)[1] == 0
+    assert watch.changed(known) == {""}
+    os.close(fd)
