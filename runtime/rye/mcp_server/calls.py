@@ -215,9 +215,6 @@ def _encodable(data: dict[str, Any]) -> dict[str, Any]:
 MOST_AT_ONCE: Final = 32
 """Calls of one tool that run at a time; each tool has its own limit."""
 
-MOST_WAITING: Final = 1_000
-"""Calls of one tool that may wait for a place."""
-
 _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
 _HEARTBEAT_SECONDS = 5.0
@@ -298,11 +295,10 @@ class Calls:
                 self._progress.end(progress)
             done(answer, failure)
 
-        if not self.bounded(request.limited_as, work):
-            end(self._written.result_of(_busy(request.item_id), request.actor), None)
+        self.bounded(request.limited_as, work)
 
-    def bounded(self, name: str, work: Callable[[], object]) -> bool:
-        """Do work that handles its own failures, or let it wait, with others of that name; False where too much waits.
+    def bounded(self, name: str, work: Callable[[], object]) -> None:
+        """Do work that handles its own failures, or let it wait, with others of that name.
 
         Work that returns False gave its place to another.
         """
@@ -311,15 +307,11 @@ class Calls:
             if places is None:
                 places = self._places[name] = _Places()
             if places.taken >= MOST_AT_ONCE:
-                # Refused at once: a queue without an end would hold memory for calls whose clients have gone.
-                if len(places.waiting) >= MOST_WAITING:
-                    return False
                 places.waiting.append(work)
-                return True
+                return
             places.taken += 1
         if work() is not False:
             self._go_on(name)
-        return True
 
     def _go_on(self, name: str) -> None:
         """Do what waits for a place that became free, and give the place back in the end."""
@@ -437,9 +429,3 @@ class _Ticker:
                 self._is_alive = idle < _IDLE_TICKS
             for one in going:
                 one.look()
-
-
-def _busy(item_id: str) -> dict[str, Any]:
-    error = f"{MOST_WAITING:,} calls of this tool are waiting already. Wait for some answers, then call again."
-    data = {"success": False, "error": error, "code": "server_busy"}
-    return {"status": "error", "item_id": item_id, "data": data, "code": "server_busy", "error": error}

@@ -19,7 +19,7 @@ from rye.executor.executor import Call
 from rye.mcp_server import prompts, resources, skills
 from rye.mcp_server.calls import Calls, Request, ResultWriter
 from rye.mcp_server.listing import EXECUTE, SEARCH, OfferedTools, Selection, switch_for
-from rye.mcp_server.protocol import FRESH, INTERNAL_ERROR, INVALID_PARAMS, Done, Peer, ProtocolError, Report
+from rye.mcp_server.protocol import FRESH, INVALID_PARAMS, Done, Peer, ProtocolError, Report
 from rye.plain_class import changed
 from rye.workspace.workspace import Workspace, identity_of
 
@@ -81,8 +81,7 @@ class Service:
             else:
                 done(found, None)
 
-        if not self.calls.bounded(method, work):
-            done(None, ProtocolError("Too many requests of this method wait already.", INTERNAL_ERROR))
+        self.calls.bounded(method, work)
 
     def call(self, params: dict[str, Any], peer: Peer, report: Report | None, cancellation: Cancellation, done: Done) -> None:
         """Run `tools/call` in this thread, as `Calls.run` does.
