@@ -118,33 +118,28 @@ def _entry(ws: Workspace, fd: int, path: str, entry: os.DirEntry[str]) -> Iterat
     with suppress(OSError):
         info = os.stat(entry.name, dir_fd=fd, follow_symlinks=False)
         if stat.S_ISLNK(info.st_mode):
-            info = _followed(ws, f"{path.rstrip('/')}/{entry.name}") or info
+            with suppress(WorkspaceError):
+                info = _found(ws, f"{path.rstrip('/')}/{entry.name}") or info
         kind = "directory" if stat.S_ISDIR(info.st_mode) else "file"
         name = entry.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         yield {"name": name, "size": info.st_size, "type": kind, "mod_time": info.st_mtime}
 
 
-def _followed(ws: Workspace, path: str) -> os.stat_result | None:
-    try:
-        fd, _ = beneath.open_beneath(ws.fd, ws.components(tool_path(path)), os.O_PATH | os.O_CLOEXEC)
-    except (OSError, WorkspaceError):
-        return None
-    try:
-        return os.fstat(fd)
-    finally:
-        os.close(fd)
-
-
 def exists(root: str, path: str) -> bool:
     """Tell whether there is something at a path. Raises WorkspaceError `path_outside` and others, but for what is not there."""
     with Workspace(root) as ws:
-        relative = tool_path(path)
-        try:
-            fd, _ = beneath.open_beneath(ws.fd, ws.components(relative), os.O_PATH | os.O_CLOEXEC)
-        except OSError as err:
-            refused = ws.refusal(err, relative)
-            if refused.code in ("file_not_found", "not_a_directory", "symlink_loop"):
-                return False
-            raise refused from None
-        os.close(fd)
-        return True
+        return _found(ws, path) is not None
+
+
+def _found(ws: Workspace, path: str) -> os.stat_result | None:
+    """Return what a path leads to, inside the root. Errors as `exists`."""
+    relative = tool_path(path)
+    try:
+        fd, _ = beneath.open_beneath(ws.fd, ws.components(relative), os.O_PATH | os.O_CLOEXEC)
+    except OSError as err:
+        refused = ws.refusal(err, relative)
+        if refused.code in ("file_not_found", "not_a_directory", "symlink_loop"):
+            return None
+        raise refused from None
+    with atomic.closing(fd):
+        return os.fstat(fd)

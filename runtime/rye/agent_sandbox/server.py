@@ -15,6 +15,7 @@ the MCP server has.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from typing import TYPE_CHECKING, Any, Final
@@ -66,6 +67,7 @@ _STATUS: Final = {
     "not_regular_file": 404,
     "project_not_found": 404,
     "file_too_large": 413,
+    "malformed_request": 422,
     "no_space": 507,
 }
 
@@ -89,90 +91,84 @@ class SandboxGuard(Guard):
         return False
 
 
-class Runtime:
-    """The runtime of one project."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def app(self) -> Starlette:
-        """Return the application, without a guard."""
-        return Starlette(
-            routes=[
-                Route("/", self.health),
-                Route("/execute", self.execute, methods=["POST"]),
-                Route("/upload", self.upload, methods=["POST"]),
-                Route("/download/{path:path}", self.download),
-                Route("/list/{path:path}", self.list),
-                # Clients shorten `/list/.` to these.
-                Route("/list", self.list),
-                Route("/exists/{path:path}", self.exists),
-            ],
-            exception_handlers={RyeError: _refused, OSError: _failed},
-        )
-
-    async def health(self, _request: Request) -> Response:
-        """Say that the server runs."""
-        return _json({"status": "ok", "message": "rye serves this sandbox."})
-
-    async def execute(self, request: Request) -> Response:
-        """Run a command; a client that goes away ends it."""
-        command, seconds = await _command_of(request)
-        cancellation = Cancellation()
-        async with anyio.create_task_group() as group:
-
-            async def watch() -> None:
-                while (await request.receive())["type"] != "http.disconnect":
-                    pass
-                cancellation.cancel()
-
-            group.start_soon(watch)
-            answer = await run_sync(_ran, self._root, command, seconds, cancellation, limiter=self._limiter())
-            group.cancel_scope.cancel()
-        return _json(answer)
-
-    _commands: Any = None
-
-    def _limiter(self) -> Any:
-        if self._commands is None:
-            self._commands = anyio.CapacityLimiter(_MOST_COMMANDS)
-        return self._commands
-
-    async def upload(self, request: Request) -> Response:
-        """Take a file."""
-        name = await _received(request, self._root)
-        return _json({"message": f"File '{name}' uploaded successfully."})
-
-    async def download(self, request: Request) -> Response:
-        """Send a file, read as it goes."""
-        # A file object, not a descriptor: a client that goes away before the first piece has it closed, too.
-        file, size = await run_sync(files.opened, self._root, _path(request))
-
-        async def pieces() -> Any:
-            at = 0
-            try:
-                # As long as it was when it was opened: the header says so.
-                while at < size and (piece := await run_sync(os.pread, file.fileno(), min(files.PIECE, size - at), at)):
-                    at += len(piece)
-                    yield piece
-            finally:
-                file.close()
-
-        headers = {"content-length": str(size), "x-content-type-options": "nosniff", "content-disposition": "attachment"}
-        return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
-
-    async def list(self, request: Request) -> Response:
-        """List a folder."""
-        return _json(await run_sync(files.entries_of, self._root, _path(request)))
-
-    async def exists(self, request: Request) -> Response:
-        """Tell whether a path leads to something."""
-        path = _path(request)
-        return _json({"path": path, "exists": await run_sync(files.exists, self._root, path)})
+def app(root: str) -> Starlette:
+    """Return the application that serves a project, without a guard."""
+    routes = [
+        Route("/", _health),
+        Route("/execute", _execute, methods=["POST"]),
+        Route("/upload", _upload, methods=["POST"]),
+        Route("/download/{path:path}", _download),
+        Route("/list/{path:path}", _list),
+        # Clients shorten `/list/.` to these.
+        Route("/list", _list),
+        Route("/exists/{path:path}", _exists),
+    ]
+    made = Starlette(routes=routes, exception_handlers={RyeError: _refused, OSError: _refused})
+    made.state.root = root
+    # Below the threads that there are: files are served while so many commands run.
+    made.state.commands = asyncio.Semaphore(_MOST_COMMANDS)
+    return made
 
 
-def _path(request: Request) -> str:
-    return str(request.path_params.get("path", ""))
+async def _health(_request: Request) -> Response:
+    return JSONResponse({"status": "ok", "message": "rye serves this sandbox."})
+
+
+async def _execute(request: Request) -> Response:
+    """Run a command; a client that goes away ends it."""
+    command, seconds = await _command_of(request)
+    cancellation = Cancellation()
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        cancellation.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        async with request.app.state.commands:
+            answer = await run_sync(_ran, request.app.state.root, command, seconds, cancellation)
+        group.cancel_scope.cancel()
+    return JSONResponse(answer)
+
+
+async def _upload(request: Request) -> Response:
+    """Take a file."""
+    name = await _received(request, request.app.state.root)
+    return JSONResponse({"message": f"File '{name}' uploaded successfully."})
+
+
+async def _download(request: Request) -> Response:
+    """Send a file, read as it goes."""
+    # A file object, not a descriptor: a client that goes away before the first piece has it closed, too.
+    file, size = await run_sync(files.opened, *_place(request))
+
+    async def pieces() -> Any:
+        at = 0
+        try:
+            # As long as it was when it was opened: the header says so.
+            while at < size and (piece := await run_sync(os.pread, file.fileno(), min(files.PIECE, size - at), at)):
+                at += len(piece)
+                yield piece
+        finally:
+            file.close()
+
+    headers = {"content-length": str(size), "x-content-type-options": "nosniff", "content-disposition": "attachment"}
+    return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+
+async def _list(request: Request) -> Response:
+    return JSONResponse(await run_sync(files.entries_of, *_place(request)))
+
+
+async def _exists(request: Request) -> Response:
+    root, path = _place(request)
+    return JSONResponse({"path": path, "exists": await run_sync(files.exists, root, path)})
+
+
+def _place(request: Request) -> tuple[str, str]:
+    """Return the project's root, and the path below it that a request names."""
+    return request.app.state.root, str(request.path_params.get("path", ""))
 
 
 async def _received(request: Request, root: str) -> str:
@@ -263,17 +259,9 @@ def _gap(text: str) -> str:
     return "" if not text or text.endswith("\n") else "\n"
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return JSONResponse(value, status)
-
-
 async def _refused(_request: Request, err: Exception) -> Response:
-    code = err.code if isinstance(err, RyeError) else "failed"
-    return _json({"message": str(err), "code": code}, _STATUS.get(code, 422 if code == "malformed_request" else 400))
-
-
-async def _failed(_request: Request, err: Exception) -> Response:
-    return await _refused(_request, system_failure(err, "The file")) if isinstance(err, OSError) else _json({}, 500)
+    refusal: Any = system_failure(err, "The file") if isinstance(err, OSError) else err
+    return JSONResponse({"message": str(refusal), "code": refusal.code}, _STATUS.get(refusal.code, 400))
 
 
 def serve(root: str, address: Address, token: str | None, names: tuple[str, ...] = (), *, show_token: bool = True) -> None:
@@ -294,5 +282,5 @@ def serve(root: str, address: Address, token: str | None, names: tuple[str, ...]
     shown = token if token is None or show_token else f"${TOKEN_VARIABLE}"
     what = f"the agent-sandbox contract at {local_http.url_of(address)}"
     local_http.announce(_PROGRAM, what, address, shown)
-    guard = SandboxGuard(Runtime(root).app(), address, token, names)
+    guard = SandboxGuard(app(root), address, token, names)
     local_http.web_server(guard, _MOST_CONNECTIONS).run(sockets=[listening])
