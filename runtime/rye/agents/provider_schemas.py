@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from rye.agents.model_schema import check_property_names, inline_refs, plain
+from rye.agents.model_schema import check_property_names, plain, resolved
 from rye.agents.offers import Offer
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
@@ -76,23 +76,25 @@ def tool_name(name: str, known: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def with_own_names(schema: Any, arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments under the names that a tool has for them, in the order given.
 
     Args:
-        schema: the tool's own, an object schema without references.
+        schema: an object schema, the tool's own or a part of it.
         arguments: as a model gave them.
+        root: the tool's own.
     """
-    known = schema.get("properties", {})
-    if schema.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
-        return _nested(known, arguments)
+    own = resolved(schema, root)
+    known = own.get("properties", {})
+    if own.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
+        return _nested(known, arguments, root)
     used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
     for name in arguments:
         if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
             used.add(meant)
-    return _nested(known, {renamed.get(name, name): value for name, value in arguments.items()})
+    return _nested(known, {renamed.get(name, name): value for name, value in arguments.items()}, root)
 
 
 def _meant(name: str, free: set[str]) -> str | None:
@@ -104,13 +106,15 @@ def _meant(name: str, free: set[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _nested(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _nested(known: Mapping[str, Any], arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
     """Do the same in the objects of a list, such as the changes of an edit."""
     out = dict(arguments)
     for name, value in arguments.items():
-        items = known[name].get("items") if isinstance(known.get(name), dict) else None
-        if isinstance(items, dict) and items.get("properties") and isinstance(value, list):
-            out[name] = [with_own_names(items, one) if isinstance(one, dict) else one for one in value]
+        if not isinstance(value, list) or not isinstance(part := resolved(known.get(name), root), dict):
+            continue
+        items = resolved(part.get("items"), root)
+        if isinstance(items, dict) and items.get("properties"):
+            out[name] = [with_own_names(items, one, root) if isinstance(one, dict) else one for one in value]
     return out
 
 
@@ -131,7 +135,7 @@ def render(offer: Offer, format: str) -> dict[str, Any]:
         check_property_names(schema, re.compile(names))
         return made(offer, schema)
     except (ItemError, RecursionError) as err:
-        why = err.message if isinstance(err, ItemError) else "its schema is nested too deeply"
+        why = err.message if isinstance(err, ItemError) else "its schema refers to itself, or is nested too deeply"
         raise ItemError("not_expressible", f"{offer.item_id} has no {format} form: {why}.") from None
 
 
@@ -213,16 +217,12 @@ _FORMATS: Final[dict[str, tuple[Callable[[Offer, dict[str, Any]], dict[str, Any]
 
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return coerced_arguments(inline_refs(schema, keep_paths=True), arguments)
+    return _coerced(schema, with_own_names(schema, arguments, schema) if isinstance(arguments, dict) else arguments, schema)
 
 
-def coerced_arguments(schema: Mapping[str, Any], arguments: Any) -> Any:
-    """Return what `arguments_for_tool` does, by a schema without references (`inline_refs`)."""
-    return coerced(schema, with_own_names(schema, arguments) if isinstance(arguments, dict) else arguments)
-
-
-def coerced(schema: Any, value: Any) -> Any:
-    """Return a value as a part of a schema without references wants it; see `arguments_for_tool`."""
+def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
+    """Return a value as a part of a tool's schema wants it."""
+    schema = resolved(schema, root)
     if not isinstance(schema, dict):
         return value
     # Models and forms write nested values and numbers as JSON text now and then, also where the schema does not ask for it.
@@ -232,17 +232,18 @@ def coerced(schema: Any, value: Any) -> Any:
     elif isinstance(value, str) and isinstance(kind, list) and "object" in kind and value.lstrip().startswith("{"):
         # Listed as texts alone, since many clients read no unions: an object comes as its JSON text then.
         value = _from_json(value, (dict,))
-    if is_one_of(schema, value):
+    items = resolved(schema.get("items"), root)
+    if is_one_of({"type": kind, "items": items}, value):
         value = [value]
     if isinstance(value, list):
-        return [coerced(schema.get("items"), one) for one in value]
+        return [_coerced(items, one, root) for one in value]
     if not isinstance(value, dict):
         return value
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        name: coerced(known.get(name), one)
+        name: _coerced(known.get(name), one, root)
         for name, one in value.items()
-        if name not in known or name in required or not _is_absence(known[name], one)
+        if name not in known or name in required or not _is_absence(resolved(known[name], root), one, root)
     }
 
 
@@ -258,14 +259,14 @@ def _from_json(text: str, kinds: tuple[type, ...]) -> Any:
     return found if type(found) in kinds else text
 
 
-def _is_absence(schema: Any, value: object) -> bool:
+def _is_absence(schema: Any, value: object, root: Mapping[str, Any]) -> bool:
     """Tell whether an optional parameter's value means "not given".
 
     Null stands for absence, or, where a client cannot send null, an empty text.
     An empty text counts only where the schema takes none, for it can be meant (as a new content, or standard input).
     """
     if value is None:
-        return not _takes_null(schema)
+        return not _takes_null(schema, root)
     return value == "" and isinstance(schema, dict) and not _takes_empty(schema)
 
 
@@ -284,7 +285,7 @@ def _takes_empty(schema: dict[str, Any]) -> bool:
         return True
 
 
-def _takes_null(schema: Any) -> bool:
+def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:
     if not isinstance(schema, dict):
         return schema is True
     kinds = schema.get("type")
@@ -293,5 +294,5 @@ def _takes_null(schema: Any) -> bool:
     return (
         not ({"enum", "const", "anyOf", "oneOf", "allOf"} & set(schema))
         or None in schema.get("enum", ())
-        or any(_takes_null(one) for name in ("anyOf", "oneOf") for one in schema.get(name, ()))
+        or any(_takes_null(resolved(one, root), root) for name in ("anyOf", "oneOf") for one in schema.get(name, ()))
     )

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, Final
 
 from rye.agents.discovery import listing, names_of
-from rye.agents.model_schema import inline_refs
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import coerced_arguments, render, tool_name
+from rye.agents.provider_schemas import arguments_for_tool, render, tool_name
 from rye.call.safe_text import nearest
 from rye.errors import ItemError
 from rye.items import spaces
@@ -101,14 +99,9 @@ class Offered:
         # By the space that serves it: another signer's tool cannot claim that a call may be made again.
         self.repeatable = offer.space == "system" and offer.effects["read_only"]
 
-    @cached_property
-    def _inlined(self) -> dict[str, Any]:
-        # Of thousands that are listed few are called.
-        return inline_refs(self._parameters, keep_paths=True)
-
     def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's own schema wants them; see `coerced_arguments`."""
-        wanted: dict[str, Any] = coerced_arguments(self._inlined, given)
+        """Return arguments as the tool's own schema wants them."""
+        wanted: dict[str, Any] = arguments_for_tool(self._parameters, given)
         return wanted
 
 

@@ -244,7 +244,7 @@ def test_a_long_description_keeps_each_points_first_sentence(project):
 
 
 BOMB = closed(a={"$ref": "#/$defs/x0"}) | {
-    "$defs": {f"x{at}": {"anyOf": [{"$ref": f"#/$defs/x{at + 1}"}] * 2} for at in range(40)} | {"x40": {"type": "string"}}
+    "$defs": {f"x{at}": closed(**{key: {"$ref": f"#/$defs/x{at + 1}"} for key in "ab"}) for at in range(40)} | {"x40": True}
 }
 
 

@@ -277,3 +277,13 @@ def test_a_search_shows_a_model_nothing_at_zero(app):
     assert "0.00" not in shown
     # Control: a program gets all that fits.
     assert any(row["score"] < 0.005 for row in rye.search(**words, project_path=app)["results"])
+
+
+def test_a_tool_whose_schema_refers_to_itself_is_called_though_no_interface_lists_it(project):
+    node = {"type": "object", "properties": {"name": {"type": "string"}, "below": {"type": "array", "items": {"$ref": "#"}}}}
+    put_tool(project, "my/tree", schema={**node, "additionalProperties": False})
+    tools = rye.toolset(project, ["my"])
+    assert tools.schemas("mcp") == []
+    # A model's null is left out at any depth; what is wrong there is told.
+    assert not tools.answer("my__tree", {"name": "a", "below": [{"name": None, "below": []}]}).is_error
+    assert "below" in tools.answer("my__tree", {"below": [{"below": 3}]}).text
