@@ -90,11 +90,8 @@ def is_listing(found: object) -> TypeGuard[dict[str, str]]:
     return isinstance(found, dict) and all(isinstance(text, str) for pair in found.items() for text in pair)
 
 
-def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = None) -> tuple[Verified, str]:
-    """Check an item's bytes, wherever they came from: its bundle's manifest, the signature, whose id it is, its place.
-
-    Returns:
-        What was verified, and the version that it states ("" for none).
+def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = None) -> parse.Item:
+    """Return the item that bytes are, wherever they came from: checked against its bundle's manifest, its signature and place.
 
     Raises:
         TrustError: its `code` is the verdict. ItemError: `malformed_item`, `bad_item_id`.
@@ -102,8 +99,7 @@ def admit(candidate: Candidate, store: TrustStore, manifest: Manifest | None = N
     spaces.check_id(candidate.item_id)
     if manifest is not None:
         check(manifest, candidate)
-    verified = signed(candidate, store)
-    return verified, parse.read(verified, candidate.item_type, candidate.item_id, candidate.suffix).version
+    return parse.read(signed(candidate, store), candidate.item_type, candidate.item_id, candidate.suffix)
 
 
 def signed(candidate: Candidate, store: TrustStore, known: Container[str] = ()) -> Verified:

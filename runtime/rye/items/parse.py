@@ -171,7 +171,10 @@ class Directive(Record):
         return self.text.metadata["description"]
 
 
-def read(verified: Verified, item_type: str, item_id: str, suffix: str) -> Tool | Knowledge | Directive:
+Item = Tool | Knowledge | Directive
+
+
+def read(verified: Verified, item_type: str, item_id: str, suffix: str) -> Item:
     """Return the item that verified bytes are, at the place that its signed text names. Errors as `read_tool`."""
     if item_type == "tool":
         return read_tool(verified, item_id, suffix)

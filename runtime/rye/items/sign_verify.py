@@ -72,11 +72,9 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
         signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
     )
     if target.item_id is not None:
-        bundles.admit(_candidate(target, target.item_id, item_type, raw), store, _manifest(target, store))
-        if item_type == "tool":
-            tool = parse.read_tool(verified, target.item_id, target.suffix)
-            if tool_files.KEY in tool.metadata:
-                tool_files.read(tool, spaces.Space("", os.fsdecode(_anchor(target)[0])))
+        item = bundles.admit(_candidate(target, target.item_id, item_type, raw), store, _manifest(target, store))
+        if isinstance(item, parse.Tool):
+            tool_files.read(item, spaces.Space("", os.fsdecode(_anchor(target)[0])))
 
 
 def _manifest(target: Target, store: TrustStore) -> bundles.Manifest | None:
@@ -152,13 +150,13 @@ def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row:
         signed = signature.sign(text, form, key, timestamp=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
         verified = trust_verify.verify(signed, form, store)
     if target.item_id is not None:
-        bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
+        item = bundles.admit(_candidate(target, target.item_id, item_type, signed), store)
         # Before the file is replaced: what a reader would refuse is not written.
-        if item_type == "tool":
+        if isinstance(item, parse.Tool):
             from rye.items import schema
 
             # A reader would find out only when it runs the tool that it can never be called.
-            schema.SchemaChecker(parse.read_tool(verified, target.item_id, target.suffix).schema)
+            schema.SchemaChecker(item.schema)
     row["digest"] = verified.digest
     return signed
 

@@ -75,5 +75,5 @@ def _installed(coming: Candidate, space: Space, search_path: Sequence[Space]) ->
     with contextlib.suppress(RyeError):
         raw = spaces.read_file(space, f"{folder}/{coming.item_id}{coming.suffix}")
         if raw is not None:
-            return [bundles.admit(changed(coming, space=space.name, raw=raw), spaces.trust_store(search_path))[1]]
+            return [bundles.admit(changed(coming, space=space.name, raw=raw), spaces.trust_store(search_path)).version]
     return []

@@ -200,12 +200,13 @@ def verify_files(fetched: Fetched, search_path: Sequence[Space], destination: st
 
 def _verified(fetched: Fetched, store: TrustStore, destination: str) -> list[VerifiedFile]:
     reference, (head, *rest) = fetched.reference, fetched.files
-    manifest = None
+    manifest = item = None
     if reference.item_type == "bundle":
         manifest = bundles.read(head.raw, reference.item_id, store)
         verified, version = manifest.verified, str(manifest.bundle.get("version", ""))
     else:
-        verified, version = bundles.admit(head, store)
+        item = bundles.admit(head, store)
+        verified, version = item.verified, item.version
     # An approval is for one project; the user's own space counts in every project.
     if verified.key.role == "approved" and destination != "project":
         why = f"Its key {verified.key.public.fingerprint} counts for this project only, not for your own space."
@@ -216,25 +217,26 @@ def _verified(fetched: Fetched, store: TrustStore, destination: str) -> list[Ver
     for kind, one in sorted(listed - {(file.item_type, file.item_id) for file in rest}):
         what = f"The bundle's manifest lists {kind} {one}, which did not come."
         raise TrustError("incomplete", what, "Nothing was installed.")
-    admitted = [(head, verified, version), *((file, *bundles.admit(file, store, manifest)) for file in rest)]
-    return [VerifiedFile(file, signed, stated, _files_of(fetched, file, signed)) for file, signed, stated in admitted]
+    admitted = [(file, bundles.admit(file, store, manifest)) for file in rest]
+    files = (VerifiedFile(file, one.verified, one.version, _files_of(fetched, one)) for file, one in admitted)
+    return [VerifiedFile(head, verified, version, _files_of(fetched, item)), *files]
 
 
-def _files_of(fetched: Fetched, file: Candidate, verified: Verified) -> dict[str, bytes]:
+def _files_of(fetched: Fetched, item: parse.Item | None) -> dict[str, bytes]:
     """Fetch the other files that a verified tool names; only bytes with the digests of its signed text count.
 
     Raises:
         TrustError: `tampered`, one did not come or is another. RegistryError: `item_oversized`, and those of the storage.
     """
-    if file.item_type != "tool":
+    if not isinstance(item, parse.Tool):
         return {}
     layers = {layer.title: layer for layer in fetched.manifest.files}
 
     def content_of(path: str) -> bytes | None:
-        layer = layers.get(file_title(file.item_id, path))
+        layer = layers.get(file_title(item.id, path))
         return None if layer is None else _blob(fetched.repository, layer, tool_files.MOST_BYTES)
 
-    return tool_files.gathered(parse.read_tool(verified, file.item_id, file.suffix), content_of)
+    return tool_files.gathered(item, content_of)
 
 
 def _refuse_other_version(reference: Reference, version: str) -> None:

@@ -73,8 +73,7 @@ def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> 
     for item_type, ids in manifest.items.items():
         for item_id in ids:
             candidate = spaces.find(item_type, item_id, [space])
-            verified, _ = bundles.admit(candidate, trusted, manifest)
-            item = items_parse.read(verified, item_type, item_id, candidate.suffix)
+            item = bundles.admit(candidate, trusted, manifest)
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
             files[title] = (oci_manifest.media_type(candidate.suffix), candidate.raw)
             files |= _files_of(item, space)
