@@ -22,8 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from rye.call import context
-from rye.errors import RyeError
+from rye.call import context, safe_text
 
 VARIABLE = "RYE_CHANNEL"
 NONE = "none"
@@ -35,6 +34,7 @@ _REQUEST_MAX = 16 * 1024 * 1024
 _BLOCK = 1 << 16
 _LOOK_SECONDS = 0.2
 _SILENCE_SECONDS = 2.0
+_UNREAD_SECONDS = 10.0
 
 
 class CommandChannel:
@@ -84,11 +84,17 @@ class CommandChannel:
             self._thread.join()
         self._own_end.close()
 
+    def _comes(self, fd: int, event: int, seconds: float) -> bool:
+        """Wait for a descriptor as long as the command lasts; tell whether it came so far in time."""
+        end = time.monotonic() + seconds
+        while not self._over.is_set() and time.monotonic() < end:
+            if ready(fd, event, _LOOK_SECONDS):
+                return True
+        return False
+
     def _serve(self) -> None:
         with self._own_end:
-            while not self._over.is_set():
-                if not ready(self._own_end.fileno(), select.POLLIN, _LOOK_SECONDS):
-                    continue
+            while self._comes(self._own_end.fileno(), select.POLLIN, float("inf")):
                 try:
                     message, fds, _, _ = socket.recv_fds(self._own_end, 1, 2)
                 except OSError:
@@ -110,19 +116,14 @@ class CommandChannel:
                 os.close(fd)
 
     def _request(self, fd: int) -> object:
-        data, silence = bytearray(), 0.0
-        # `rt` writes at once. Whoever holds its pipe open in silence would keep the next one waiting.
-        while not self._over.is_set() and silence < _SILENCE_SECONDS:
-            silence += _LOOK_SECONDS
-            if ready(fd, select.POLLIN, _LOOK_SECONDS):
-                silence = 0.0
-                block = os.read(fd, _BLOCK)
-                if not block:
-                    return json.loads(data)
-                data += block
-            # A command can be any program: what it sends must not fill the memory of this process.
-            if len(data) > _REQUEST_MAX:
-                break
+        data = bytearray()
+        # `rt` writes at once. Whoever holds its pipe open in silence would keep the next one waiting. And a command can be any
+        # program: what it sends must not fill the memory of this process.
+        while len(data) <= _REQUEST_MAX and self._comes(fd, select.POLLIN, _SILENCE_SECONDS):
+            block = os.read(fd, _BLOCK)
+            if not block:
+                return json.loads(data)
+            data += block
         raise ValueError(len(data))
 
     def _response(self, request: object) -> dict[str, Any]:
@@ -137,11 +138,10 @@ class CommandChannel:
     def _write(self, fd: int, data: bytes) -> None:
         """Write to a pipe that its reader may have given up, or never reads."""
         os.set_blocking(fd, False)
+        view = memoryview(data)
         # A command that never reads its answer must not hold this thread longer than this.
-        view, end = memoryview(data), time.monotonic() + 10.0
-        while view and time.monotonic() < end and not self._over.is_set():
-            if ready(fd, select.POLLOUT, _LOOK_SECONDS):
-                view = view[os.write(fd, view[:_BLOCK]) :]
+        while view and self._comes(fd, select.POLLOUT, _UNREAD_SECONDS):
+            view = view[os.write(fd, view[:_BLOCK]) :]
 
 
 def ready(fd: int, event: int, seconds: float) -> bool:
@@ -154,8 +154,7 @@ def ready(fd: int, event: int, seconds: float) -> bool:
 def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> dict[str, Any] | None:
     """Return the response of the process that started this command; None where it does not serve this tool and project.
 
-    Raises:
-        RyeError: `channel_failed`, it took the request and gave no response.
+    It is empty where that process took the request and gave none, or ended before it had given it whole.
     """
     fd = _inherited(os.environ.get(VARIABLE, ""), project_path) if item_id.startswith(SERVED) else None
     if fd is None:
@@ -175,12 +174,8 @@ def ask_parent(item_id: str, parameters: dict[str, Any], project_path: str) -> d
     with open(giving, "wb") as out:
         out.write(json.dumps({"item_id": item_id, "parameters": parameters}).encode())
     with open(taking, "rb") as coming:
-        found = coming.read()
-    if not found:
-        why = "The process that started this command gave no response."
-        raise RyeError("channel_failed", why, "Look at the file, then try again.")
-    answer: dict[str, Any] = json.loads(found)
-    return answer
+        answer = safe_text.of_json(coming.read())
+    return answer if isinstance(answer, dict) else {}
 
 
 def is_over(project_path: str) -> bool:

@@ -102,22 +102,19 @@ def _answer_in_a_command(call: Call) -> dict[str, Any]:
     """Answer a call within a command of the `bash` tool; the process of that tool runs the file tools."""
     from rye.call import command_channel
 
-    try:
-        here = call.dry_run or call.options.key
-        asked = None if here else command_channel.ask_parent(call.item_id, call.parameters, call.project_path)
-    except RyeError as err:
-        refused = err
-
-        def refuse(*_: object) -> None:
-            raise refused
-
-        return answer(call, refuse)
-    if asked:
-        return asked
+    here = call.dry_run or call.options.key
+    asked = None if here else command_channel.ask_parent(call.item_id, call.parameters, call.project_path)
+    if asked is not None:
+        return asked or answer(call, _refuse_unanswered)
     response = answer(call, _run_tool)
     if call.item_id.startswith(command_channel.SERVED) and command_channel.is_over(call.project_path):
         response["warnings"] = [*response.get("warnings", ()), _IN_A_JOB]
     return response
+
+
+def _refuse_unanswered(*_: object) -> None:
+    why = "The process that started this command gave no response."
+    raise RyeError("channel_failed", why, "Look at the file, then try again.")
 
 
 _IN_A_JOB = (

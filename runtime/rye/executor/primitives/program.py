@@ -303,7 +303,9 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
     declared = _said_error(found)
     if not declared:
         last = _last_message(errors.strip() or str(result["output"]).strip())
-        declared = {"error": f"{tool.id} {_ending(outcome)}. {f'Its last message: {last}' if last else 'It printed nothing.'}"}
+        declared = {
+            "error": f"{tool.id} {run.ending(outcome)}. {f'Its last message: {last}' if last else 'It printed nothing.'}"
+        }
     return {**result, "code": code, **declared, "success": False}
 
 
@@ -327,11 +329,3 @@ def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     code = found.get("code")
     return {"error": found["error"], "code": code if isinstance(code, str) and _CODE.match(code) else "tool_failed"}
-
-
-def _ending(outcome: run.Outcome) -> str:
-    code = outcome.exit_code
-    if outcome.signal or code is None:
-        return f"was ended by {outcome.signal or 'a signal'}"
-    # A sandbox that waits for its child reports a signal as 128 plus its number.
-    return f"was ended by {run.signal_name(code - 128)}" if 128 < code < 160 else f"ended with exit code {code}"
