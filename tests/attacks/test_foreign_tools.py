@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import pytest
 
 import rye
-from rye.executor import admission, executor
+from rye.executor import admission
+from rye.executor.primitives import function
 from support import escapes
 from support.harness import RUNTIME
 from support.machine import needs_bubblewrap
@@ -147,10 +148,10 @@ def attempt(base: Path, permissions: tuple[str, ...], *, confined: bool) -> dict
         trust_key()
         put(base / "space", "tools/evil/tries.py", signed(tool(permissions)))
         if not confined:
-            before, executor._runs_here = executor._runs_here, lambda tool: True
+            before, function._runs_here = function._runs_here, lambda chain: True
         response = rye.execute("evil/tries", {"names": list(WAYS), "places": arena.places}, project_path=base / "project")
         if not confined:
-            executor._runs_here = before
+            function._runs_here = before
         assert response["status"] == "success", response
         time.sleep(0.8)
         said = response["data"]["said"]

@@ -167,7 +167,7 @@ def _tools_of_server(item_id: str, config: dict[str, Any], permissions: tuple[st
     chain = Chain(asker, (), (), "mcp", {"tool_name": "ask", "tool_digest": "", **config}, {})
     plan = mcp_call.plan(chain)
     with context.using(deadline=Deadline(_SECONDS), settings=Settings()):
-        session = mcp_call.reached(chain, plan, root, here=False).work()
+        session = mcp_call.reached(chain, plan, root).work()
         try:
             mcp_call.greet(session)
             return mcp_call.tools(session)

@@ -91,11 +91,11 @@ if TYPE_CHECKING:
                 ItemError: the tool, or what its chain declares, cannot be run.
             """
 
-        def foresee(self, chain: Chain, plan: Any, root: str, *, here: bool) -> dict[str, Any] | None:
+        def foresee(self, chain: Chain, plan: Any, root: str) -> dict[str, Any] | None:
             """Return the confinement of a call without starting anything, as `Started.isolation`."""
 
-        def start(self, chain: Chain, plan: Any, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
-            """Make a call ready. `here`: the system's key signed the tool, which may then run in this process."""
+        def start(self, chain: Chain, plan: Any, parameters: dict[str, Any], root: str) -> Started:
+            """Make a call ready."""
 
 
 def link(candidate: Candidate, tool_type: str, executor_id: str | None, digest: str) -> dict[str, Any]:

@@ -218,7 +218,7 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
     for path in ready.checker.paths(parameters):
         workspace.check(path)
     if call.dry_run:
-        foreseen = ready.primitive.foresee(ready.chain, ready.plan, workspace.root, here=_runs_here(ready.tool))
+        foreseen = ready.primitive.foresee(ready.chain, ready.plan, workspace.root)
         response.update({} if foreseen is None else {"isolation": foreseen})
         response.update(status="validation_passed", data={"parameters": parameters})
     else:
@@ -239,7 +239,7 @@ def _run_admitted(
 ) -> dict[str, Any]:
     """Run the tool of a call that was checked, complete the response, and return the tool's result."""
     ready = prepared.ready
-    started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root, here=_runs_here(ready.tool))
+    started = ready.primitive.start(ready.chain, ready.plan, parameters, workspace.root)
     response.update({} if started.isolation is None else {"isolation": started.isolation})
     response["warnings"] += started.warnings
     try:
@@ -311,10 +311,6 @@ def _recovered(workspace: Workspace) -> list[str]:
     from rye.journal import commit
 
     return warnings + commit.settle(workspace)
-
-
-def _runs_here(tool: Tool) -> bool:
-    return tool.verified.key.role == "system"
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:

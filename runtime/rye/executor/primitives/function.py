@@ -51,24 +51,28 @@ def plan(chain: Chain) -> Plan:
     return Plan(run_code.compiled(parse.text_of(tool.verified.body), tool.id), entry_point, files, memory)
 
 
-def foresee(chain: Chain, _plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
+def _runs_here(chain: Chain) -> bool:
+    # Its other files stand in a folder of the worker's: this process imports nothing but what is installed.
+    return chain.tool.verified.key.role == "system" and not chain.files
+
+
+def foresee(chain: Chain, _plan: Plan, root: str) -> dict[str, Any] | None:
     """Return the confinement of a call, as `rye.executor.isolated.preview`; None in this process."""
-    if here and not chain.files:
+    if _runs_here(chain):
         return None
     from rye.executor import isolated
 
     return isolated.preview(isolated.policy(chain.tool, root))
 
 
-def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> Started:
     """Make a call ready. Errors as `rye.executor.isolated.worker_for`."""
     tool = chain.tool
     if "__requires__" in tool.metadata:
         from rye.executor import requirements
 
         requirements.check(tool)
-    # Its other files stand in a folder of the worker's: this process imports nothing but what is installed.
-    if here and not plan.files:
+    if _runs_here(chain):
         kept = plan.kept if chain.links[0].candidate.space == "system" else None
         digest = tool.verified.digest
         return Started(partial(run_code.call, plan.code, tool.id, digest, parameters, root, plan.entry_point, "", kept), None)

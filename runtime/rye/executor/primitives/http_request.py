@@ -99,13 +99,13 @@ def _auth(item_id: str, auth: dict[str, str] | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {text}"} if kind == "bearer" else {auth.get("header", "X-API-Key"): text}
 
 
-def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
+def foresee(chain: Chain, _plan: Plan, root: str) -> dict[str, Any] | None:
     """Check that a call may reach the network; there is nothing to confine. Errors as `start`."""
     _need_network(chain, root)
     return None
 
 
-def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:  # noqa: ARG001
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> Started:
     """Make a request ready.
 
     Raises:

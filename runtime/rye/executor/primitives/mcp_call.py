@@ -101,24 +101,24 @@ def plan(chain: Chain) -> Plan:
     return Plan(transport, name, digest, (chain.tool.docstring, chain.tool.schema), process, request)
 
 
-def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:
+def foresee(chain: Chain, plan: Plan, root: str) -> dict[str, Any] | None:
     """Return the confinement of a call, without starting anything; None for a request."""
     if plan.process is not None:
-        return program.foresee(chain, plan.process, root, here=here)
+        return program.foresee(chain, plan.process, root)
     assert plan.request is not None
-    return http_request.foresee(chain, plan.request, root, here=here)
+    return http_request.foresee(chain, plan.request, root)
 
 
-def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> Started:
     """Make a call ready. Errors as `start` of the primitive that reaches the server."""
-    found = reached(chain, plan, root, here=here)
+    found = reached(chain, plan, root)
     return changed(found, work=partial(_called, found.work, plan, parameters))
 
 
-def reached(chain: Chain, plan: Plan, root: str, *, here: bool) -> Started:
+def reached(chain: Chain, plan: Plan, root: str) -> Started:
     """Return what opens a session with the server, under what its call is confined to."""
     if plan.process is None:
-        foresee(chain, plan, root, here=here)
+        foresee(chain, plan, root)
         assert plan.request is not None
         return Started(partial(HttpSession, plan.request), None)
     message, worker, warnings = program.waiting(chain, plan.process, {}, root)

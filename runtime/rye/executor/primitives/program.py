@@ -112,13 +112,13 @@ def _files(chain: Chain) -> dict[str, str]:
     return {path: base64.b64encode(data).decode() for path, data in {**chain.files, own: text}.items()}
 
 
-def foresee(chain: Chain, plan: Plan, root: str, *, here: bool) -> dict[str, Any] | None:  # noqa: ARG001 - one for all primitives
+def foresee(chain: Chain, plan: Plan, root: str) -> dict[str, Any] | None:
     """Return the confinement of a call, as `rye.executor.isolated.preview`."""
     policy, _ = _policy(chain, plan, root)
     return isolated.preview(policy)
 
 
-def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str, *, here: bool) -> Started:  # noqa: ARG001
+def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> Started:
     """Make a call ready: find the program, put its words together, and take what waits in a sandbox to become it.
 
     Raises:
