@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rye.call import context, safe_text
 from rye.call.safe_text import plain
 from rye.config import user_dirs
-from rye.errors import ItemError, RyeError, UsageError
+from rye.errors import ItemError, RyeError
 from rye.executor import isolated
 from rye.executor.chain import Chain, Started, declared, malformed
 from rye.executor.primitives import interpreters, templates
@@ -123,7 +123,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> St
 
     Raises:
         ItemError: `interpreter_missing`.
-        UsageError: `option_like_value`, `value_too_long`, `bad_value`; and errors as `rye.executor.isolated.worker_for`.
+        UsageError: `option_like_value`, `bad_value`; and errors as `rye.executor.isolated.worker_for`.
     """
     message, worker, note = waiting(chain, plan, parameters, root)
     return Started(partial(_call, worker, chain.tool, plan, message), worker.reported, note)
@@ -190,21 +190,12 @@ def _message(
         "files": plan.files,
         "folder": None,
         "argv": [program, *templates.arguments(plan.args, values, data, absent, variables)],
-        "env": _checked({**env, "PATH": ":".join(interpreters.search_path(root)) or os.defpath}),
+        "env": {**env, "PATH": ":".join(interpreters.search_path(root)) or os.defpath},
         "input": base64.b64encode(templates.fill(plan.input_data, {**values, **data}, variables).encode()).decode(),
         "cwd": templates.fill(plan.cwd, values, variables),
         "limits": {"RLIMIT_DATA": [plan.memory, plan.memory]} if plan.memory else {},
         "programs": "run" in policy.permissions,
     }
-
-
-def _checked(env: dict[str, str]) -> dict[str, str]:
-    for name, value in env.items():
-        # Name, equals sign and value are one string to the kernel.
-        if len(os.fsencode(f"{name}={value}")) >= 131_072:
-            why = f"The variable {name} is too long."
-            raise UsageError("value_too_long", why, "Give less; the program can read its input.")
-    return env
 
 
 def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> dict[str, Any]:
@@ -233,7 +224,7 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
             said.partition("failed ")[2].strip() or terminal_text.plain(stderr.complete or b"")[-_LAST_BYTES:]
         )
         what = f"The program of {tool.id} could not be started: {why}."
-        raise RyeError("isolation_failed", what, "Look at what its chain declares.")
+        raise RyeError("isolation_failed", what, "Give less in one call, or look at what its chain declares.")
     result = _result(tool, plan, outcome, stdout, stderr, stored.id)
     cleaned: dict[str, Any] = safe_text.clean(result)
     if stdout.is_held:

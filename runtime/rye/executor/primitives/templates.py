@@ -26,8 +26,6 @@ _PLACEHOLDER: Final = re.compile(r"\$\{([A-Z_][A-Z0-9_]*)(?::-([^{}]*))?\}|\{([A
 # Behind these an interpreter or a shell takes program text.
 _CODE: Final = re.compile(r"-[A-Za-z]{0,2}[ceEp]|--(?:eval|command|exec|print|execute|expression|require|import)")
 _NUMBER: Final = re.compile(r"-\d+(?:\.\d+)?")
-# The kernel takes no longer argument (MAX_ARG_STRLEN, with the NUL).
-_LONGEST: Final = 131_071
 
 
 def names(text: str) -> set[str]:
@@ -79,7 +77,7 @@ def arguments(
     """Return a program's arguments; one that names a parameter in `absent` is left out.
 
     Raises:
-        UsageError: `option_like_value`, `value_too_long`.
+        UsageError: `option_like_value`.
     """
     found: list[str] = []
     for text in args:
@@ -92,9 +90,6 @@ def arguments(
             why = f"{first[3]} begins with `-`, and the program would take it for an option."
             hint = "Give another value, such as ./-x for a file; the tool's author can put `--` before it."
             raise UsageError("option_like_value", why, hint)
-        if len(filled.encode("utf-8", "surrogateescape")) > _LONGEST:
-            what = f"An argument is longer than {_LONGEST:,} bytes."
-            raise UsageError("value_too_long", what, "Give less; the program can read its input.")
         found.append(filled)
     return found
 
