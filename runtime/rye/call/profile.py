@@ -15,15 +15,13 @@ leaves them on), `RAGIX_VIEW_STATE=off` stores no view state, `RAGIX_AUTO_DIFF=1
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from rye.call import context
-from rye.config.settings import Settings
 from rye.errors import UsageError
 
 READ_ONLY = "safe-read-only"
-PROFILES = ("unsafe", "dev", READ_ONLY)
-"""From the loosest to the strictest."""
+PROFILES = ("", "unsafe", "dev", READ_ONLY)
+"""From the loosest to the strictest; "" where nobody says anything."""
 
 
 def profile(root: str) -> str:
@@ -32,13 +30,18 @@ def profile(root: str) -> str:
     Raises:
         UsageError: `bad_profile` for an unknown one, `bad_config`: nothing is guessed about what may be written.
     """
-    settings = context.settings()
-    candidates = [
-        _known(os.environ.get("RAGIX_PROFILE", "").strip() or "", "RAGIX_PROFILE"),
-        _known(str(settings.get("swe.profile")), "swe.profile in the user's configuration"),
-        _known(_of_project(settings, root), "swe.profile in .ai/config/rye.yaml"),
-    ]
-    return max((one for one in candidates if one), key=PROFILES.index, default="dev")
+    named, settings = os.environ.get("RAGIX_PROFILE", "").strip(), context.settings()
+    if named not in PROFILES:
+        why, hint = f"RAGIX_PROFILE is {named[:60]!r}.", f"Use one of {', '.join(filter(None, reversed(PROFILES)))}."
+        raise UsageError("bad_profile", why, hint)
+    try:
+        found = settings.tightened("swe.profile", root, named)
+    except UsageError as err:
+        if not err.details.get("outside"):
+            raise
+        # A file outside the project does not speak for it, and it could only tighten.
+        found = max(named, str(settings.get("swe.profile")), key=PROFILES.index)
+    return str(found) or "dev"
 
 
 def read_only(root: str) -> bool:
@@ -60,22 +63,6 @@ def refusal() -> UsageError:
         "Propose the change to your user (dry_run shows the patch, where a tool has it). Only the user can lift this: "
         "RAGIX_PROFILE in the environment of this process, or swe.profile in a rye.yaml.",
     )
-
-
-def _known(name: Any, source: str) -> str:
-    if name in ("", *PROFILES):
-        return str(name)
-    raise UsageError("bad_profile", f"{source} is {str(name)[:60]!r}.", f"Use one of {', '.join(reversed(PROFILES))}.")
-
-
-def _of_project(settings: Settings, root: str) -> str:
-    try:
-        return str(settings.of_project("swe.profile", root) or "")
-    except UsageError as err:
-        if not err.details.get("outside"):
-            raise
-        # A file outside the project does not speak for it, and it could only tighten.
-        return ""
 
 
 _OFF = ("0", "off", "false", "no")

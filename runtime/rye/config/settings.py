@@ -63,6 +63,7 @@ _LEVELS: dict[str, tuple[str, ...]] = {
     "sandbox.mode": ("off", "auto", "require"),
     "sandbox.network": ("on", "off"),
     "skills.require": ("none", "pinned", "signed"),
+    "swe.profile": ("", "unsafe", "dev", "safe-read-only"),
 }
 _CHOICES = {**_LEVELS, "signing.agents": ("deny", "allow"), "registry.agents": ("deny", "allow")}
 # Lists of which a project may only take away.
@@ -215,7 +216,7 @@ def _value(content: Mapping[str, Any], key: str, path: str) -> Value | None:
         value = "on" if value else "off"
     right = type(value) is type(_DEFAULTS[key]) and (key not in _CHOICES or value in _CHOICES[key])
     if not right or (isinstance(value, list) and not all(isinstance(one, str) for one in value)):
-        expected = f"one of {', '.join(_CHOICES[key])}" if key in _CHOICES else _TYPES[type(_DEFAULTS[key])]
+        expected = f"one of {', '.join(filter(None, _CHOICES[key]))}" if key in _CHOICES else _TYPES[type(_DEFAULTS[key])]
         raise UsageError("bad_config", f"The setting {key} must be {expected}, not {repr(value)[:200]}.", f"Mend {path}.")
     found: Value = value
     return found
