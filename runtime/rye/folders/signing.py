@@ -27,7 +27,6 @@ PINNED: Final = "folder:"
 
 _LARGEST_KEY: Final = 64 << 10
 _MOST_NAMED: Final = 20
-_MOST_PINS: Final = 1_000
 
 
 def signature_of(folder: str) -> str | None:
@@ -191,11 +190,6 @@ def _pin(name: str, signer: str) -> None:
         return
     # Where nothing can be kept, the verdict stands all the same.
     with contextlib.suppress(RyeError), pins.changing() as known:
-        of_folders = [one for one in known.pins if one.startswith(PINNED)]
-        if len(of_folders) >= _MOST_PINS:
-            for one in of_folders:
-                if not os.path.isdir(one.removeprefix(PINNED)):
-                    del known.pins[one]
         known.pins[name] = signer
 
 

@@ -16,7 +16,7 @@ import contextvars
 import json
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -245,7 +245,7 @@ class _Places:
 
     def __init__(self) -> None:
         self.taken = 0
-        self.waiting: deque[Callable[[], object]] = deque()
+        self.waiting: deque[Callable[[], bool]] = deque()
 
 
 class Calls:
@@ -261,7 +261,7 @@ class Calls:
         self._run = run
         self._root = root
         self._written = written
-        self._places: dict[str, _Places] = {}
+        self._places = defaultdict[str, _Places](_Places)
         self._changed = threading.Condition(threading.Lock())
         self._progress = _Ticker()
 
@@ -273,6 +273,7 @@ class Calls:
         progress = None if report is None else self._progress.begin(report, cancellation)
 
         def work() -> bool:
+            """Run it, and tell whether its place is free again; else it was given to another."""
             answer, failure = None, None
             # One that was cancelled while it waited is over.
             if not cancellation.cancelled:
@@ -295,23 +296,14 @@ class Calls:
                 self._progress.end(progress)
             done(answer, failure)
 
-        self.bounded(request.limited_as, work)
-
-    def bounded(self, name: str, work: Callable[[], object]) -> None:
-        """Do work that handles its own failures, or let it wait, with others of that name.
-
-        Work that returns False gave its place to another.
-        """
         with self._changed:
-            places = self._places.get(name)
-            if places is None:
-                places = self._places[name] = _Places()
+            places = self._places[request.limited_as]
             if places.taken >= MOST_AT_ONCE:
                 places.waiting.append(work)
                 return
             places.taken += 1
-        if work() is not False:
-            self._go_on(name)
+        if work():
+            self._go_on(request.limited_as)
 
     def _go_on(self, name: str) -> None:
         """Do what waits for a place that became free, and give the place back in the end."""
@@ -323,7 +315,7 @@ class Calls:
                     places.taken -= 1
                     self._changed.notify_all()
                     return
-            if following() is False:
+            if not following():
                 return
 
     def _answer(

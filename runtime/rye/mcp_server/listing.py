@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -115,7 +114,6 @@ class OfferedTools:
     def __init__(self, project: str, selection: Selection) -> None:
         self._project = project
         self._selection = selection
-        self._lock = threading.Lock()
         self._known: dict[str, Offered] = {}
 
     def tools(self) -> list[dict[str, Any]]:
@@ -125,9 +123,8 @@ class OfferedTools:
         for one in self._selection.in_order(found):
             with suppress(ItemError):
                 offered.append(Offered(one, render(one, "mcp")))
-        with self._lock:
-            # Replaced as a whole, so that a reader without the lock sees the old listing or the new one.
-            self._known = {one.tool["name"]: one for one in offered}
+        # Replaced as a whole: another thread sees the old listing or the new one.
+        self._known = {one.tool["name"]: one for one in offered}
         # A schema without the fields that it describes makes some clients refuse the answer.
         left_out = () if self._selection.structured else ("outputSchema",)
         return [{name: part for name, part in one.tool.items() if name not in left_out} for one in offered]
@@ -141,8 +138,9 @@ class OfferedTools:
         # Not on each call: a listing verifies every tool of the categories.
         if name not in self._known:
             self.tools()
-        meant = tool_name(name, self._known)
-        return self._known[meant] if meant is not None else None
+        known = self._known
+        meant = tool_name(name, known)
+        return known[meant] if meant is not None else None
 
     def by_id(self, item_id: str) -> Offered | None:
         """Return the tool of that id, if it is offered."""

@@ -71,17 +71,13 @@ class Service:
         return {**head, **({name: found} if name else found)}
 
     def look(self, method: str, params: dict[str, Any], peer: Peer, done: Done) -> None:
-        """Answer such a request in this thread, or in one that becomes free where many are answered now."""
-
-        def work() -> None:
-            try:
-                found = self.answer(method, params, peer)
-            except BaseException as err:  # noqa: BLE001 - whoever waits is to know
-                done(None, err)
-            else:
-                done(found, None)
-
-        self.calls.bounded(method, work)
+        """Answer such a request in this thread."""
+        try:
+            found = self.answer(method, params, peer)
+        except BaseException as err:  # noqa: BLE001 - whoever waits is to know
+            done(None, err)
+        else:
+            done(found, None)
 
     def call(self, params: dict[str, Any], peer: Peer, report: Report | None, cancellation: Cancellation, done: Done) -> None:
         """Run `tools/call` in this thread, as `Calls.run` does.
