@@ -38,7 +38,7 @@ class CallTurn:
             if not self._lasts:
                 self._beside.append(work)
                 return
-        _start(work)
+        start(work)
 
     def lasts(self) -> None:
         """Have another thread read on, and start what is to be done beside, unless the call is over."""
@@ -47,9 +47,9 @@ class CallTurn:
                 return
             self._lasts = True
             # With the lock: who ends the call reads on itself where no thread could be started.
-            self._is_read_on = _start(self._read_on)
+            self._is_read_on = start(self._read_on)
         for work in self._beside:
-            _start(work)
+            start(work)
 
     def end(self) -> bool:
         """Tell that the call is over; return whether another thread reads on."""
@@ -62,8 +62,8 @@ current: ContextVar[CallTurn | None] = ContextVar("rye_turn", default=None)
 """The turn of the call that this thread runs; None where it is no such call's."""
 
 
-def _start(work: Callable[[], None]) -> bool:
-    # Where no thread can be started, it is left to the thread that runs the call.
+def start(work: Callable[[], None]) -> bool:
+    """Do work in another thread; False where none can be started."""
     with contextlib.suppress(RuntimeError, MemoryError):
         run_code.start(work)
         return True

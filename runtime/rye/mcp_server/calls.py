@@ -27,7 +27,7 @@ from rye.call import context
 from rye.call.results import call_text
 from rye.call.safe_text import encodable
 from rye.errors import RyeError
-from rye.executor import run_code
+from rye.executor import turns
 from rye.mcp_server.protocol import Done, Report
 from rye.plain_class import Record
 
@@ -218,8 +218,6 @@ MOST_AT_ONCE: Final = 32
 _PROGRESS_EVERY = 0.1
 _PROGRESS_TAIL = 2_000
 _HEARTBEAT_SECONDS = 5.0
-# Calls often follow each other: so long the thread waits for the next one.
-_IDLE_TICKS = 20
 
 
 class Request(Record):
@@ -263,14 +261,13 @@ class Calls:
         self._written = written
         self._places = defaultdict[str, _Places](_Places)
         self._changed = threading.Condition(threading.Lock())
-        self._progress = _Ticker()
 
     def run(self, request: Request, cancellation: context.Cancellation, done: Done, report: Report | None = None) -> None:
         """Run a call and tell `done`; where as many run as may, return: a thread that becomes free runs it.
 
         `report` is told what a running command prints; None where nobody asked.
         """
-        progress = None if report is None else self._progress.begin(report, cancellation)
+        progress = None if report is None else _Progress(report, cancellation)
 
         def work() -> bool:
             """Run it, and tell whether its place is free again; else it was given to another."""
@@ -293,16 +290,21 @@ class Calls:
 
         def end(answer: dict[str, Any] | None, failure: BaseException | None) -> None:
             if progress is not None:
-                self._progress.end(progress)
+                progress.look(is_last=True)
             done(answer, failure)
 
         with self._changed:
             places = self._places[request.limited_as]
-            if places.taken >= MOST_AT_ONCE:
+            waits = places.taken >= MOST_AT_ONCE
+            if waits:
                 places.waiting.append(work)
-                return
-            places.taken += 1
-        if work():
+            else:
+                places.taken += 1
+        if progress is not None:
+            turn = None if waits else turns.current.get()
+            # A call that is over in a moment needs no thread for it.
+            (turns.start if turn is None else turn.beside)(progress.send)
+        if not waits and work():
             self._go_on(request.limited_as)
 
     def _go_on(self, name: str) -> None:
@@ -366,6 +368,12 @@ class _Progress:
             # Only the tail: a command that prints without end must not fill the memory between two reports.
             self._tail = (self._tail + text)[-_PROGRESS_TAIL:]
 
+    def send(self) -> None:
+        """Send what is due, again and again, until the call is over."""
+        while not self._ended:
+            time.sleep(_PROGRESS_EVERY)
+            self.look()
+
     def look(self, *, is_last: bool = False) -> None:
         """Send what is due: output, or that the call still runs; nothing after the last."""
         with self._lock:
@@ -380,44 +388,3 @@ class _Progress:
             if not self._cancellation.cancelled:
                 self._report(float(self._number), self._tail)
             self._tail, self._told = "", time.monotonic()
-
-
-class _Ticker:
-    """Sends the progress of all calls that have any, from one thread, which lives as long as there are such calls."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._going: set[_Progress] = set()
-        self._is_alive = False
-
-    def begin(self, report: Report, cancellation: context.Cancellation) -> _Progress:
-        made = _Progress(report, cancellation)
-        with self._lock:
-            self._going.add(made)
-            starts, self._is_alive = not self._is_alive, True
-        if starts:
-            try:
-                run_code.start(self._work)
-            except RuntimeError:
-                # No thread can be started: this call goes without.
-                with self._lock:
-                    self._is_alive = False
-        return made
-
-    def end(self, progress: _Progress) -> None:
-        """Send what is left, and forget it."""
-        with self._lock:
-            self._going.discard(progress)
-        progress.look(is_last=True)
-
-    def _work(self) -> None:
-        idle = 0
-        while idle < _IDLE_TICKS:
-            time.sleep(_PROGRESS_EVERY)
-            with self._lock:
-                going = list(self._going)
-                idle = 0 if going else idle + 1
-                # Decided with the lock held: a call that begins now starts another thread.
-                self._is_alive = idle < _IDLE_TICKS
-            for one in going:
-                one.look()
