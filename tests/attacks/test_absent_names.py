@@ -9,15 +9,12 @@ import sys
 
 import pytest
 
-from rye.sandbox import bubblewrap, sandbox
 from support import calling
+from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, set_sandbox, started
 from support.waiting import until
 
-pytestmark = pytest.mark.skipif(
-    bool(sandbox.layers()["bubblewrap"]) or not bubblewrap.ability().by_descriptor,
-    reason="names are protected by bubblewrap; without mounts by descriptor absent names are covered",
-)
+pytestmark = needs_bubblewrap
 TASKS = '{"version": "2.0.0"}'
 ATTACKS = {
     ".vscode": f"mkdir .vscode; echo '{TASKS}' > .vscode/tasks.json",

@@ -8,16 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from rye.sandbox import sandbox
+from rye.sandbox import bubblewrap, sandbox
 from support.other_users import ORDINARY, UNHIDDEN
 from support.shell_calls import bash, set_sandbox
 
 ANOTHER = 65533
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be root"),
-    pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock says that it does not hold this"),
-]
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="only root can be root")]
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def layer(request, monkeypatch):
+    """The layer that confines."""
+    if why_not := sandbox.layers()[request.param]:
+        pytest.skip(why_not)
+    if request.param == "landlock":
+        monkeypatch.setattr(bubblewrap, "_PLACES", ())
+    bubblewrap.ability.cache_clear()
+    yield request.param
+    bubblewrap.ability.cache_clear()
 
 
 @pytest.fixture
@@ -28,7 +36,7 @@ def place(tmp_path_factory):
         yield Path(name)
 
 
-def test_root_in_another_users_project_reads_no_other_users_files(place, user_space):
+def test_root_in_another_users_project_reads_no_other_users_files(place, user_space, layer):
     project = place / "project"
     project.mkdir()
     (project / "file").write_text("text")
@@ -38,9 +46,8 @@ def test_root_in_another_users_project_reads_no_other_users_files(place, user_sp
         (place / name).write_text("canary")
         (place / name).chmod(0o600)
         os.chown(place / name, owner, owner)
-    command = (
-        f"cat {place}/roots {place}/anothers; id -u; cat file; echo new > new; mkdir -p ~/.x && touch /tmp/y && echo wrote"
-    )
+    wrote = "mkdir -p ~/.x && touch ${TMPDIR:-/tmp}/y && echo wrote"
+    command = f"cat {place}/roots {place}/anothers; id -u; cat file; echo new > new; {wrote}"
     set_sandbox(user_space, "off")
     assert bash(project, command)["output"].count("canary") == 2
     (project / "new").unlink()
@@ -48,10 +55,12 @@ def test_root_in_another_users_project_reads_no_other_users_files(place, user_sp
     found = bash(project, command)
     assert "canary" not in found["output"], found
     assert found["output"].splitlines()[:2] == [str(ORDINARY), "textwrote"], found
-    assert (project / "new").stat().st_uid == ORDINARY
+    assert ((project / "new").stat().st_uid, found["sandbox"]["kind"]) == (ORDINARY, layer)
+    assert "home_hidden" in found["sandbox"]["holds"]
 
 
 @pytest.mark.parametrize("path", ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"])
+@pytest.mark.usefixtures("layer")
 def test_the_systems_secrets_and_their_copies_are_hidden(project, user_space, path):
     if not os.path.exists(path) or not os.path.getsize(path):
         pytest.skip(f"no {path} here")

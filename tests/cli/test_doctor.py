@@ -79,6 +79,14 @@ def test_a_bubblewrap_that_may_not_work_is_named_with_what_to_do(project, tmp_pa
         assert (confined.report["kind"], advice in confined.report["instead_of"]["advice"]) == ("landlock", True)
 
 
+def test_a_bubblewrap_that_mounts_no_descriptor_is_to_be_updated(project, tmp_path, monkeypatch):
+    program = tmp_path / "bwrap"
+    program.write_text('#!/bin/sh\ncase "$*" in *-fd*) echo "bwrap: Unknown option --ro-bind-fd" >&2; exit 1;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
+    assert findings(project)["sandbox"][0]["fix"].startswith("Update bubblewrap")
+
+
 def test_no_sandbox_at_all_and_one_that_is_switched_off(project, user_space, monkeypatch):
     monkeypatch.setattr(bubblewrap, "_PLACES", ())
     monkeypatch.setattr(landlock, "why_not", lambda: "no Landlock")

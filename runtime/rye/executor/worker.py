@@ -237,7 +237,7 @@ def become(answers: int) -> None:
         if not call["filter"] or not seccomp.supported():
             launcher.limit(call["limits"])
             os.execvpe(argv[0], argv, env)  # noqa: S606 - this is what the process is for
-        plan = {"argv": argv, "env": env, "cwd": ".", "keep": None, "rules": None, "tcp": True, "sockets": "all"}
+        plan = {"argv": argv, "env": env, "cwd": ".", "rules": None, "tcp": True, "sockets": "all"}
         launcher.start({**plan, "limits": call["limits"], "programs": call["programs"]})
     except Exception as err:  # noqa: BLE001 - whatever it is, the parent says it
         why = f"{err.filename}: {err.strerror}" if isinstance(err, OSError) else f"{type(err).__name__}: {err}"

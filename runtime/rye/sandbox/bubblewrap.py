@@ -8,7 +8,6 @@ LD_PRELOAD, takes effect inside the sandbox and never in bubblewrap itself.
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment, hidden_paths, launcher, project_mounts, resource_limits, seccomp
-from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, leads_to, not_made, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, held_open, leads_to, not_made, owner, report
 from rye.workspace import running_commands
 from rye.workspace.workspace import project_changed
 
@@ -54,7 +53,6 @@ class Ability(Record):
 
     Attributes:
         program: its path, or nothing where it cannot be used.
-        by_descriptor: it can mount an open descriptor, and fails if another file has taken the path since.
         setuid: it runs as root, whoever starts it.
         users: options for a user namespace (empty where root does without one).
         why_not: its error message, where it cannot be used.
@@ -63,7 +61,6 @@ class Ability(Record):
     program: str = ""
     users: tuple[str, ...] = ()
     why_not: str = ""
-    by_descriptor: bool = False
     setuid: bool = False
 
 
@@ -88,6 +85,8 @@ def advice() -> str:
         return ""
     if not _program():
         return "Install bubblewrap (apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap)."
+    if "--ro-bind-fd" in ability().why_not:
+        return "Update bubblewrap: it is older than the mend of CVE-2024-42472."
     if _kernel_value(_APPARMOR) == "1":
         return (
             "AppArmor forbids bubblewrap user namespaces (Ubuntu 24.04): sudo apt install apparmor-profiles && "
@@ -103,29 +102,31 @@ def advice() -> str:
 
 def _probe(program: str) -> Ability:
     why = ""
-    # The strictest first: an old bubblewrap has no --disable-userns, and root in a container may have no user namespaces.
-    for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
-        argv = [program, *users, *_NAMESPACES, "--unshare-net", *_LIFE, *_SYSTEM, "--tmpfs", "/tmp", "/bin/true"]
-        try:
-            result = subprocess.run(
-                argv, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as err:
-            why = why or str(err)
-            continue
-        # A real start with the options that a command needs: installed and allowed are different things.
-        if result.returncode == 0:
-            setuid = bool(os.stat(program).st_mode & stat.S_ISUID)
-            return Ability(program, users, by_descriptor=_binds_descriptors(program), setuid=setuid)
-        why = why or result.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ") or f"exit {result.returncode}"
+    with atomic.closing(os.open("/", os.O_PATH | os.O_CLOEXEC)) as root:
+        # It must mount an open descriptor, and fail if another file has taken the path since.
+        mounts = (*_SYSTEM, "--tmpfs", "/tmp", "--ro-bind-fd", str(root), "/tmp")
+        # The strictest first: an old bubblewrap has no --disable-userns, and root in a container may have no user namespaces.
+        for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
+            argv = [program, *mounts, *users, *_NAMESPACES, "--unshare-net", *_LIFE, "/bin/true"]
+            try:
+                result = subprocess.run(
+                    argv,
+                    env={},
+                    pass_fds=(root,),
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    timeout=_PROBE_SECONDS,
+                    check=False,
+                )
+            except (OSError, subprocess.TimeoutExpired) as err:
+                why = why or str(err)
+                continue
+            # A real start with the options that a command needs: installed and allowed are different things.
+            if result.returncode == 0:
+                return Ability(program, users, setuid=bool(os.stat(program).st_mode & stat.S_ISUID))
+            message = result.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ")
+            why = why or message or f"exit {result.returncode}"
     return Ability(why_not=f"bubblewrap does not work here: {why[:300]}")
-
-
-def _binds_descriptors(program: str) -> bool:
-    result = subprocess.run(
-        [program, "--help"], env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
-    )
-    return b"--ro-bind-fd" in result.stdout + result.stderr
 
 
 def confine(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
@@ -156,10 +157,7 @@ def _confined(argv: list[str], policy: Policy, *, is_counted: bool) -> Confined:
     try:
         shield = project_mounts.Shield()
         if write:
-            # Without descriptors a name that another command may exchange cannot be mounted: then all are made.
-            safe = ability().by_descriptor
-            cover = policy.cover_absent or not safe
-            shield = project_mounts.shield(policy.root, token, when_present=safe, cover_absent=cover)
+            shield = project_mounts.shield(policy.root, token, cover_absent=policy.cover_absent)
         # For what became of the sandbox; what is inherited later is mounted or read.
         fds.append(held_open(b""))
         view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
@@ -199,7 +197,7 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int],
     added = _added(policy)
     for name, value in added.items():
         options += ["--setenv", name, value]
-    owner = _owner(policy)
+    user = owner(policy)
     # Of a program that is not there bubblewrap says the same as of one that failed; a shell tells the two apart.
     is_there = argv[0].startswith(_INSTALLED) and os.path.isfile(argv[0])
     inner = argv if is_counted and is_there else _limited(argv)
@@ -207,18 +205,17 @@ def _command(argv: list[str], policy: Policy, layout: list[str], fds: list[int],
         fds.append(held_open(seccomp.program(_sockets(policy))))
         options += ["--seccomp", str(fds[-1])]
         # The launcher costs an interpreter's start, so it is used only where bubblewrap cannot do the step itself.
-        if owner or not policy.run:
+        if user or not policy.run:
             # In the namespace of all users a limit of processes would count those of the owner's other programs.
-            processes = {} if owner else {"RLIMIT_NPROC": [_PROCESSES, _PROCESSES]}
+            processes = {} if user else {"RLIMIT_NPROC": [_PROCESSES, _PROCESSES]}
             inner, fd = launcher.command(
                 {
                     "argv": argv,
                     "env": {**environment.allowed_variables(os.environ), **added},
                     "cwd": ".",
-                    "keep": None,
                     "rules": None,
                     "limits": {"RLIMIT_CORE": [0, 0], **processes},
-                    "user": owner,
+                    "user": user,
                     "tcp": True,
                     "sockets": _sockets(policy),
                     "programs": policy.run,
@@ -269,28 +266,11 @@ def _abstract_sockets() -> bool:
         return True
 
 
-def _owner(policy: Policy) -> tuple[int, int] | None:
-    """Return the project's owner (user, group) where root works in a project of another user, and None everywhere else.
-
-    Root without capabilities could not write there, and with them would read the files of all users: the command runs as the
-    owner instead. Only a filter keeps it from a user namespace of its own, so where there is none it stays root.
-    """
-    if os.geteuid() != 0 or not policy.read_project:
-        return None
-    info = os.stat(policy.root)
-    if info.st_uid == 0 or not seccomp.supported():
-        return None
-    try:
-        return info.st_uid, pwd.getpwuid(info.st_uid).pw_gid
-    except KeyError:
-        return info.st_uid, info.st_gid or info.st_uid
-
-
 def _namespaces(policy: Policy) -> list[str]:
-    owner, kernel = _owner(policy), _KERNEL if os.geteuid() == 0 else ()
+    user, kernel = owner(policy), _KERNEL if os.geteuid() == 0 else ()
     network = () if policy.network == "on" else ("--unshare-net",)
     # A user namespace knows no other user than root.
-    users, to_owner = ((), _TO_OWNER) if owner else (ability().users, ())
+    users, to_owner = ((), _TO_OWNER) if user else (ability().users, ())
     return [*users, *_NAMESPACES, *network, *_LIFE, *to_owner, *_SYSTEM, *kernel]
 
 
@@ -310,7 +290,7 @@ def _layout(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     else:
         mounts.append((root, 2, _mount_options("--bind" if policy.write_project else "--ro-bind", root, fds)))
         # Checked on the open descriptor, which is what bubblewrap mounts: the path may lead elsewhere by now.
-        if ability().by_descriptor and not leads_to(fds[-1], policy.identity):
+        if not leads_to(fds[-1], policy.identity):
             raise project_changed(policy.root)
         mounts += [(path, 3, _mount_options("--bind", path, fds)) for path in shield.pinned]
         mounts += [
@@ -332,7 +312,7 @@ def _hiding(policy: Policy, view: hidden_paths.View) -> tuple[list[_Mount], list
     # Homes and temporary folders are empty and writable, and end with the command. Others cannot be written.
     free = ("/tmp", "/var/tmp", *map(os.path.realpath, hidden_paths.home_folders()))
     # Without a size each could take half of the machine's memory. For another user bubblewrap would make them as root's.
-    size = ["--size", str(resource_limits.configured().temporary), *(("--perms", "1777") if _owner(policy) else ())]
+    size = ["--size", str(resource_limits.configured().temporary), *(("--perms", "1777") if owner(policy) else ())]
     mounts: list[_Mount] = []
     closed = []
     above = {folder for one in (*view.hidden, *view.shown, policy.root) for folder in _folders_above(one)}
@@ -393,8 +373,6 @@ def _locks(root: str) -> list[str]:
 
 def _mount_options(option: str, path: str, fds: list[int]) -> list[str]:
     """Return the options that mount a path of the project over itself."""
-    if not ability().by_descriptor:
-        return [option, path, path]
     # O_NOFOLLOW: a link at the last step would mount a folder outside the project as the project's.
     fds.append(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC))
     return [f"{option}-fd", str(fds[-1]), path]

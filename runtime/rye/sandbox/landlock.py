@@ -11,15 +11,11 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, Final
 
-from rye.plain_class import changed
 from rye.sandbox import environment, hidden_paths, launcher, seccomp
-from rye.sandbox.policy import NETWORK_ON, Confined, Policy, report
+from rye.sandbox.policy import NETWORK_ON, Confined, Policy, owner, report
 
 # No terminal: a command could write control sequences to the user's own ones, and read what is typed there.
 _DEVICES: Final = ("null", "zero", "full", "random", "urandom")
-# Capabilities that root needs in a project of another user: CHOWN, DAC_OVERRIDE, FOWNER.
-_AS_OWNER: Final = (0, 1, 3)
-_AS_ROOT: Final = "root works in a project of another user, and so reads the files of all users"
 _MOST_PLACES = 4_000
 
 
@@ -40,14 +36,15 @@ def confine(argv: list[str], policy: Policy) -> Confined:
             file.write(content)
     env = {**environment.allowed_variables(os.environ, policy.pass_env), "TMPDIR": own, "HOME": f"{own}/home", **policy.env}
     view = hidden_paths.view(policy.root, [*policy.extra_read, *launcher.own_paths()], policy.pass_env)
-    # Root without capabilities cannot write another user's project, so it keeps the few that it needs.
-    foreign = os.geteuid() == 0 and os.stat(policy.root).st_uid != 0
+    if user := owner(policy):
+        for folder in (own, f"{own}/home"):
+            os.chown(folder, *user)
     plan: dict[str, Any] = {
         "argv": argv,
         "env": env,
         "cwd": policy.cwd if policy.read_project else own,
         "limits": {"RLIMIT_CORE": [0, 0]},
-        "keep": (_AS_OWNER if foreign else ()) if os.geteuid() == 0 else None,
+        "user": user,
         "rules": list(_rules(policy, view, own)),
         "tcp": policy.network == "on",
         # Even with the network on no unix sockets: the session's services would act outside for the command.
@@ -55,8 +52,8 @@ def confine(argv: list[str], policy: Policy) -> Confined:
         "programs": policy.run,
     }
     start, fd = launcher.command(plan)
-    reported = _report(policy, changed(view, open_home=view.open_home or _AS_ROOT) if foreign else view)
-    return Confined(start, environment.allowed_variables(os.environ), (fd,), reported, temporary=own)
+    env = environment.allowed_variables(os.environ)
+    return Confined(start, env, (fd,), _report(policy, view), temporary=own)
 
 
 def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[str, int]]:

@@ -3,7 +3,7 @@
 It is a separate program because the server has threads, and in a forked child of those nothing but `exec` is safe.
 The plan is JSON in an inherited descriptor: `argv`, `env`, `cwd`, `limits` {name: [soft, hard]}, and what to give up:
 `rules` [[path, rights], …] (Landlock, or null), `tcp`, `sockets` (see `rye.sandbox.seccomp`), `programs` (whether others may be
-started), `keep` (capability numbers, or null for no change), `user` (user and group to become, or null).
+started), `user` (user and group to become, or null). With rules root gives up its capabilities.
 
 Landlock by its three system calls: a process gives up, for itself and all that it starts, what no rule allows.
 
@@ -20,7 +20,7 @@ import json
 import os
 import struct
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final
 
@@ -179,8 +179,8 @@ def start(plan: dict[str, Any]) -> None:
         os.setgroups([])
         os.setgid(group)
         os.setuid(user)
-    if plan["keep"] is not None:
-        _drop_capabilities(libc, plan["keep"])
+    if plan["rules"] is not None and os.geteuid() == 0:
+        _drop_capabilities(libc)
     # Before Landlock and the filter: the kernel accepts neither from a process that could gain rights.
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")
@@ -208,18 +208,14 @@ def limit(limits: dict[str, list[int]]) -> None:
         resource.setrlimit(number, (inside[0], inside[1]))
 
 
-def _drop_capabilities(libc: ctypes.CDLL, keep: Sequence[int]) -> None:
-    """Drop all capabilities but `keep`, also from the bounding set: root would get them back by starting a program."""
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Drop all capabilities, also from the bounding set: root would get them back by starting a program."""
     libc.prctl(_AMBIENT, _AMBIENT_CLEAR, 0, 0, 0)
     for number in range(64):
-        if number not in keep:
-            libc.prctl(_DROP_BOUNDING, number, 0, 0, 0)
-    # capset(2) of version 3 takes two words a set: effective, permitted, inheritable, low words first.
-    mask = sum(1 << number for number in keep)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
+        libc.prctl(_DROP_BOUNDING, number, 0, 0, 0)
+    # capset(2) of version 3 takes two words a set: effective, permitted, inheritable.
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION, 0)
-    data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
-    if libc.capset(header, data):
+    if libc.capset(header, (ctypes.c_uint32 * 6)()):
         raise OSError(ctypes.get_errno(), "the capabilities could not be dropped")
 
 

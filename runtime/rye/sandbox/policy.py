@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Callable
 from typing import Any, Literal
 
 from rye.errors import RyeError
 from rye.fs import stamps
 from rye.plain_class import Record, field
-from rye.sandbox import project_mounts
+from rye.sandbox import project_mounts, seccomp
 from rye.workspace import running_commands
 
 Mode = Literal["auto", "require", "off"]
@@ -130,6 +131,23 @@ class Confined(Record):
 
             resource_limits.release(self.groups)
         return moved
+
+
+def owner(policy: Policy) -> tuple[int, int] | None:
+    """Return the project's owner (user, group) where root works in a project of another user, and None everywhere else.
+
+    Root without capabilities could not write there, and with them would read the files of all users: the command runs as the
+    owner instead. Only a filter keeps it from a user namespace of its own, so where there is none it stays root.
+    """
+    if os.geteuid() != 0 or not policy.read_project:
+        return None
+    info = os.stat(policy.root)
+    if info.st_uid == 0 or not seccomp.supported():
+        return None
+    try:
+        return info.st_uid, pwd.getpwuid(info.st_uid).pw_gid
+    except KeyError:
+        return info.st_uid, info.st_gid or info.st_uid
 
 
 def leads_to(place: str | int, identity: tuple[int, int] | None) -> bool:

@@ -69,12 +69,11 @@ def _absent_names(root: str) -> Iterator[tuple[str, bytes | None]]:
             yield f"{git}/{name}", content
 
 
-def shield(root: str, token: str, *, when_present: bool = True, cover_absent: bool = True) -> Shield:
+def shield(root: str, token: str, *, cover_absent: bool) -> Shield:
     """Make the absent names for a running command and return what to mount over them; give it back with `release`.
 
-    A project whose folder cannot be written has nothing to make. Without `when_present` only the names that every command in
-    this project finds covered count: one of the others could be exchanged for a link by a command that runs already. Without
-    `cover_absent` no absent name of the root is made; they are listed, for `set_aside` after the command.
+    A project whose folder cannot be written has nothing to make. Without `cover_absent` no absent name of the root is made;
+    they are listed, for `set_aside` after the command.
     """
     problem = ""
     absent: list[str] = []
@@ -108,24 +107,22 @@ def shield(root: str, token: str, *, when_present: bool = True, cover_absent: bo
     except OSError as err:
         problem = "" if err.errno == errno.EROFS else f"absent names could not be covered: {err.strerror}"
     try:
-        return _listed(root, problem, absent, when_present=when_present)
+        return _listed(root, problem, absent)
     except BaseException:
         # Bad settings of the user: nobody else would give back what was made.
         release(root, token)
         raise
 
 
-def _listed(root: str, problem: str, absent: list[str], *, when_present: bool) -> Shield:
+def _listed(root: str, problem: str, absent: list[str]) -> Shield:
     """Return what there is to mount. Raises UsageError for the user's settings."""
     # Outside the lock: names that exist are only mounted over, and nothing is written for them.
     present = [path for path, _ in _absent_names(root)]
     git = f"{root}/.git"
     # An empty `.git` that was made for the mount is covered as a whole, a real one by its parts.
     inner = _kind(git) == stat.S_IFDIR and not is_made(root, git)
-    present += [] if inner else [git]
-    named = _present_names(root) if when_present else []
-    if when_present:
-        present += [*named, *(f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner)]
+    named = _present_names(root)
+    present += [*(() if inner else (git,)), *named, *(f"{git}/{name}" for name in _GIT_WHEN_PRESENT if inner)]
     # A mount on a link lands on its target; the link itself can still be replaced.
     parents = _folders_above(root, named)
     links = [path for path in dict.fromkeys((git, *parents, *present)) if _kind(path) == stat.S_IFLNK]

@@ -101,8 +101,6 @@ def test_what_a_caller_adds_opens_nothing(layer, project, user_space):
 
 
 def test_a_name_exchanged_for_a_link_before_it_is_mounted_opens_nothing(bubblewrapped, project, user_space):
-    if not bubblewrap.ability().by_descriptor:
-        pytest.skip("bubblewrap does not mount by descriptor here")
     (user_space / "keys").mkdir()
     (user_space / "keys/key").write_text("secret")
     (project / ".idea").mkdir()
