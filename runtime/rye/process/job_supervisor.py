@@ -175,19 +175,15 @@ class Supervisor:
         from rye.errors import RyeError
         from rye.process import mount_watch
 
-        try:
+        with suppress(OSError):
             mount_watch.wait_until_made(_STARTING)
             with mount_watch.stopped() as inside:
                 since, end = stamps.clock(), time.monotonic() + _EXCHANGING
-                while lost := self._mounts.lost():
+                while (lost := self._mounts.lost()) and time.monotonic() < end:
                     try:
-                        covered = self._mounts.cover(lost, inside, since)
+                        self._mounts.cover(lost, inside, since)
                     except (OSError, RyeError):
                         # Another program, or another job's look, may be exchanging it right now.
-                        covered = False
-                    if not covered:
-                        if time.monotonic() > end:
-                            return False
                         time.sleep(0.005)
                         continue
                     # The job may have written it before. What is set aside exchanges the file again.
@@ -196,9 +192,8 @@ class Supervisor:
                     if not all(one["stored"] for one in found):
                         return False
                     end = time.monotonic() + _EXCHANGING
-        except OSError:
-            return False
-        return True
+                return not lost
+        return False
 
     def _step(self, seconds: float | None) -> None:
         poll = select.poll()

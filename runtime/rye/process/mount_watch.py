@@ -65,14 +65,15 @@ class MountWatch:
             os.read(self.fd, 1 << 16)
         return next((path for path, known in self._known.items() if _identity(path) != known), "")
 
-    def cover(self, path: str, inside: Sequence[int], since: int) -> bool:
+    def cover(self, path: str, inside: Sequence[int], since: int) -> None:
         """Cover the file that has taken a name, in the sandbox of processes that have been stopped `since` then.
 
         A file that was made before is exchanged for a copy of its own first: the job may have opened it. One that was made
         since is another job's copy; were it exchanged too, two jobs would exchange each other's for ever.
 
-        Returns:
-            Whether that was done; else another program has exchanged it meanwhile. Raises OSError: it cannot be done.
+        Raises:
+            OSError: it cannot be done, or another program has exchanged it meanwhile.
+            RyeError: as `rye.workspace.atomic_replace.replace`.
         """
         namespaces = {os.stat(f"/proc/{pid}/ns/mnt").st_ino: pid for pid in inside if _comm(pid) not in _NOT_THE_JOB}
         if len(namespaces) != 1 or os.stat("/proc/self/ns/mnt").st_ino in namespaces:
@@ -82,7 +83,7 @@ class MountWatch:
         known = _identity(path)
         # By another program, that is. A file system that does not tell says 0.
         if _made_before(path, since) and not _made_before(path, 0):
-            return False
+            raise OSError(errno.ESTALE, "the file was exchanged")
         child = os.fork()
         if child == 0:
             failed = 1
@@ -90,14 +91,10 @@ class MountWatch:
                 _mount_over(next(iter(namespaces.values())), path, known)
                 failed = 0
             os._exit(failed)
-        failed = os.waitpid(child, 0)[1]
-        if _identity(path) != known:
-            return False
-        if failed:
+        if os.waitpid(child, 0)[1] or _identity(path) != known:
             raise OSError(errno.EIO, "the file could not be covered")
         self._known[path] = known
         self._held.append(_held(path))
-        return True
 
     def descriptors(self) -> list[int]:
         """Return what must stay open."""
