@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rye.cli import terminal
 from rye.cli.process import EXIT_NO, EXIT_OK
-from rye.cli.shared import install_command, project_of
+from rye.cli.shared import install_command, is_installed, project_of
 from rye.cli.terminal import printable, told_json
 from rye.config import layers, settings, stored_state, user_dirs
 from rye.errors import RyeError
@@ -121,17 +121,14 @@ def _ripgrep(project: str) -> Iterator[Diagnosis]:
 
 def _extras(_project: str) -> Iterator[Diagnosis]:
     for extra, (names, purpose) in _EXTRAS.items():
-        found, missing = list[str](), list[str]()
-        for name in names:
-            try:
-                found.append(f"{name} {metadata.version(name)}")
-            except metadata.PackageNotFoundError:
-                missing.append(name)
+        missing = [name for name in names if not is_installed(name)]
         if missing:
-            lacking = f" ({', '.join(missing)} is missing)" if found else ""
-            yield Diagnosis(f"extra {extra}", "note", f"not installed: {purpose}{lacking}", install_command(extra))
+            detail = f"not installed: {purpose} ({', '.join(missing)} is missing)"
+            yield Diagnosis(f"extra {extra}", "note", detail, install_command(extra))
         else:
-            yield Diagnosis(f"extra {extra}", "ok", f"{purpose}: {', '.join(found)}")
+            yield Diagnosis(
+                f"extra {extra}", "ok", f"{purpose}: {', '.join(f'{one} {metadata.version(one)}' for one in names)}"
+            )
 
 
 def _language_servers(project: str) -> Iterator[Diagnosis]:
@@ -225,8 +222,10 @@ def _clients(project: str) -> Iterator[Diagnosis]:
             if isinstance(server, dict) and "rye" in f"{name} {server.get('command', server.get('cmd', ''))}".lower():
                 configured = True
                 yield _client(client, path, name, server)
-                if client == "gemini":
-                    yield from _folder_trust(project)
+                if client == "gemini" and not _is_trusted_by_gemini(project):
+                    why = "it starts no server in a folder that it does not trust, and it was not told to trust this one"
+                    fix = "Choose so in gemini (/permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
+                    yield Diagnosis("client gemini", "note", why, fix)
     for path in (client_config.gate_path("project", project), client_config.gate_path("user", project)):
         if events := client_config.gates(path):
             off = client_config.hooks_off(project)
@@ -249,28 +248,17 @@ def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Diagno
     return Diagnosis(f"client {client}", "ok", f"{path}: {name}")
 
 
-def _folder_trust(project: str) -> Iterator[Diagnosis]:
-    """Yield a finding where Gemini CLI does not trust the project's folder: then it starts no server there."""
-    if os.environ.get("GEMINI_CLI_TRUST_WORKSPACE") == "true":
-        return
+def _is_trusted_by_gemini(project: str) -> bool:
+    """Tell whether Gemini CLI trusts the project's very folder; one above it may count as well."""
     from rye.mcp_server import settings_file
 
     own = os.path.expanduser("~/.gemini")
-    if settings_file.member(f"{own}/settings.json", "json", ("security", "folderTrust", "enabled")) is False:
-        return
     path = os.environ.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or f"{own}/trustedFolders.json"
-    here, levels = os.path.realpath(project), ("TRUST_PARENT", "TRUST_FOLDER", "DO_NOT_TRUST")
-    rules = []
-    for folder, level in (settings_file.member(path, "json", ()) or {}).items():
-        if level in levels:
-            root = os.path.realpath(os.path.dirname(folder) if level == "TRUST_PARENT" else folder)
-            # The nearest folder decides; of two rules for one, the stricter.
-            rules += [(len(root), levels.index(level))] if os.path.join(here, "").startswith(os.path.join(root, "")) else []
-    decided = levels[max(rules)[1]] if rules else ""
-    if decided in ("", "DO_NOT_TRUST"):
-        why = f"{path} says that {project} is not trusted" if decided else f"{project} is not trusted yet ({path})"
-        fix = "Start gemini there and choose to trust the folder (later: /permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
-        yield Diagnosis("client gemini", "problem" if decided else "note", f"it starts no server here: {why}", fix)
+    return (
+        os.environ.get("GEMINI_CLI_TRUST_WORKSPACE") == "true"
+        or settings_file.member(f"{own}/settings.json", "json", ("security", "folderTrust", "enabled")) is False
+        or settings_file.member(path, "json", (os.path.realpath(project),)) == "TRUST_FOLDER"
+    )
 
 
 def _state(project: str) -> Iterator[Diagnosis]:
