@@ -40,7 +40,7 @@ ROWS = [
     # What one types without knowing.
     ("edit app.py", 2, "Write `rye edit_lines FILE 'ID|new text'`"),
     ("load rye/file-system/line-ids", 2, "`rye load knowledge rye/file-system/line-ids`"),
-    ("registry push", 2, "rye registry push ID…: send items"),
+    ("registry push", 2, "`rye registry --help` says what each action takes"),
     ("search a)b", 2, "rye: "),
     ("search x --scope tool --type tool", 2, "--scope already says type and category."),
     ("prompt swee", 2, "rye/agent/swe"),

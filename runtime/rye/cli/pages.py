@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from rye.cli import options, terminal
+from rye.cli import options
 from rye.cli.options import Option, Verb
 from rye.cli.table import VERBS
 
@@ -25,12 +24,6 @@ Exit codes: 0 success, 1 the tool said no, 2 usage, 3 refused by trust; 130 Ctrl
 of `rye bash` the command's own.
 Colours: --color auto|always|never before or behind the verb, NO_COLOR, FORCE_COLOR. The project is the nearest folder above
 with .git, or with items in .ai."""
-
-
-def columns() -> int:
-    """Return how many columns a page has: those that COLUMNS says or the terminal has, else 100."""
-    said = os.environ.get("COLUMNS", "")
-    return int(said) if said.isdigit() and said != "0" else terminal.columns(sys.stdout) or 100
 
 
 def front(command: str, words: Sequence[str], overview: str) -> int:
@@ -55,7 +48,7 @@ def verbs_and(verbs: Mapping[str, Verb], notes: str) -> str:
 
 def of_verb(called: str, verb: Verb) -> str:
     """Return the help of a verb."""
-    width = max(columns(), _NARROWEST)
+    width = max(shutil.get_terminal_size((100, 24)).columns, _NARROWEST)
     # A space that does not break keeps an option and its value together.
     pieces = options.usage(called, verb).replace(" [", "\n[").replace(" ", "\xa0").replace("\n", " ") if not verb.usage else ""
     lines = textwrap.wrap(

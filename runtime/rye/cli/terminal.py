@@ -27,7 +27,7 @@ STYLES: Final = {
     "faint": _DIM,
 }
 # Not compiled: most commands print no colours.
-_HUNK = r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@"
+_HUNK: Final = {"+": _GREEN, "-": _RED, " ": None, "\\": None}
 _LINE_ID = r"((?:\d+: )?\[LID:[0-9a-z]+\]) "
 # One decision for the whole command; `choose` makes it anew for each.
 _decision = {"when": "auto"}
@@ -57,15 +57,11 @@ def styled(text: str, style: str, stream: TextIO) -> str:
 
 def columns(stream: TextIO) -> int | None:
     """Return how many columns a terminal has; None for a pipe or a file, whose lines are never cut."""
-    variable = os.environ.get("COLUMNS", "")
-    try:
-        if not stream.isatty():
-            return None
-        return (
-            int(variable) if variable.isdigit() and variable != "0" else os.get_terminal_size(stream.fileno()).columns or None
-        )
-    except (OSError, ValueError):
+    if not stream.isatty():
         return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def cells(text: str) -> int:
@@ -93,20 +89,20 @@ def cut(text: str, width: int) -> str:
 def painted(text: str, rows: Sequence[tuple[str, Sequence[str]]] = ((_LINE_ID, (_DIM,)),)) -> str:
     """Return a tool's text with colours: the lines of its diffs, and others by what they look like and their parts' codes."""
     out: list[str] = []
-    # Counted, not guessed by the first character: a deleted line may begin with `-- `, as a diff's own heading does.
-    old = new = 0
+    in_hunk = False
     lines = text.split("\n")
     for at, line in enumerate(lines):
-        if old > 0 or new > 0:
-            old -= line[:1] != "+" and line[:1] != "\\"
-            new -= line[:1] != "-" and line[:1] != "\\"
-            out.append(_in({"+": _GREEN, "-": _RED}.get(line[:1]), line))
-        elif match := re.match(_HUNK, line):
-            old, new = (1 if count is None else int(count) for count in match.groups())
-            out.append(_in(_CYAN, line))
-        elif _begins_diff(lines[at : at + 2]) or _begins_diff(lines[max(at - 1, 0) : at + 1]):
+        # A deleted line may begin with `-- `: a heading is two lines.
+        if _begins_diff(lines[at : at + 2]) or _begins_diff(lines[max(at - 1, 0) : at + 1]):
+            in_hunk = False
             out.append(_in(_BOLD, line))
+        elif line.startswith("@@ -"):
+            in_hunk = True
+            out.append(_in(_CYAN, line))
+        elif in_hunk and line[:1] in _HUNK:
+            out.append(_in(_HUNK[line[:1]], line))
         else:
+            in_hunk = False
             out.append(_row(line, rows))
     return "\n".join(out)
 
@@ -194,10 +190,8 @@ def size_text(count: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text on one line that cannot steer a terminal: what does not print, or cannot be encoded, is escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    safe = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return safe.encode(encoding, "backslashreplace").decode(encoding)
+    """Return text on one line that cannot steer a terminal: what does not print is escaped."""
+    return harmless(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def harmless(text: str) -> str:

@@ -34,7 +34,7 @@ def run_mcp(args: SimpleNamespace) -> int:
         if getattr(args, option):
             raise UsageError("bad_option", f"--{option} goes with install.", "Try: rye mcp install --client claude-code")
     try:
-        project = _project(args)
+        project = project_to_work_in(args.project)
     except UsageError as err:
         # A client that starts a server in the home shows only that it failed: this one answers, and says why, in each call.
         if err.code != "no_project" or args.http or sys.stdin.isatty():
@@ -57,7 +57,7 @@ def _import(args: SimpleNamespace) -> int:
     shared.require_person_or_key("sign items", args.key, key_option=True)
     # Before the server is asked: without a key nothing of it would be used.
     key = keys.signing_key(args.key)
-    project = _project(args)
+    project = project_to_work_in(args.project)
     permissions = [one for one in args.permissions.split(",") if one]
     items = mcp_import.items_of(args.name or "", args.command, args.url, permissions, project)
     for line in mcp_import.shown(items, project):
@@ -71,14 +71,6 @@ def _import(args: SimpleNamespace) -> int:
         terminal.note(terminal.printable(line))
     print(f"{len(items) - len(refused)} of {len(items)} signed; `rye tools --category mcp/{args.name}` lists them.")
     return EXIT_NO if refused else EXIT_OK
-
-
-def _project(args: SimpleNamespace) -> str:
-    project = project_to_work_in(args.project)
-    # Now, since a server that fails at its first call tells its user nothing.
-    if not os.path.isdir(project):
-        raise UsageError("project_not_found", f"There is no folder {project}.", "Give --project an existing one.")
-    return project
 
 
 def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = None) -> int:
@@ -150,7 +142,7 @@ def _install(args: SimpleNamespace) -> int:
     # A client that starts a server without it shows only a dead one.
     if not (args.http or args.uvx):
         shared.require_extra("mcp", "mcp")
-    project = _project(args) if args.project or args.category or args.tools or args.scope == "project" else ""
+    project = project_to_work_in(args.project) if args.project or args.category or args.tools or args.scope == "project" else ""
     if project:
         _check_categories(args.category, project)
         _tool_ids(args.tools, project)
@@ -158,7 +150,7 @@ def _install(args: SimpleNamespace) -> int:
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
     words: Sequence[str] = ()
     if not args.http:
-        words = client_config.project_words(args.client, named, lambda: _project(args))
+        words = client_config.project_words(args.client, named, lambda: project_to_work_in(args.project))
     # An absolute path: clients start it from anywhere.
     argv = [*_program(uvx=args.uvx), "mcp", *words, *_options(args)]
     server = local_http.url_of(local_http.parse_address(args.http), client_config.PATH) if args.http else argv
@@ -175,7 +167,7 @@ def _install_gate(args: SimpleNamespace) -> int:
     if args.client != "claude-code":
         raise UsageError("bad_option", f"{args.client} has no hooks that a gate could use.", "Give --client claude-code.")
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
-    project = _project(args) if scope == "project" else os.getcwd()
+    project = project_to_work_in(args.project) if scope == "project" else os.getcwd()
     written = client_config.put_gate(_program(uvx=args.uvx), scope, project)
     said = "Wrote" if written.changed else "There already:"
     print(terminal.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
@@ -187,7 +179,7 @@ def _uninstall(args: SimpleNamespace) -> int:
     from rye.mcp_server import client_config
 
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
-    project = _project(args) if scope == "project" else os.getcwd()
+    project = project_to_work_in(args.project) if scope == "project" else os.getcwd()
     written = client_config.remove(args.client, scope, project)
     if args.client == "claude-code":
         gone = client_config.put_gate((), scope, project, wanted=False)
@@ -256,7 +248,7 @@ def run_serve(args: SimpleNamespace) -> int:
         raise UsageError("bad_option", "Say what to serve.", "Give --agent-sandbox; `rye mcp` serves tools to agents' clients.")
     if not 0 <= args.port < 65_536:
         raise UsageError("bad_address", f"{args.port} is no port.", "Give one from 0 to 65535.")
-    project = _project(args)
+    project = project_to_work_in(args.project)
     shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
     from rye import local_http
     from rye.agent_sandbox import server

@@ -9,12 +9,13 @@ from typing import Any
 
 from rye.cli.process import EXIT_NO, EXIT_OK, EXIT_TRUST
 from rye.cli.shared import project_of, require_person_or_key
-from rye.cli.table import VERBS
 from rye.cli.terminal import note, print_table, printable, tell, tell_rows, told_json
 from rye.errors import UsageError
 from rye.registry import browse, pull, push
 from rye.registry.oci.store import RegistryTarget
 from rye.registry.pull import PullOptions
+
+_HELP = "`rye registry --help` says what each action takes."
 
 
 def run_registry(args: SimpleNamespace) -> int:
@@ -23,23 +24,15 @@ def run_registry(args: SimpleNamespace) -> int:
     return _ACTIONS[args.action](args, target)
 
 
-def _usage_of(action: str) -> str:
-    """Return an action's words, and what it does, as the help has them: `push ID…: send items …`."""
-    line = next(line.strip() for line in VERBS["registry"].notes.splitlines() if line.strip().startswith(f"{action} "))
-    form, _, meaning = line.partition("  ")
-    return f"{form}: {meaning.strip()}"
-
-
 def _one(args: SimpleNamespace) -> str:
     if len(args.words) != 1:
-        why = f"{args.action} takes one word, not {len(args.words)}."
-        raise UsageError("bad_arguments", why, f"rye registry {_usage_of(args.action)}")
+        raise UsageError("bad_arguments", f"{args.action} takes one word, not {len(args.words)}.", _HELP)
     return str(args.words[0])
 
 
 def _some(args: SimpleNamespace) -> list[str]:
     if not args.words:
-        raise UsageError("bad_arguments", f"{args.action} needs a word.", f"rye registry {_usage_of(args.action)}")
+        raise UsageError("bad_arguments", f"{args.action} needs a word.", _HELP)
     return list(args.words)
 
 
