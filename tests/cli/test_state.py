@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rye.cli.verbs import state as state_verb
-from rye.config import user_dirs
+from rye.config import stored_state, user_dirs
+from rye.config.stored_state import StoredState
 from support.calling import call, done, rows
 from support.in_process import rye as shell
 from support.terminal import typed
@@ -45,15 +45,16 @@ def test_list_tells_what_is_lost(copied):
 
 
 def test_prune_removes_what_is_lost_and_then_what_was_used_longest_ago():
+    now = time.time()
+
     def row(name, hours, size, *, lost=False, busy=False):
-        used = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - hours * 3_600))
-        return {"id": name, "used": used, "bytes": size, "lost": lost, "busy": busy}
+        return StoredState(name, "", lost, {"journal": size}, now - hours * 3_600, busy)
 
     rows = [row("busy", 0, 50), row("old", 90, 10), row("older", 100, 10), row("gone", 2, 10, lost=True), row("mid", 5, 10)]
     rows.append(row("job", 200, 10, busy=True))
     # What is in use stays.
-    for most, names in ((None, "gone"), (90, "gone"), (75, "gone older old"), (0, "gone older old mid")):
-        assert [one["id"] for one in state_verb.to_remove(rows, most)] == names.split()
+    for most, names in ((1_000, "gone"), (90, "gone"), (75, "gone older old"), (0, "gone older old mid")):
+        assert [one.key for one in stored_state.removable(rows, now - 3_600, now, most)] == names.split()
 
 
 def test_a_person_is_asked_before_anything_is_removed(copied):

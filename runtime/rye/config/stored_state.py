@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -84,29 +84,35 @@ def _measured(where: Path) -> StoredState:
     return StoredState(where.name, path, lost, kinds, used, busy)
 
 
-def prune(settings: Settings | None = None) -> list[StoredState]:
-    """Drop the state of projects that are gone and were not used for long, then of those used longest ago, beyond the bound.
+def prune() -> None:
+    """Drop the state of projects that are gone and were not used for long, then of those used longest ago, beyond the bound."""
+    limits, now = Settings(), time.time()
+    lost_since = now - limits.number("state.max_age_days") * _DAY
+    for one in removable(stored_states(), now - _DAY, lost_since, limits.number("state.max_bytes")):
+        with suppress(OSError):
+            remove(one.key)
 
-    What a background job listens in stays, and what was used within a day.
 
-    Returns:
-        What was dropped.
+def removable(states: Sequence[StoredState], idle_since: float, lost_since: float, most: float) -> list[StoredState]:
+    """Return what can go: what is lost and was not used since then, then what was used longest ago, until the rest fits.
+
+    Args:
+        states: all that are stored.
+        idle_since: what was used later stays (seconds since 1970), and what a background job listens in.
+        lost_since: of what is lost, too.
+        most: how many bytes the rest may take.
     """
-    limits = settings or Settings()
-    most, oldest = limits.number("state.max_bytes"), time.time() - limits.number("state.max_age_days") * _DAY
-    dropped: list[StoredState] = []
-    total = 0
-    for one in stored_states():
-        total += one.size
-        # Counted in the total, but never removed: it may be in use right now.
-        if one.busy or one.used > time.time() - _DAY:
-            continue
-        if (one.lost and one.used < oldest) or total > most:
-            with suppress(OSError):
-                remove(one.key)
-            total -= one.size
-            dropped.append(one)
-    return dropped
+    idle = [
+        (not (one.lost and one.used < lost_since), one.used, one) for one in states if not one.busy and one.used < idle_since
+    ]
+    left = sum(one.size for one in states)
+    found = []
+    # False sorts before True: what is lost first, then the longest unused.
+    for stays, _, one in sorted(idle, key=lambda row: row[:2]):
+        if not stays or left > most:
+            found.append(one)
+            left -= one.size
+    return found
 
 
 def remove(key: str) -> None:

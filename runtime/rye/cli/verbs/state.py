@@ -20,6 +20,7 @@ from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import confirm, project_of, require_person
 from rye.cli.terminal import note, print_json, print_table, printable, size_text, told_json
 from rye.config import stored_state, user_dirs
+from rye.config.stored_state import StoredState
 from rye.errors import RyeError, UsageError
 from rye.line_ids import epochs
 from rye.mcp_server import client_config, settings_file
@@ -34,10 +35,11 @@ def run_state(args: SimpleNamespace) -> int:
         return _adopt(args.id, project_of(args.project))
     if args.action == "prune":
         return _prune(args.max_mb)
-    rows = _rows()
+    states = _states()
+    rows = list(map(_row, states))
     if not told_json(args, rows):
         _print(rows)
-        print(f"{len(rows)} stored, {size_text(sum(row['bytes'] for row in rows))}.")
+        print(f"{_stored(states)}.")
     return EXIT_OK
 
 
@@ -54,61 +56,48 @@ def _print(rows: Sequence[Mapping[str, Any]]) -> None:
 def _prune(max_mb: int | None) -> int:
     """Remove lost state, and what is beyond the bound; a person sees first what goes."""
     require_person("remove stored state")
-    rows = _rows()
-    removed = to_remove(rows, None if max_mb is None else max_mb * 1_000_000)
+    states = _states()
+    # A command may run on what was used within the last hour.
+    now, most = time.time(), float("inf") if max_mb is None else max_mb * 1e6
+    removed = stored_state.removable(states, now - 3_600, now, most)
     if not removed:
-        print(f"Nothing to remove: {len(rows)} stored, {size_text(sum(row['bytes'] for row in rows))}, none of it lost.")
+        print(f"Nothing to remove: {_stored(states)}, none of it lost.")
         return EXIT_OK
-    _print(removed)
-    if not confirm(f"Remove {len(removed)} of {len(rows)}, {size_text(sum(row['bytes'] for row in removed))}, for good?"):
+    _print(list(map(_row, removed)))
+    if not confirm(f"Remove {len(removed)} of {len(states)}, {size_text(sum(one.size for one in removed))}, for good?"):
         print("Nothing was removed.")
         return EXIT_NO
-    for row in removed:
-        stored_state.remove(row["id"])
+    for one in removed:
+        stored_state.remove(one.key)
     print(f"{len(removed)} removed.")
     return EXIT_OK
 
 
-def to_remove(rows: Sequence[dict[str, Any]], most_bytes: int | None) -> list[dict[str, Any]]:
-    """Return the rows that `prune` removes: the lost ones, then those used longest ago, until the rest fits the bound.
-
-    State that was used within the last hour stays, as a command may run on it; so does that in which a job listens.
-    """
-    recent = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3_600))
-    # ISO timestamps of one zone compare as texts.
-    idle = [row for row in rows if row["used"] < recent and not row["busy"]]
-    # False sorts before True: lost state first, then the longest unused.
-    idle.sort(key=lambda row: (not row["lost"], row["used"]))
-    bytes_left = sum(row["bytes"] for row in rows)
-    removed = []
-    for row in idle:
-        if row["lost"] or (most_bytes is not None and bytes_left > most_bytes):
-            removed.append(row)
-            bytes_left -= row["bytes"]
-    return removed
+def _states() -> list[StoredState]:
+    # What a removal left behind has a hidden name.
+    return [one for one in stored_state.stored_states() if not one.key.startswith(".")]
 
 
-def _rows() -> list[dict[str, Any]]:
-    """Return one row for each stored state, the newest first."""
-    return [
-        {
-            "id": one.key,
-            "path": one.path,
-            "lost": one.lost,
-            "changes": sum(1 for _ in (stored_state.folder() / one.key / "journal").glob("*.json")),
-            "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used)),
-            "bytes": one.size,
-            "kinds": dict(one.kinds),
-            "busy": one.busy,
-        }
-        for one in stored_state.stored_states()
-        if not one.key.startswith(".")
-    ]
+def _stored(states: Sequence[StoredState]) -> str:
+    return f"{len(states)} stored, {size_text(sum(one.size for one in states))}"
+
+
+def _row(one: StoredState) -> dict[str, Any]:
+    return {
+        "id": one.key,
+        "path": one.path,
+        "lost": one.lost,
+        "changes": sum(1 for _ in (stored_state.folder() / one.key / "journal").glob("*.json")),
+        "used": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(one.used)),
+        "bytes": one.size,
+        "kinds": dict(one.kinds),
+        "busy": one.busy,
+    }
 
 
 def _adopt(state_id: str | None, project: str) -> int:
     require_person("adopt stored state")
-    lost = {row["id"]: row for row in _rows() if row["lost"] and row["id"] != user_dirs.project_key(project)}
+    lost = {one.key: _row(one) for one in _states() if one.lost and one.key != user_dirs.project_key(project)}
     if state_id is None or state_id not in lost:
         known = ", ".join(lost) or "none is lost"
         why = f"There is no lost state {str(state_id)[:40]!r}."
