@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import textwrap
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -94,8 +95,7 @@ def _stem(own: str, stems: set[str]) -> str:
 
 def _brief(description: str) -> str:
     """Return the beginning of a description, up to the end of a word."""
-    text = " ".join(description.split())
-    return text if len(text) <= _BRIEF_MAX else text[: _BRIEF_MAX - 2].rpartition(" ")[0][:_BRIEF_MAX] + " …"
+    return textwrap.shorten(description, _BRIEF_MAX, placeholder=" …")
 
 
 def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:

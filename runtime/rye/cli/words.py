@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rye.cli.shared import typed_path
@@ -19,7 +20,6 @@ from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.items import schema
 
-_MAX_FILE = 64 << 20
 _PLACES = ("path", "root", "file_path")
 _WHERE = "working_dir"
 _BEGIN = "Nothing is to be set up. Write `rye read FILE`; `rye mcp install --client NAME` tells an agent's client."
@@ -172,22 +172,17 @@ def insist(tool_schema: Mapping[str, Any], called: str) -> None:
         UsageError: `invalid_parameters`, with how to call it.
     """
     if tool_schema.get("required"):
-        order = positions(tool_schema)
-        options = [f"[{option(name)}]" for name in tool_schema["properties"] if name not in order]
-        line = " ".join(["usage: rye", called, *_named(order, tool_schema), *options])
+        line = f"usage: rye {called} {usage(tool_schema)}"
         raise UsageError("invalid_parameters", f"{line}\n`rye help {called}` explains them.")
 
 
 def usage(tool_schema: Mapping[str, Any]) -> str:
     """Return the words of a call: the parameters that bare values fill, in capitals, and whether there are others."""
     order = positions(tool_schema)
-    more = any(name not in order for name in tool_schema.get("properties", {}))
-    return " ".join([*_named(order, tool_schema), *(["[name=value …]"] if more else [])])
-
-
-def _named(order: Sequence[str], tool_schema: Mapping[str, Any]) -> list[str]:
     required = tool_schema.get("required", ())
-    return [name.upper() if name in required else f"[{name.upper()}]" for name in order]
+    named = [name.upper() if name in required else f"[{name.upper()}]" for name in order]
+    more = any(name not in order for name in tool_schema.get("properties", {}))
+    return " ".join([*named, *(["[name=value …]"] if more else [])])
 
 
 def option(name: str) -> str:
@@ -210,7 +205,7 @@ def _assigned(typed: Sequence[str], tool_schema: Mapping[str, Any], called: str,
         name, equals, value = word[2:].partition("=")
         name = name.replace("-", "_")
         if word[:2] != "--" or name not in known:
-            raise _no_option(word, name, typed, tool_schema, called, letters)
+            raise _no_option(word, name, typed, tool_schema, called)
         if not equals and known[name].get("type") == "boolean":
             value = "true"
         elif not equals:
@@ -234,28 +229,17 @@ def _of_letters(word: str, known: Mapping[str, Any], letters: Mapping[str, str])
     return out
 
 
-def _no_option(
-    word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str, letters: Mapping[str, str]
-) -> UsageError:
+def _no_option(word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> UsageError:
     import shlex
 
     from rye.call.safe_text import nearest
 
     known = tool_schema.get("properties", {})
-    near, kept = nearest(name, known, 1), ""
-    if word[:2] != "--":
-        # A letter mostly stands for a switch.
-        kept = "".join(one for one in word[1:] if one in letters)
-        near = [one for one in known if one[0] in {*word[1:]} - {*kept} and known[one].get("type") == "boolean"]
+    near = [option(one) for one in nearest(name, known, 1)] if word[:2] == "--" else []
+    instead = [part for one in typed for part in ([one] if one != word else near)]
+    hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
     if positions(tool_schema) == ["command"]:
         hint = _quoted(called, typed)
-    else:
-        instead = [
-            part
-            for one in typed
-            for part in ([one] if one != word else [*filter(None, [kept and f"-{kept}"]), *map(option, near[:1])])
-        ]
-        hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
     return UsageError("bad_word", f"{called} has no option {word}; it has {', '.join(map(option, known))}.", hint)
 
 
@@ -320,22 +304,12 @@ def _text(name: str, rest: str, word: str, tool_schema: Mapping[str, Any]) -> st
 def _of_file(name: str, path: str, word: str) -> str:
     """Return the text of a file, or of standard input for `-`, byte for byte."""
     try:
-        if path == "-":
-            data = sys.stdin.buffer.read(_MAX_FILE + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(_MAX_FILE + 1)
-        if len(data) > _MAX_FILE:
-            raise UsageError("bad_word", f"{path} has more than {_MAX_FILE >> 20} MB.", "Give a smaller file.")
-        return data.decode()
+        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
     except OSError as err:
         literal = f"To give the text itself, write {name}:='{json.dumps(word.partition('=')[2], ensure_ascii=False)}'."
         raise UsageError("bad_word", f"{name}=@{path}: {err.strerror}.", literal) from None
     except UnicodeDecodeError:
         raise UsageError("bad_word", f"{path} is no UTF-8 text.", "Give a file of text.") from None
-    # A null byte in the name.
-    except ValueError:
-        raise UsageError("bad_word", f"{path!r} cannot be a file's name.", "Name a file behind the @.") from None
 
 
 def _json(name: str, text: str, form: str = ":='…'") -> Any:
