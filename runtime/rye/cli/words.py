@@ -135,9 +135,9 @@ def parameters(
         if name in texts or name in values:
             raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
         if sign == ":=":
-            values[name] = _json(name, _of_file(name, rest[1:], word) if rest.startswith("@") else rest)
+            values[name] = _json(name, of_file(name, rest[1:]) if rest.startswith("@") else rest)
         else:
-            texts[name] = _text(name, rest, word, tool_schema)
+            texts[name] = _text(name, rest, tool_schema)
     texts.update(_placed(loose, tool_schema, {*texts, *values}, called, project))
     for name, text in list(texts.items()):
         if (one := _one_of_list(text, known.get(name))) is not None:
@@ -291,23 +291,27 @@ def _check_named(name: str, word: str, tool_schema: Mapping[str, Any], called: s
     raise UsageError("bad_word", why, f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.")
 
 
-def _text(name: str, rest: str, word: str, tool_schema: Mapping[str, Any]) -> str:
+def _text(name: str, rest: str, tool_schema: Mapping[str, Any]) -> str:
     part = tool_schema.get("properties", {}).get(name)
     # `@types/node` is a folder, and nobody keeps a path in a file to give it here.
     if not rest.startswith("@") or _is_path(part):
         return rest
-    text = _of_file(name, rest[1:], word)
+    literal = json.dumps(rest, ensure_ascii=False)
+    text = of_file(name, rest[1:], f"To give the text itself, write {name}:='{literal}'.")
     # The file's final newline belongs to a text, and to nothing else.
     return text if not isinstance(part, dict) or part.get("type") in (None, "string") else text.strip()
 
 
-def _of_file(name: str, path: str, word: str) -> str:
-    """Return the text of a file, or of standard input for `-`, byte for byte."""
+def of_file(name: str, path: str, hint: str = "Name a file that can be read.") -> str:
+    """Return the text of a file, or of standard input for `-`, byte for byte.
+
+    Raises:
+        UsageError: `bad_word`.
+    """
     try:
         return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
     except OSError as err:
-        literal = f"To give the text itself, write {name}:='{json.dumps(word.partition('=')[2], ensure_ascii=False)}'."
-        raise UsageError("bad_word", f"{name}=@{path}: {err.strerror}.", literal) from None
+        raise UsageError("bad_word", f"{name}=@{path}: {err.strerror}.", hint) from None
     except UnicodeDecodeError:
         raise UsageError("bad_word", f"{path} is no UTF-8 text.", "Give a file of text.") from None
 

@@ -156,17 +156,10 @@ def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Pre
 
 
 def _json_parameters(source: str) -> dict[str, Any]:
+    is_file = source == "-" or source[:1] == "@"
+    text = words.of_file("--params", source.removeprefix("@")) if is_file else source
     try:
-        if source == "-":
-            text = sys.stdin.read()
-        elif source.startswith("@"):
-            with open(source[1:], encoding="utf-8") as file:
-                text = file.read()
-        else:
-            text = source
         found = json.loads(text)
-    except OSError as err:
-        raise UsageError("bad_params", f"{source[1:]}: {err.strerror}.", "Give --params @file with a readable file.") from None
     except (ValueError, RecursionError) as err:
         raise UsageError("bad_params", f"--params is not JSON: {err}.", 'Give one such as \'{"file_path": "a.py"}\'.') from None
     if not isinstance(found, dict):
