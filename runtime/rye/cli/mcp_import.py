@@ -106,25 +106,12 @@ def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:
     lines, earlier = [], _present(items[0]["category"], root) if items else {}
     for item in items:
         lines.append(f"{item['item_id']}: {' '.join(item['docstring'].split())}")
-        lines += _schema_lines(item["config_schema"])
+        # Whole, since whoever signs it lets a model read it: names and descriptions at every depth.
+        lines += json.dumps(item["config_schema"], indent=2, ensure_ascii=False).split("\n")
         old = earlier.pop(item["item_id"], None)
         if old is not None and old.get("config") != item["config"]:
             lines += _changes(old, item)
     return [*lines, *(f"{item_id}: the server has it no more; its item stays until you delete it" for item_id in earlier)]
-
-
-def _schema_lines(schema: dict[str, Any]) -> list[str]:
-    """Return what a schema tells a model, names and descriptions at every depth: whoever signs it has read it."""
-    properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    lines = []
-    for name, one in properties.items():
-        part = one if isinstance(one, dict) else {"is": one}
-        rest = {key: value for key, value in part.items() if key not in ("description", "type")}
-        more = f" {json.dumps(rest, ensure_ascii=False)}" if rest else ""
-        lines.append(f"    {name} ({part.get('type', 'any')}): {' '.join(str(part.get('description', '')).split())}{more}")
-    rest = {key: value for key, value in schema.items() if key not in ("type", "properties", "required", "$schema")}
-    return [*lines, *([f"    schema: {json.dumps(rest, ensure_ascii=False)}"] if rest else [])]
 
 
 def _changes(old: dict[str, Any], item: dict[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from collections.abc import Container, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from rye.errors import ItemError, TrustError
+from rye.errors import ItemError, RyeError, TrustError
 from rye.items import parse, spaces
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
@@ -148,6 +148,34 @@ def changed_metadata(manifest: Manifest, space: Space) -> list[str]:
     """Return the ids of the metadata files that are not those that a manifest lists; they are not believed."""
     files = {item_id: spaces.read_file(space, _metadata_path(item_id)) or b"" for item_id in manifest.metadata}
     return [item_id for item_id, raw in files.items() if sha256(raw).hexdigest() != manifest.metadata[item_id]]
+
+
+def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[str, str]]:
+    """Compare the items in a bundle with those that its manifest lists, in both directions.
+
+    Returns:
+        `{"verdict", "type", "item_id", "hint"}` of each; one bad file does not hide the verdicts on the others.
+    """
+    hint = "It is not the file that the manifest lists. Reinstall the package, or run `rye bundle create` in its checkout."
+    rows = [
+        {"verdict": "tampered", "type": "metadata", "item_id": item_id, "hint": hint}
+        for item_id in changed_metadata(manifest, space)
+    ]
+    for item_type in spaces.TYPES:
+        present = dict(spaces.items_in(space, item_type))
+        for item_id in sorted(present.keys() | manifest.items.get(item_type, {}).keys()):
+            row = {"verdict": "valid", "type": item_type, "item_id": item_id, "hint": ""}
+            try:
+                if item_id not in present:
+                    raise TrustError("tampered", "It is listed, and its file is gone.", "Reinstall the bundle.")
+                path = present[item_id]
+                # By the space's own reader, which follows no link out of the bundle.
+                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                admit(Candidate(item_type, item_id, path.suffix, space.name, str(path), raw), store, manifest)
+            except RyeError as err:
+                row.update(verdict=err.code if isinstance(err, TrustError) else "malformed", hint=str(err))
+            rows.append(row)
+    return rows
 
 
 def _metadata_path(item_id: str) -> str:

@@ -59,6 +59,22 @@ def admitted(key: TrustedKey, root: Root) -> list[Admitted]:
     return rows
 
 
+def signer_of(item_id: str, root: Root) -> str:
+    """Say whose signature the project's file bears that would serve an id, as far as a key that is known here made it."""
+    space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
+    known = store_of(root.path)
+    store = TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
+    for item_type in spaces.TYPES:
+        try:
+            found = spaces.find(item_type, item_id, [space])
+            if found.space == "project":
+                key = verify.verify(found.raw, signature.form_of(item_type, found.suffix), store).key.public
+                return f"signed by {key.fingerprint} (full digest {key.digest})"
+        except RyeError:
+            continue
+    return "not there, or not signed by a key that is known here"
+
+
 def approve(key: TrustedKey, root: Root, rows: list[Admitted]) -> None:
     """Let a key count for a project: for exactly the items and permissions that a person saw. More needs another yes."""
     granted = frozenset((row.item_id, one) for row in rows for one in row.permissions)

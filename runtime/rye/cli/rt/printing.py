@@ -173,8 +173,11 @@ def _to_terminal(text: str, answer: TextIO) -> None:
     """Write text that cannot steer the terminal, through a pager where it is longer than the screen."""
     text = _painted(harmless(text), answer)
     command = _pager(text.count("\n"))
-    if command is None or not _paged(command, text, answer):
+    if command is None:
         answer.write(text)
+        return
+    answer.flush()
+    subprocess.run(command, input=text.encode(), stdout=answer, check=False)
 
 
 def _go_on(data: dict[str, Any]) -> list[str]:
@@ -197,13 +200,3 @@ def _pager(lines: int) -> list[str] | None:
         return None
     words = shlex.split(os.environ.get("PAGER", _PAGER))
     return words if words and words[0] != "cat" and shutil.which(words[0]) else None
-
-
-def _paged(command: list[str], text: str, answer: TextIO) -> bool:
-    answer.flush()
-    try:
-        result = subprocess.run(command, input=text.encode(), stdout=answer, check=False)
-    except OSError:
-        return False
-    # The shell's codes for a program that cannot run or is not found: the text was not shown then.
-    return result.returncode not in (126, 127)

@@ -7,14 +7,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
 
 from rye._version import __version__
 from rye.cli import words
 from rye.cli.process import EXIT_OK, EXIT_TRUST
 from rye.cli.shared import project_of, require_person_or_key
 from rye.cli.terminal import harmless, print_table, tell, told_json
-from rye.errors import RyeError, TrustError, UsageError
+from rye.errors import UsageError
 from rye.executor import executor
 from rye.items import bundles, lockfiles, release_list, spaces
 from rye.items.spaces import Space
@@ -75,7 +74,7 @@ def _write_signed(
     own_files.write([OwnFile(one, data) for one, data in files.items()], "rye/cli/bundle", [project_of(None), above])
 
 
-def _load(space: Space, args: SimpleNamespace) -> Any:
+def _load(space: Space, args: SimpleNamespace) -> bundles.Manifest:
     store = spaces.trust_store(spaces.spaces(os.getcwd()))
     return bundles.read(spaces.read_file(space, f"bundles/{args.id}/manifest.yaml"), args.id, store)
 
@@ -97,39 +96,12 @@ def _inspect(space: Space, args: SimpleNamespace) -> int:
 
 def _verify(space: Space, args: SimpleNamespace) -> int:
     """Compare the items in the bundle with those that its manifest lists, in both directions."""
-    rows = _verdicts(space, args)
+    rows = bundles.verdicts(_load(space, args), space, spaces.trust_store(spaces.spaces(os.getcwd())))
     bad = [row for row in rows if row["verdict"] != "valid"]
     if not told_json(args, rows):
         print_table(bad or rows, ("verdict", "type", "item_id", "hint"))
         print(f"{len(rows) - len(bad)} valid, {len(bad)} not.")
     return EXIT_TRUST if bad else EXIT_OK
-
-
-def _verdicts(space: Space, args: SimpleNamespace) -> list[dict[str, Any]]:
-    manifest = _load(space, args)
-    store = spaces.trust_store(spaces.spaces(os.getcwd()))
-    rows: list[dict[str, Any]] = []
-    for item_id in bundles.changed_metadata(manifest, space):
-        hint = "It is not the file that the manifest lists. Reinstall the package, or run `rye bundle create` in its checkout."
-        rows.append({"verdict": "tampered", "type": "metadata", "item_id": item_id, "hint": hint})
-    for item_type in spaces.TYPES:
-        present = dict(spaces.items_in(space, item_type))
-        # Both directions: an unlisted file is as wrong as a listed one that is missing.
-        for item_id in sorted(present.keys() | manifest.items.get(item_type, {}).keys()):
-            row = {"verdict": "valid", "type": item_type, "item_id": item_id, "hint": ""}
-            try:
-                if item_id not in present:
-                    raise TrustError("tampered", "It is listed, and its file is gone.", "Reinstall the bundle.")
-                path = present[item_id]
-                # By the space's own reader, which follows no link out of the bundle.
-                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
-                candidate = spaces.Candidate(item_type, item_id, path.suffix, space.name, str(path), raw)
-                bundles.admit(candidate, store, manifest)
-            except RyeError as err:
-                # One bad file must not hide the verdicts on the others.
-                row.update(verdict=err.code if isinstance(err, TrustError) else "malformed", hint=str(err))
-            rows.append(row)
-    return rows
 
 
 def run_lock(args: SimpleNamespace) -> int:

@@ -19,7 +19,7 @@ from rye.folders import signing
 from rye.fs import atomic
 from rye.items import proposed_keys, spaces
 from rye.process.autorun import command_check
-from rye.trust import decisions, keys, signature, verify
+from rye.trust import decisions, keys, verify
 from rye.trust.decisions import Root
 from rye.trust.verify import TrustedKey, TrustStore
 from rye.workspace.workspace import Workspace
@@ -189,29 +189,13 @@ def _settings(args: SimpleNamespace, project: str) -> int:
     return EXIT_OK
 
 
-def _signer_of(item_id: str, root: Root) -> str:
-    """Say whose signature the file bears that would serve an id, as far as a key that is known here made it."""
-    space = spaces.Space("project", os.path.join(root.path, ".ai"), frozenset({item_id}))
-    known = proposed_keys.store_of(root.path)
-    store = verify.TrustStore(tuple(key.as_explicit() for key in (*known.keys, *known.proposed)), revoked=known.revoked)
-    for item_type in spaces.TYPES:
-        try:
-            found = spaces.find(item_type, item_id, [space])
-            if found.space == "project":
-                key = verify.verify(found.raw, signature.form_of(item_type, found.suffix), store).key.public
-                return f"signed by {key.fingerprint} (full digest {key.digest})"
-        except RyeError:
-            continue
-    return "not there, or not signed by a key that is known here"
-
-
 def _approve_shadow(item_id: str, root: Root) -> int:
     spaces.check_id(item_id)
     if not item_id.startswith(spaces.RESERVED):
         raise UsageError("not_reserved", f"{item_id} is not reserved; any space may serve it.", "Nothing to approve.")
     shown = (
         f"{item_id} would be served by {printable(root.path)} instead of the system bundle; its file there is "
-        f"{_signer_of(item_id, root)}. Its key must count as well."
+        f"{proposed_keys.signer_of(item_id, root)}. Its key must count as well."
     )
     said = f"Approved: {item_id} may come from {printable(root.path)}."
     return _decided(shown, "Let the project replace it?", lambda: decisions.approve_shadow(item_id, root), said)
