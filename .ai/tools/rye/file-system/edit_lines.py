@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:21:41Z:249ec050c247976e2070cc4e97b5e0e36982dd5571f25e355361a6722f9013c2:Gx8dlYNXGC_LBd1pm2sJQHVS226riH6K72rVmkur4wGvVINNMhUUsrrB56NhRrDqO_1tu2jleFxv4fizy3x9DQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:d78b51a9c2f0d01c95d7bfcc977cc93b8eac11e8f4632fcd1424113841a5cb75:u5pFkrb3GQEf4akwqa3Bx7FVNR6EkiSloadatFyvF5ZVReEGjKuwyNBxIBOqmqsQOVPHYmHge-hgWVkImCCdBQ==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -76,11 +76,7 @@ CONFIG_SCHEMA = {
                     },
                     "replace": {"type": "string", "description": "What replaces it"},
                     "count": {"type": "integer", "minimum": 1, "description": "How many places must have it (1)"},
-                    "move_after": {
-                        "type": ["string", "integer"],
-                        "minLength": 1,
-                        "description": "Move the lines behind this one",
-                    },
+                    "move_after": {"type": ["string", "integer"], "minLength": 1, "description": "Move them behind this one"},
                     "move_before": {"type": ["string", "integer"], "minLength": 1, "description": "Move them before this one"},
                     "copy_after": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them behind this one"},
                     "copy_before": {"type": ["string", "integer"], "minLength": 1, "description": "Copy them before this one"},
@@ -92,11 +88,7 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
-        "version": {
-            "type": "string",
-            "minLength": 1,
-            "description": "Refuse unless the file is still in this version (from read)",
-        },
+        "version": {"type": "string", "minLength": 1, "description": "Refuse unless the file is still in this version"},
         "on_stale": {
             "type": "string",
             "enum": ["refuse", "rebase"],
@@ -129,12 +121,7 @@ CONFIG_SCHEMA = {
             "default": "keep",
             "description": "Add or remove the byte order mark; with changes=[]",
         },
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
         "notebook": {
             "type": "string",
             "enum": ["cells", "json"],

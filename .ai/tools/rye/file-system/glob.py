@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:21:41Z:f30ca22f9ed8466aa00ba24043889125835f9278033b9843998ebbc60f26fed4:5wXONQIW0Sw0KEjwzdrHbVk2aQD4KlvZ-K2yJI29v74cDe01IaioU6Nj4ugnVrT8N3FL2C332ZNqfMBNWjniAw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:7415c9cf72f36ec6e1ee3abd27aaa3fee73aa0c7cb1aaee8adfe39be9bb6a51e:x8HONu6s7gOi0et8WrOGaZmX2Vg1M6N-rYoImSwg4BpvHi1qSXg5WWL4LCASWAaiUUF4B2kHkLPrtshpmPt5Aw==:b63173adc9f5699f
 """Find files by name: `**/*.py`, `src/**/test_*.{ts,tsx}`, `[!_]*.md`; a pattern without a slash matches at any depth.
 
 Requires: pattern (`*` `?` within a name, `**` for any folders, `[a-z]`, `[!x]`, `{a,b}`, backslash before a character to mean
@@ -41,12 +41,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "pattern": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "Glob pattern (e.g., **/*.py)"},
         "path": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory to start from"},
-        "sort": {
-            "type": "string",
-            "enum": ["name", "modified"],
-            "default": "name",
-            "description": "Alphabetical, or the last modified first",
-        },
+        "sort": {"type": "string", "enum": ["name", "modified"], "default": "name", "description": "By name, or newest first"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 100, "description": "Most files to return"},
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "hidden": {"type": "boolean", "default": False, "description": "Show hidden files too"},

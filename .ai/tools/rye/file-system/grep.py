@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:e0c329e5257f7c93c1eb66629a1cf70f1a93688723a06a2806dff848cc871c4a:gKzROSN1k7rKNW7VF9mLVLJcwjSULkKhAd_ECqU6yPHuY2cg4gUjdu6ETtvq2Epp8DtZ3MjbTPRYQh4W0Wx5CA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:8ef50bd3f8166b176f4899563f38fd3712a66e00e066b5e427217d497e95ffb2:kZIM3hdX3n4f8oaHmna0Mc_ZpI3jxhP1hLvuhsHQ0u9Kw9vinZHyT1wFqheV7foWwzWJ8A4NAFEo_0SN1IWODQ==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -96,13 +96,7 @@ CONFIG_SCHEMA = {
             "default": "lid",
             "description": "How lines are named: number and [LID:a1b2c3], a short address, or by number (all: lid)",
         },
-        "limit": {
-            "type": "integer",
-            "minimum": 1,
-            "maximum": 10000,
-            "default": 100,
-            "description": "Most matches (or files) to return",
-        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 10000, "default": 100, "description": "Most matches (or files)"},
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "hidden": {"type": "boolean", "default": False, "description": "Search hidden files too"},
         "no_ignore": {"type": "boolean", "default": False, "description": "Search ignored files too"},

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:42:48Z:6f071e9dc5794e43ea61a15b31a93e8283b02daea44e57035c49b0a6b4d8bd66:2gCR-rMHp3rTQg8MJlGO9QzJbIN6XMX9F7LPt6mIyd4sJn1GDfpDvwSV35KTBBBQUOYP9ACrlyJobi-6wi1MBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:960b603da50676ca050ce06e0c0a9f219b55664fbbe244794aa47c5121cb7f81:hMYdGzxjpZXkFa_2gisqsfNqxSZno6H2Iu2h0WVJGJ0MGW9oB_tOY6wDbx1DzB-4S1llFm-0yTr5O49BtNalCA==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -45,12 +45,7 @@ CONFIG_SCHEMA = {
             "pattern": "^(sha256:)?[0-9a-fA-F]{64}$",
             "description": "Write only if the file's present content has this SHA-256",
         },
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
         "line_ids": {
             "type": "string",
             "enum": ["none", "short"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:a4a1c632bb46898e39f886ee927a96daae5541db16cdbf79df3f5d446c7b2b86:NPgS07SQyA2YnJdECQV5rPU5-ReKjkBkqcfDVNNhlihfP-RKepHRZBvHeI0dzjEEaJZGg8FU3ORYlTBmBm2tAw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:e4c8de283d62c51bab8ad7c2c7f7b2625327f27ba9aa1008ce85638896e7e564:IiEjC9Hpcgm8ynHCwAePBHms_p0j4EQPkTHSWxLIT-3js3MmmAjYSQA0oqsoYzzKjvz-UsKk9bOsIvJNbdiiDw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
@@ -75,13 +75,7 @@ CONFIG_SCHEMA = {
         },
         "new_name": {"type": "string", "minLength": 1, "maxLength": 500, "description": "The new name, for rename"},
         "query": {"type": "string", "maxLength": 500, "description": "For symbols: search the whole project for this name"},
-        "timeout": {
-            "type": "number",
-            "minimum": 1,
-            "maximum": 180,
-            "default": 60,
-            "description": "Seconds to wait for the server",
-        },
+        "timeout": {"type": "number", "minimum": 1, "maximum": 180, "default": 60, "description": "Seconds to wait for it"},
         "dry_run": {"type": "boolean", "default": False, "description": "For rename and format: show the diff, write nothing"},
     },
     "required": ["file_path"],

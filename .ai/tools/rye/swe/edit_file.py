@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:fec1871bf2e3b078d6eb50e8204e5c8845e87ec78f584bcaec859dc08c10c54b:F91dc-6kgd4wUZodUCX2DNOFLzXzppwlk1HqORlYW7TT8-CHayl59pBZycOjTE14UCac7ZyZsbdTVUh_GvqUDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:67253ed8cf65bf4ddd76ea1096bd34734fd3cf1d5c912e4fe03d2ca995b9d87b:3k_KLbrJPer82gtS--Fw7mtrEsLuZqRpCauoJlhJW7A5LEeWqvBQfNmUKTrznJNlfXiLNOzWuHnokVmTBafFBw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -54,17 +54,8 @@ CONFIG_SCHEMA = {
         "new": {"type": "string", "description": "What is there afterwards"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "old", "new"],

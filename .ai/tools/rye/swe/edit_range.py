@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:0e634d12c283ef61ce9514fc1afb43515d6d54b96bf0017e2d6da7df1f641bb2:2s99goFQ2CtH46wjMWrNLHtMpxUmqNFTebM1mF9bVuHnM57SIInAOPvreiLaKXcNOCnxceM3_1zIvlH9WjiEDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:9e63ab5e5aee69919b083182980e9b05a939c512c5aaed24e481b8a952c90a57:lcc4Yug2a2aA_NrFAkhQU7TjtImGun1CnRSqa4bfDs57nURrhfo4a-B7rM2cLcLMqUWLWbGAYOzNRzGdQ07JDQ==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,
@@ -38,10 +38,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "start_line": {"type": "integer", "description": "First line to replace, from 1"},
-        "end_line": {
-            "type": "integer",
-            "description": "Last line to replace, inclusive; start_line - 1 inserts before start_line",
-        },
+        "end_line": {"type": "integer", "description": "Last line, inclusive; start_line - 1 inserts before start_line"},
         "new_text": {"type": "string", "description": 'The new lines; "" deletes'},
         "insert_form": {
             "type": "boolean",
@@ -50,17 +47,8 @@ CONFIG_SCHEMA = {
         },
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "start_line", "end_line", "new_text"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:b5ecce0e9df0020972c63d2d583d1d7fd0e986b0922c5dbe9751be4d859ffbe6:eKsgIMfExHmGc_b9LriM4iwXEA0xhF4QEE6UznEiEqG0u3uKWmZfia8i3ptT9_i835QzcAq5fUrSHHj7gmY4AA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:0f86ee5d85e54d2c6cf0b1d7727032c741ccd27c7fbf1fb5f6818e61f20a1ffc:xKdbA9GawCld6DydtNyir7gTTFUbCMnhKMNoReFShvsedqgZ-y-Jgm0WTRXBst0TNABzBPXbHiR8cmXKMJtyAQ==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file is now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty
@@ -40,17 +40,8 @@ CONFIG_SCHEMA = {
         "new_text": {"type": "string", "description": "The lines to insert"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
         "show_diff": {"type": "boolean", "default": False, "description": "Add the unified diff of this edit to the answer"},
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path", "line", "new_text"],

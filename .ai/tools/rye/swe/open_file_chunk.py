@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:58:52Z:f2a432b4a04217956268c32276474ba269908a9dfb510cb2182721b3bfdc9288:NIM73FzxcnK1_kCUGlCjZ4a9WmmmWD0Ka2reclAD-HXGgdDMbbrNPp3yHaSYkigNpRG2WMmBwTtv3nGFdyO2Dg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:804e477d53300f4eee09566de092c056d4001b9f4b0581aadd85c1d583291050:DdpiXvkFD1c-zWZzOp9O9hTYEkJwY76vCZG2LTA1y9XHusY_hRezTWhLL4u-Tbbq3jFZvRXCJFgaWMS9uDxGAw==:b63173adc9f5699f
 """Show a window of a text file as numbered lines, under `--- path (lines a-b) ---`: its first 100 lines; with line=N the
 100 lines around N; with start and end exactly those, at most 200.
 
@@ -36,11 +36,7 @@ CONFIG_SCHEMA = {
         "line": {"type": "integer", "minimum": 1, "description": "Show the 100 lines around this one"},
         "start": {"type": "integer", "minimum": 1, "description": "First line to show"},
         "end": {"type": "integer", "minimum": 1, "description": "Last line to show, inclusive; at most 200 lines in all"},
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

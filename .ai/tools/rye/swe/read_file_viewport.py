@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:351342f7b321e8f5b7a9b0f8c5cb5188f265deffdde689e9281480ef3bde61d5:Fm1VmRokXywxQ8qhg2IVuDlCJOgdQCiJB-reqmMgGbU52YmRMTsj2nexZEoZy5LsAGtXrha1WK5GPLMLm338BA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:e7380a37a85108792e39e6ea0a2a890a86ab70cda0f63901f3eec768c7324e4d:_d0VN-WjDoqk-Yv9uA2sxhM24IjQAHjP2MhDC3Imy3Rck7jZmicSfnnrDUeKpVG5eTejYzz5DbD3RDBR_DqOAg==:b63173adc9f5699f
 """Read a text file through a viewport: `limit` lines from the zero-based `offset`, each with its one-based number, and a footer
 that says where you are.
 
@@ -38,11 +38,7 @@ CONFIG_SCHEMA = {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "offset": {"type": "integer", "default": 0, "description": "Lines to skip, from 0"},
         "limit": {"type": "integer", "default": 100, "description": "Most lines to show, clamped to 1..500"},
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:9bac0fdc7f5077ac10a3576e81c03a538c375ed845770fcd4e5f3e7ac75210ac:LcFCjNmE9_vpuMQooZolPufleSktF9H0DnY_LpDN9RyD-1lMHPE3rqV7Z2fIwjuXQeYBahfmV3v52u8v7sgtAw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:dce2b067289d43ffafcbf50d74231c9b1ce689e0d6df6052f7c5bd8919262b5a:hBRC0ivuDh_7UaGz8q03A7xJr-xjQcwzZwkMHWGOGIAtEkQ_DhjJiRSJjhnUNiZApU7VG2iHhiSjf3I26ZOXBw==:b63173adc9f5699f
 """Show the next window of a file (direction "+") or the one before ("-"): 100 lines, two of them shared with the last one.
 
 Requires: path, a text file; the last window that open_file_chunk or this tool showed of it counts, in any process.
@@ -34,11 +34,7 @@ CONFIG_SCHEMA = {
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
         "direction": {"type": "string", "enum": ["+", "-"], "default": "+", "description": "Down or up"},
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
         "encoding": {"type": "string", "minLength": 1, "description": "Codec name, only where it is not recognised"},
     },
     "required": ["path"],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:41fbab24285948bfa87bfd94f37a60cccee7737b4af3d2155db575f140d78446:oIwKMgX_1ycwKWhgk0tGtHl1uj177iBaMvk0Kzm5co10QsxyxJAWVXa8owtQocytpzOXQvIX6es__Iv4_klCBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:13cfc3bc7a99e21d8f8cfc679839e51c32c74b6ec312edf070559a3ce5b837a3:fpRMwGoLsfgDP3yuPyZQDg7FcxiIjYq45UMPg77WwhBfhhefBOpkX7Ug3pf2XxRHT611XxmW0SQq_4C1zKerAw==:b63173adc9f5699f
 """Search file contents below a folder; every match is one line, `path:line: text`, as `grep -Rn` prints it.
 
 Requires: pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text). root is the folder, the project
@@ -31,12 +31,7 @@ __effects__ = {"read_only": True, "destructive": False, "idempotent": True, "ope
 CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
-        "pattern": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 20000,
-            "description": "Regex pattern; in quotes: plain text",
-        },
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 20000, "description": "Regex; in quotes: plain text"},
         "root": {"type": "string", "format": "workspace-path", "default": ".", "description": "Directory to search"},
         "include": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "File glob filter (e.g., *.py)"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200, "description": "Most results to return"},
@@ -45,11 +40,7 @@ CONFIG_SCHEMA = {
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
         "hidden": {"type": "boolean", "default": False, "description": "Look at hidden files too"},
         "no_ignore": {"type": "boolean", "default": False, "description": "Look at ignored files too"},
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
     },
     "required": ["pattern"],
     "additionalProperties": False,

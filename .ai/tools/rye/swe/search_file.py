@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:b2db14cb958e416f3eea0a4aa1687ff8cf36bd101074e82128e880dc1be14a63:qFayi8EAYvJvrl3iAqICbnlSKKQ_DQ375fCWEeLFrrn17KUPUFKiE4w7boi5oLRTTud72sjSnGmaq56l8jynDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:53d262d7029b7ae64fb3c7fc1df916595e0399abe0e7bf5519d2f58446238177:PzAf4Ylo9UU7Ib66zhTggSFFT5RDGJG3iHQbM5bvbu6yl8lNCbEdIovTo9p8Rbfld2sGrs9lt3a0qsZOVr7LDA==:b63173adc9f5699f
 """Search one file; every match is one line, `n : text`.
 
 Requires: path, a text file, and pattern (Rust regex syntax; wrapped in quotes, or with literal=true, it is plain text).
@@ -31,21 +31,12 @@ CONFIG_SCHEMA = {
     "type": "object",
     "properties": {
         "path": {"type": "string", "format": "workspace-path", "description": "Path to the file"},
-        "pattern": {
-            "type": "string",
-            "minLength": 1,
-            "maxLength": 20000,
-            "description": "Regex pattern; in quotes: plain text",
-        },
+        "pattern": {"type": "string", "minLength": 1, "maxLength": 20000, "description": "Regex; in quotes: plain text"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200, "description": "Most results to return"},
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First one, from 1"},
         "ignore_case": {"type": "boolean", "default": False, "description": "Letter case does not count"},
         "literal": {"type": "boolean", "default": False, "description": "The pattern is plain text"},
-        "line_ids": {
-            "type": ["string", "boolean"],
-            "default": False,
-            "description": "Name lines, ready for edit_lines: lid or true, short, none",
-        },
+        "line_ids": {"type": ["string", "boolean"], "default": False, "description": "Line addresses: lid (true), short, none"},
     },
     "required": ["path", "pattern"],
     "additionalProperties": False,

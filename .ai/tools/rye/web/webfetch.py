@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:21:37Z:6eff3648d85dfd356b9df9afd0231741e7dafc41fd9b634c3b47e53c40c2e89c:QF5wxRbxK6zkab8-ShMr_R4qR3wAJGtu2-lwNfqdrO0Jqn3cd3n7Q6ax4sYWZ8NBDQMV_UY4XnHDCJczSnGaDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:d0c944db19fb261d596dc7ccd07bb7a4eec9f97a13e7607eb6d3ca734f118ac7:ZnVYz-5mTRJp5M2kYhiadd9O382eRikG3o8WRHpTglmrpPwb-6EC0r6p8RYgTrtEEIEi0F701FAfAAlBBOnWDA==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -52,13 +52,7 @@ CONFIG_SCHEMA = {
             "default": "markdown",
             "description": "markdown, plain text, or the HTML as it came",
         },
-        "timeout": {
-            "type": "number",
-            "minimum": 1,
-            "maximum": 120,
-            "default": 30,
-            "description": "Seconds for everything together",
-        },
+        "timeout": {"type": "number", "minimum": 1, "maximum": 120, "default": 30, "description": "Seconds for everything"},
         "offset": {"type": "integer", "minimum": 1, "maximum": 100000000, "default": 1, "description": "First line, from 1"},
         "limit": {"type": "integer", "minimum": 1, "maximum": 100000, "default": 2000, "description": "Most lines to return"},
         "main_only": {

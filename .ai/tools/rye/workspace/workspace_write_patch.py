@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:89e8a9b54a08411b38132bf999fbcef9b21602a8549ac2ff4f033713184b9784:LgjLfxP8o6VXWVBzCzfVjPvWwCh6HfimmzlOT-pbPjAKwZYimB6O4-Fhw8sjXoQw8CkNw3fUQgNswBGDPfwJAw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:43:31Z:942fe3f00a424e6e869d0284b6b0efef2ad53d40426f6ed42bf9bcef033c0641:uelGJmLkWn9ZopwUIZrQVXt6X6EqvCxOs9_7_WoGnwsmdpWKdPwjUFuyVNEZtKLiu9-sEGoXu1r22XS6HFKHBw==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -164,12 +164,7 @@ CONFIG_SCHEMA = {
                 "additionalProperties": False,
             },
         },
-        "guard": {
-            "type": "string",
-            "enum": ["tell", "refuse"],
-            "default": "tell",
-            "description": "What to do about a new syntax error (Python, JSON, TOML, YAML)",
-        },
+        "guard": {"type": "string", "enum": ["tell", "refuse"], "default": "tell", "description": "On a new syntax error"},
         "apply": {"type": "boolean", "default": True, "description": "False: verify and store the batch, write no file"},
         "dryRun": {"type": "boolean", "default": False, "description": "Verify and return the diffs, write and store nothing"},
     },
