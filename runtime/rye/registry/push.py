@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -77,18 +77,16 @@ def push_bundle(target: RegistryTarget, bundle_id: str, folder: Path | None) -> 
             title = f"{spaces.type_folder(item_type)[0]}/{item_id}{candidate.suffix}"
             files[title] = (oci_manifest.media_type(candidate.suffix), candidate.raw)
             files |= _files_of(item, space)
-    facts = {"item_type": "bundle", "item_id": bundle_id, "version": version, "suffix": ".yaml"}
     described = str(manifest.bundle.get("description", ""))
-    return _push([_composed(facts, files, manifest.verified, described)], target.store())
+    return _push([_composed(("bundle", bundle_id, version), files, manifest.verified, described)], target.store())
 
 
 def _item(candidate: Candidate, verified: Verified, space: Space) -> tuple[str, dict[str, Any], Pushed]:
     item = items_parse.read(verified, candidate.item_type, candidate.item_id, candidate.suffix)
-    facts = {"item_type": candidate.item_type, "item_id": item.id, "version": item.version, "suffix": candidate.suffix}
     title = str(item.header.get("title", "")) if isinstance(item, items_parse.Knowledge) else ""
     name = item.id.rpartition("/")[2] + candidate.suffix
     files = {name: (oci_manifest.media_type(candidate.suffix), verified.raw), **_files_of(item, space)}
-    return _composed(facts, files, verified, item.description or title)
+    return _composed((candidate.item_type, item.id, item.version), files, verified, item.description or title)
 
 
 def _files_of(item: object, space: Space) -> dict[str, tuple[str, bytes]]:
@@ -99,10 +97,10 @@ def _files_of(item: object, space: Space) -> dict[str, tuple[str, bytes]]:
 
 
 def _composed(
-    facts: Mapping[str, str], files: dict[str, tuple[str, bytes]], verified: Verified, description: str
+    named: tuple[str, str, str], files: dict[str, tuple[str, bytes]], verified: Verified, description: str
 ) -> tuple[str, dict[str, Any], Pushed]:
-    """Return the namespace, the row for people, and what is pushed."""
-    item_id, version = facts["item_id"], facts["version"]
+    """Return the namespace, the row for people, and what is pushed of what type, id and version name."""
+    item_type, item_id, version = named
     if not is_version(version):
         why = f"{item_id} names no version X.Y.Z, so no registry can hold it."
         raise ItemError("no_version", why, "Add one to its header, and sign again.")
@@ -111,26 +109,18 @@ def _composed(
     document = verify.render_key_document(key, verified.key.owner, verified.key.attestation)
     annotations = {
         ID: item_id,
-        TYPE: facts["item_type"],
+        TYPE: item_type,
         oci_manifest.CATEGORY: item_id.rpartition("/")[0],
         VERSION: version,
-        oci_manifest.SUFFIX: facts["suffix"],
         oci_manifest.TITLE: item_id,
         oci_manifest.DESCRIPTION: plain(description, 500),
         oci_manifest.SIGNER: key.fingerprint,
         oci_manifest.KEY: key.digest,
     }
     manifest, blobs = oci_manifest.compose({**files, f"{key.fingerprint}.toml": (oci_manifest.KEY_TYPE, document)}, annotations)
-    row = {
-        "item_type": facts["item_type"],
-        "item_id": item_id,
-        "version": version,
-        "signer": key.fingerprint,
-        "digest": oci_manifest.digest_of(manifest),
-        "status": "pushed",
-    }
-    tag = tag_of(facts["item_type"], item_id, version)
-    return item_id.partition("/")[0], row, Pushed(tag, manifest, blobs)
+    row = {"item_type": item_type, "item_id": item_id, "version": version, "signer": key.fingerprint}
+    row |= {"digest": oci_manifest.digest_of(manifest), "status": "pushed"}
+    return item_id.partition("/")[0], row, Pushed(tag_of(*named), manifest, blobs)
 
 
 def _push(uploads: list[tuple[str, dict[str, Any], Pushed]], store: OciStore) -> list[dict[str, Any]]:

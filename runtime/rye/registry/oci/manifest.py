@@ -27,8 +27,7 @@ TITLE = "org.opencontainers.image.title"
 VERSION = "org.opencontainers.image.version"
 DESCRIPTION = "org.opencontainers.image.description"
 ID, TYPE, CATEGORY = "vnd.rye.id", "vnd.rye.type", "vnd.rye.category"
-SIGNER, KEY, SUFFIX = "vnd.rye.signer", "vnd.rye.key", "vnd.rye.suffix"
-YANKED = "vnd.rye.yanked"
+SIGNER, KEY, YANKED = "vnd.rye.signer", "vnd.rye.key", "vnd.rye.yanked"
 
 _MEDIA = {
     ".py": "text/x-python",
