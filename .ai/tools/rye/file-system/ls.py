@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:ebf31f4c18d6975f41c292cceb2442c90b0c67ddbf7988f7287c1dab78f1235b:-JuEbydywwgCVxQcNVHjdaHFpQxG5bDzeFr2XOD-6xcBlfSWmdpl2SfsbWHBGqDpeq90rSYC2hICA2U-bkaXDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:54:19Z:760cefecddf45498455ae9b3ca302e826855b69b638d253e17a6e29d6b23adf5:x71EgKgghRPS6D5OUB0DE1p2lGu2gc3tlDgV5gSN0cVhwzvZzk670NhyJcfBomQOMSZX0Njgf0Tz5uHwA7yGDg==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from rye.call.context import deadline, output_budget
 from rye.call.results import call_text, ok
 from rye.filesearch import globs
 from rye.fs import beneath, names
+from rye.fs.atomic import closing
 from rye.plain_class import Record, changed
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
@@ -94,10 +96,12 @@ _KINDS = (
 
 
 class _Entry(Record):
-    """One line: the path below the listed folder. `more` counts the entries that a folder's limit cuts off."""
+    """One line: the path below the listed folder, and what is there. `more` counts the entries that a folder's limit cuts off."""
 
     parts: beneath.Parts
-    is_folder: bool
+    kind: str = "more"
+    target: bytes | None = None
+    info: os.stat_result | None = None
     more: int = 0
     trouble: str = ""
 
@@ -109,16 +113,12 @@ class _Entry(Record):
 class _Listing:
     """The listed folder, opened beneath the root by descriptors and never through a link; walked without recursion."""
 
-    def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, *, no_ignore: bool) -> None:
-        self.ws, self.parts, self.depth = ws, parts, depth
+    def __init__(self, ws: Workspace, parts: beneath.Parts, depth: int, *, no_ignore: bool, long: bool) -> None:
+        self.ws, self.parts, self.depth, self.long = ws, parts, depth, long
         # Of the listed folder itself: the names that the ignore list leaves out, how many entries it has, whether more than shown.
         self.ignored: list[str] = []
         self.total, self.cut = 0, False
         self._left_out = [] if no_ignore else [globs.compiled(name) for name in IGNORED_DIRECTORIES]
-
-    def descriptor(self, below: beneath.Parts, flags: int) -> int:
-        """Open what lies below the folder; OSError where a link took the place of a folder after that was listed."""
-        return beneath.open_unlinked(self.ws.fd, [os.fsdecode(part) for part in (*self.parts, *below)], flags)
 
     def tree(self, window: int) -> Iterator[_Entry]:
         """Yield entries in the order of a tree: each folder's own behind it; of one level as many as `window`.
@@ -134,7 +134,7 @@ class _Listing:
         while pending:
             entry = pending.pop()
             inner: list[_Entry] = []
-            if entry.is_folder and len(entry.parts) < self.depth:
+            if entry.kind == "directory" and len(entry.parts) < self.depth:
                 try:
                     inner, _, _ = self._folder(entry.parts, PER_FOLDER)
                 except OSError as err:
@@ -147,30 +147,41 @@ class _Listing:
         """Return the first `most` entries of a folder, the last of them first; how many it has; what is left out."""
         total, ignored = 0, []
 
-        def entries(fd: int) -> Iterator[tuple[bytes, bool]]:
+        def entries(fd: int) -> Iterator[os.DirEntry[str]]:
             nonlocal total
             with os.scandir(fd) as found:
                 for entry in found:
-                    # From the directory itself, without a stat for each entry.
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if is_folder and any(fits(entry.name) for fits in self._left_out):
+                    if entry.is_dir(follow_symlinks=False) and any(fits(entry.name) for fits in self._left_out):
                         ignored.append(names.show(os.fsencode(entry.name)))
                         continue
                     total += 1
                     if not total % _BATCH:
                         deadline().check()
-                    yield os.fsencode(entry.name), is_folder
+                    yield entry
 
-        fd = self.descriptor(below, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        path = [os.fsdecode(part) for part in (*self.parts, *below)]
+        # OSError where a link took the place of a folder after that was listed.
+        with closing(beneath.open_unlinked(self.ws.fd, path, os.O_RDONLY | os.O_DIRECTORY)) as fd:
             # Folders before others, each by the bytes of its name. The window bounds the memory, not the folder's size.
-            first = nsmallest(most, entries(fd), key=lambda item: (not item[1], item[0]))
-        finally:
-            os.close(fd)
-        listed = [_Entry((*below, name), is_folder) for name, is_folder in first]
+            first = nsmallest(most, entries(fd), key=lambda one: (not one.is_dir(follow_symlinks=False), os.fsencode(one.name)))
+            listed = [self._entry(below, one, fd) for one in first]
         if total > len(listed):
-            listed.append(_Entry(below, is_folder=False, more=total - len(listed)))
+            listed.append(_Entry(below, more=total - len(listed)))
         return listed[::-1], total, sorted(ignored)
+
+    def _entry(self, below: beneath.Parts, found: os.DirEntry[str], fd: int) -> _Entry:
+        """Return an entry of the folder `fd`: the link itself, since a target outside the project must not be examined."""
+        name, kind, target, info = os.fsencode(found.name), "unknown", None, None
+        # One may be gone meanwhile.
+        with suppress(OSError):
+            # From the directory itself, without a stat for each entry.
+            kind = "directory" if found.is_dir(follow_symlinks=False) else kind
+            kind = "file" if found.is_file(follow_symlinks=False) else kind
+            if self.long or kind == "unknown":
+                info = found.stat(follow_symlinks=False)
+                kind = next((named for test, named in _KINDS if test(info.st_mode)), "device")
+            target = os.readlink(name, dir_fd=fd) if kind == "symlink" else None
+        return _Entry((*below, name), kind, target, info)
 
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
@@ -183,7 +194,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     path, offset = params["path"], params["offset"]
     call = results.next_call("ls", params, CONFIG_SCHEMA)
     with Workspace(project_path) as ws, ws.held(path) as (_, parts):
-        listing = _Listing(ws, parts, params["depth"], no_ignore=params["no_ignore"])
+        listing = _Listing(ws, parts, params["depth"], no_ignore=params["no_ignore"], long=params["long"])
         try:
             window, total, exact = _window(listing, offset, params["limit"])
         except OSError as err:
@@ -192,7 +203,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         page = results.Page(output_budget() - _NOTICES)
         shown = []
         for entry in window:
-            line, fields = _described(listing, entry, long=params["long"])
+            line, fields = _described(listing, entry)
             if not page.add([line]):
                 break
             shown.append(fields)
@@ -227,43 +238,26 @@ def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[_Entry], i
     return (window, listing.total, True) if listing.depth == 1 else (window, count, not listing.cut)
 
 
-def _described(listing: _Listing, entry: _Entry, *, long: bool) -> tuple[str, dict[str, Any]]:
+def _described(listing: _Listing, entry: _Entry) -> tuple[str, dict[str, Any]]:
     """Return an entry's line and its fields."""
     indent = "  " * (len(entry.parts) - 1)
     if entry.more:
         below = names.show(b"/".join((*listing.parts, *entry.parts)))
         more = f"{indent}  … {entry.more} more: {call_text('ls', path=below)}"
         return more, {"name": entry.name, "type": "more", "count": entry.more}
-    fields: dict[str, Any] = {"name": entry.name, "type": "directory" if entry.is_folder else "unknown"}
-    info, target = _looked_at(listing, entry)
-    if info is not None:
-        fields["type"] = next((kind for test, kind in _KINDS if test(info.st_mode)), "device")
-    if target is not None:
-        fields["target"] = names.show(target)
+    fields: dict[str, Any] = {"name": entry.name, "type": entry.kind}
+    if entry.target is not None:
+        fields["target"] = names.show(entry.target)
     if entry.trouble:
         fields["unreadable"] = entry.trouble
     endings = {"directory": "/", "symlink": f" -> {fields.get('target', '?')}", "file": "", "unknown": ""}
-    text = indent + names.show(entry.parts[-1]) + endings.get(fields["type"], f" [{fields['type']}]")
+    text = indent + names.show(entry.parts[-1]) + endings.get(entry.kind, f" [{entry.kind}]")
     text += f" [not readable: {entry.trouble}]" if entry.trouble else ""
-    if long and info is not None:
-        fields |= {"size": info.st_size, "modified": _time(info.st_mtime)}
-        size = f"{info.st_size:,}" if fields["type"] == "file" else "-"
+    if listing.long and entry.info is not None:
+        fields |= {"size": entry.info.st_size, "modified": _time(entry.info.st_mtime)}
+        size = f"{entry.info.st_size:,}" if entry.kind == "file" else "-"
         text = f"{size:>15}  {fields['modified']:<20}  {text}"
     return text, fields
-
-
-def _looked_at(listing: _Listing, entry: _Entry) -> tuple[os.stat_result | None, bytes | None]:
-    """Return an entry's own state and where it points if it is a link; None where it is gone."""
-    try:
-        # The link itself: a target outside the project must not be examined.
-        fd = listing.descriptor(entry.parts, os.O_PATH | os.O_NOFOLLOW)
-    except OSError:
-        return None, None
-    try:
-        info = os.fstat(fd)
-        return info, os.readlink(b"", dir_fd=fd) if stat.S_ISLNK(info.st_mode) else None
-    finally:
-        os.close(fd)
 
 
 def _time(seconds: float) -> str:
