@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from functools import cache
@@ -119,14 +118,13 @@ def _major(program: str, _changed: int) -> int:
 def _program(name: str, root: str) -> str | None:
     """Return an absolute program: beside this interpreter, or on PATH; never one inside the project."""
     project = os.stat(root)
-    in_environment = os.path.join(os.path.dirname(sys.executable), name)
-    places = [in_environment] if os.sep not in name else []
-    on_path = [entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(entry)]
-    for found in (*places, *(shutil.which(name, path=entry) for entry in ([None] if os.sep in name else on_path))):
-        if not found or not os.path.isabs(found) or not os.access(found, os.X_OK):
-            continue
-        # This interpreter's own environment may lie in the project: it runs already.
-        if found == in_environment or is_outside(found, project):
+    beside = os.path.join(os.path.dirname(sys.executable), name)
+    # This interpreter's own environment may lie in the project: it runs already.
+    if os.sep not in name and os.access(beside, os.X_OK):
+        return beside
+    folders = [""] if os.sep in name else os.environ.get("PATH", os.defpath).split(os.pathsep)
+    for found in (os.path.join(folder, name) for folder in folders):
+        if os.path.isabs(found) and os.path.isfile(found) and os.access(found, os.X_OK) and is_outside(found, project):
             return found
     return None
 

@@ -388,7 +388,7 @@ def test_a_projects_file_only_chooses(project, bins, text, found):
     assert server(project, "a.py") == found
 
 
-def test_no_program_inside_the_project_is_taken_not_even_by_a_link(project, bins, monkeypatch):
+def test_no_program_inside_the_project_is_taken_not_even_by_a_link(project, bins, monkeypatch, user_space):
     inside, elsewhere = project / "bin", project.parent / "elsewhere"
     for folder in (inside, elsewhere):
         folder.mkdir()
@@ -401,7 +401,13 @@ def test_no_program_inside_the_project_is_taken_not_even_by_a_link(project, bins
     (inside / "gopls").unlink()
     (inside / "gopls").symlink_to(elsewhere / "gopls")
     assert server(project, "a.go") == "server_missing"
-    # Control: by its own folder it is taken.
+    # Nor by its whole path in the user's file.
+    configured(user_space, "lsp.yaml", {"servers": {"gopls": {"command": [str(inside / "gopls")]}}})
+    assert server(project, "a.go") == "server_missing"
+    # Control: by its own folder it is taken, and by its own path.
+    configured(user_space, "lsp.yaml", {"servers": {"gopls": {"command": [str(elsewhere / "gopls")]}}})
+    assert server(project, "a.go") == "gopls"
+    configured(user_space, "lsp.yaml", "{}")
     monkeypatch.setenv("PATH", str(elsewhere))
     assert server(project, "a.go") == "gopls"
 
