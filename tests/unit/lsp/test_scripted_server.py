@@ -378,7 +378,7 @@ def test_a_compiler_without_a_server_is_passed_over_and_asked_once(project, bins
         *[(f"languages: {{python: {{server: {wish}}}}}", "bad_config") for wish in ("evil", "[ty]", "{ty: 1}", "7")],
         *[(text, "bad_config") for text in ("languages: [python]", "languages: {python: ty}")],
         # A file that says nothing changes nothing.
-        *[(text, "pyright") for text in ("languages:", "languages: {python:}", "languages: {python: {}}")],
+        *[(text, "pyright") for text in ("languages:", "languages: {python: }", "languages: {python: {}}")],
     ],
 )
 def test_a_projects_file_only_chooses(project, bins, text, found):
