@@ -1,4 +1,4 @@
-"""Which lines of two versions are the same line: bounded work, and hunks where git puts them.
+"""Which lines of two versions are the same line, in bounded work.
 
 Three steps, each on flags ("this line is changed") for either version, from which the blocks are read last:
 
@@ -6,9 +6,8 @@ Three steps, each on flags ("this line is changed") for either version, from whi
    over the equal lines around them, and again in each gap.
 2. A gap without such lines gets a shortest edit script (Myers, linear space). Where that grows too long, the search is
    cut where it came furthest.
-3. A hunk among equal lines can be at several places. It is slid to where `git diff` puts it, which is
-   where a person would: beside a hunk of the other version, else where indentation and blank lines say that a
-   unit begins.
+3. A hunk among equal lines can be at several places. It is slid beside a hunk of the other version, else to the lowest,
+   as `git diff --no-indent-heuristic` does.
 
 Every step draws on one budget, so that no input takes more than a few steps a line beyond a constant. When it
 is spent, what is left counts as changed, which is never wrong, only a longer diff.
@@ -20,7 +19,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 Box = tuple[int, int, int, int]
 """A part of both versions: old start, old end, new start, new end (ends exclusive)."""
@@ -200,22 +198,18 @@ def between(a: Sequence[int], b: Sequence[int], box: Box, anchors: list[Pair]) -
     return gaps
 
 
-MAX_SLIDE = 100
-"""How far a hunk is slid (lines)."""
-
-
 def end_of(flags: bytearray, value: int, start: int) -> int:
     """Return where `value` comes next, or the length."""
     found = flags.find(value, start)
     return len(flags) if found < 0 else found
 
 
-def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits: Splits | None, budget: Budget) -> None:
+def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, budget: Budget) -> None:
     """Slide every hunk of one version to its place."""
     hunk = _Hunk(lines, flags, _Run(other))
     while budget.left > 0:
         if hunk.start < hunk.end:
-            _place(hunk, splits, budget)
+            _place(hunk, budget)
         following = flags.find(1, hunk.end)
         if following < 0:
             return
@@ -223,28 +217,21 @@ def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, splits
         hunk.start, hunk.end = following, end_of(flags, 0, following)
 
 
-def _place(hunk: _Hunk, splits: Splits | None, budget: Budget) -> None:
-    """Slide a hunk as far down as it goes, then back up to the best place on its way."""
-    size, highest, beside = 0, 0, -1
+def _place(hunk: _Hunk, budget: Budget) -> None:
+    """Slide a hunk as far down as it goes, then back up to where it was last beside a change of the other version."""
+    size, beside = 0, -1
     # A hunk that swallows a neighbour grows and may slide further, so this repeats until its size stays.
     while size != hunk.end - hunk.start:
         size, beside = hunk.end - hunk.start, -1
         while budget.take(1) and hunk.up():
             pass
-        highest = hunk.end
         while True:
             if hunk.beside.start < hunk.beside.end:
                 beside = hunk.end
             if not (budget.take(1) and hunk.down()):
                 break
-    # Beside a change of the other version, deletion and insertion read as one replacement.
-    if beside >= 0:
-        best = beside
-    elif splits is not None and highest < hunk.end:
-        best = splits.best(max(highest, hunk.end - size - 1, hunk.end - MAX_SLIDE), hunk.end, size)
-    else:
-        return
-    while hunk.end > best and hunk.up():
+    # There deletion and insertion read as one replacement.
+    while 0 <= beside < hunk.end and hunk.up():
         pass
 
 
@@ -311,109 +298,6 @@ class _Hunk(_Run):
         return True
 
 
-class _Split(NamedTuple):
-    """What a reader sees between two lines; indentation -1 means that there is no such line."""
-
-    indent: int
-    """Of the line below, or -1 if it is blank."""
-    blank_above: int
-    indent_above: int
-    """Of the nearest line above that is not blank."""
-    blank_below: int
-    """Blank lines after the line below."""
-    indent_below: int
-    """Of the nearest line after it that is not blank."""
-    at_end: bool
-
-    def depth(self) -> int:
-        """Return the indentation of what begins here."""
-        return self.indent if self.indent >= 0 else self.indent_below
-
-    def penalty(self) -> int:
-        """Return how unlikely a unit begins or ends here, by git's weights, found in hand-rated diffs."""
-        blank_after = 1 + self.blank_below if self.indent < 0 else 0
-        blank = self.blank_above + blank_after
-        cost = 6 * blank_after - 30 * blank
-        if self.indent_above < 0 and not self.blank_above:
-            cost += 1
-        if self.at_end:
-            cost += 21
-        depth, above = self.depth(), self.indent_above
-        if depth < 0 or above < 0 or depth == above:
-            return cost
-        if depth > above:
-            return cost + (10 if blank else -4)
-        if self.indent_below > depth:
-            return cost + (17 if blank else 24)
-        return cost + (17 if blank else 23)
-
-
-class Splits:
-    """Chooses among the places of a hunk by what begins and ends there."""
-
-    def __init__(self, size: int, indent: Callable[[int], int | None]) -> None:
-        self.size = size
-        self.indent = indent
-
-    def best(self, highest: int, lowest: int, hunk_size: int) -> int:
-        """Return the best end for a hunk of `hunk_size` lines; among equals the lowest."""
-        best, best_splits = highest, self._pair(highest, hunk_size)
-        # Downwards, as git does: the comparison is not transitive, so another order finds another place.
-        for end in range(highest + 1, lowest + 1):
-            splits = self._pair(end, hunk_size)
-            if _compare(splits, best_splits) <= 0:
-                best, best_splits = end, splits
-        return best
-
-    def _pair(self, end: int, hunk_size: int) -> tuple[int, int]:
-        """Return depth and penalty, each summed over the two splits of a hunk that ends at `end`."""
-        splits = self._at(end), self._at(end - hunk_size)
-        return sum(split.depth() for split in splits), sum(split.penalty() for split in splits)
-
-    def _at(self, at: int) -> _Split:
-        """Look at the place above line `at`."""
-        indent = self.indent(at) if at < self.size else None
-        above = self._look(range(at - 1, -1, -1))
-        below = self._look(range(at + 1, self.size))
-        return _Split(-1 if indent is None else indent, *above, *below, at >= self.size)
-
-    def _look(self, indexes: range) -> tuple[int, int]:
-        """Return how many blank lines come first (20 end the search, at depth 0), then the indentation."""
-        for blank, index in enumerate(indexes[:20]):
-            indent = self.indent(index)
-            if indent is not None:
-                return blank, indent
-        return (20, 0) if len(indexes) >= 20 else (len(indexes), -1)
-
-
-def _compare(left: tuple[int, int], right: tuple[int, int]) -> int:
-    """Return below, at or above zero as `left` is a better, equal or worse place than `right`."""
-    deeper = (left[0] > right[0]) - (left[0] < right[0])
-    # 60 is git's INDENT_WEIGHT.
-    return 60 * deeper + left[1] - right[1]
-
-
-def old_indent(
-    old: Sequence[Hashable],
-    new: Sequence[Hashable],
-    indent: Callable[[int], int | None],
-    known: Callable[[int], int | None] | None,
-) -> Callable[[int], int | None]:
-    """Return the indentation of old lines: as known, else that of equal new lines; of others it is taken to be 0."""
-    places: dict[Hashable, int] = {}
-
-    def old_indent(index: int) -> int | None:
-        if known is not None and (depth := known(index)) != -1:
-            return depth
-        # Built at the first call: most alignments ask for no old line.
-        if not places:
-            places.update(zip(new, range(len(new)), strict=True))
-        place = places.get(old[index])
-        return 0 if place is None else indent(place)
-
-    return old_indent
-
-
 _WHOLE_LINES = 40_000
 """Up to this size (lines of both versions) anchors grow into the common head and tail too, as in git."""
 
@@ -424,54 +308,24 @@ _SCAN = 100
 """How far around a frequent line strangers are counted (lines)."""
 
 
-def align(
-    old: Sequence[Hashable],
-    new: Sequence[Hashable],
-    indent: Callable[[int], int | None] | None = None,
-    known: Callable[[int], int | None] | None = None,
-) -> list[tuple[int, int, int]]:
+def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int, int]]:
     """Return the blocks of lines that both versions share, as `(old_start, new_start, length)`.
 
     Args:
         old: one token a line (a digest, or the text); any size.
         new: the same for the other version.
-        indent: the indentation of a new line by its index (see `indentation`), None for a blank one. With it,
-            hunks that could be at several places go where git's indent heuristic puts them; without, at
-            the lowest.
-        known: the indentation of an old line likewise; -1 where it is not known.
 
     Returns:
         Blocks strictly increasing on both sides; no two of them touch on both sides.
     """
-    return _align(old, new, indent, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))), known)
+    return _align(old, new, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
 
 
-def indentation(line: bytes) -> int | None:
-    """Return the width of a line's leading blanks (tab stops every 8, at most 200), None if it is blank."""
-    width = 0
-    for byte in line:
-        if byte == 0x20:
-            width += 1
-        elif byte == 0x09:
-            width += 8 - width % 8
-        elif byte not in b"\r\n\v\f":
-            return width
-        if width >= 200:
-            return 200
-    return None
-
-
-def _align(
-    old: Sequence[Hashable],
-    new: Sequence[Hashable],
-    indent: Callable[[int], int | None] | None,
-    budget: Budget,
-    known: Callable[[int], int | None] | None = None,
-) -> list[tuple[int, int, int]]:
+def _align(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> list[tuple[int, int, int]]:
     gone, came = _changed(old, new, budget)
     # The old side first: the new side then slides to the places that the old side has.
-    settle(old, gone, came, Splits(len(old), old_indent(old, new, indent, known)) if indent else None, budget)
-    settle(new, came, gone, Splits(len(new), indent) if indent else None, budget)
+    settle(old, gone, came, budget)
+    settle(new, came, gone, budget)
     return _blocks(gone, came)
 
 

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.diff import indentation
 from rye.line_ids.render import joined_ranges
 from rye.plain_class import Record, field
 
@@ -97,7 +96,7 @@ class LineId(Record, frozen=False):
 
     Attributes:
         id: its ID.
-        loose: 7 bytes of SHA-256 over its text without white space, and one of its indentation (`BLANK`: of a blank line).
+        loose: 8 bytes of SHA-256 over its text without white space.
         near: revision in which the line before it became its neighbour (0: never changed).
         shown: revision in which it was last printed; -1 for never.
         short_shown: whether its short address was ever printed.
@@ -224,13 +223,8 @@ def bare(text: bytes) -> bytes:
 
 
 def loose_digest(text: bytes) -> bytes:
-    """Return 7 bytes of a digest of what stays the same of a line when only its white space changes, and its indentation."""
-    depth = indentation(text)
-    return sha256(bare(text)).digest()[:LOOSE] + bytes([BLANK if depth is None else depth])
-
-
-LOOSE, BLANK = 7, 255
-"""How many bytes of `LineId.loose` tell the text, and the byte behind them for a blank line."""
+    """Return 8 bytes of a digest of what stays the same of a line when only its white space changes."""
+    return sha256(bare(text)).digest()[:8]
 
 
 def digest_lines(texts: Sequence[bytes], width: int) -> bytes:

@@ -14,19 +14,8 @@ from typing import NamedTuple
 
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.diff import align, indentation
-from rye.line_ids.index import (
-    BLANK,
-    ENDS_STORED,
-    LOOSE,
-    VERSIONS_STORED,
-    Index,
-    LineEnd,
-    LineId,
-    Runs,
-    digest_lines,
-    loose_digest,
-)
+from rye.line_ids.diff import align
+from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
 from rye.plain_class import changed
 
 Name = tuple[str | None, addresses.Number | None, bool]
@@ -96,13 +85,7 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
     """
     width = index.width
     old, new = ([side[at : at + width] for at in range(0, len(side), width)] for side in (index.digests, digests))
-
-    def depth(at: int) -> int | None:
-        mark = index.marks.get(at)
-        return -1 if mark is None else None if mark.loose[LOOSE] == BLANK else mark.loose[LOOSE]
-
-    blocks = align(old, new, lambda at: indentation(texts(at)), depth)
-    step = _Transition(index, digests, blocks, texts, content_hash)
+    step = _Transition(index, digests, align(old, new), texts, content_hash)
     step.leave_out_shifted()
     return step.finish(step.gaps(), moves=True)
 
@@ -207,7 +190,7 @@ class _Transition:
         known = self.loose_of_new.get(at)
         if known is None:
             known = self.loose_of_new[at] = loose_digest(self.texts(at))
-        return known[:LOOSE]
+        return known
 
     def leave_out_shifted(self) -> None:
         """Leave out blocks within lines that were indented anew: one of these may have the text now that its neighbour had."""
@@ -233,9 +216,7 @@ class _Transition:
     def _is_indented(self, start: int, stop: int, offset: int) -> bool:
         """Tell whether old lines [start, stop) are, each for itself, new lines but for white space."""
         known = self.old.marks
-        return all(
-            (mark := known.get(at)) is not None and mark.loose[:LOOSE] == self._loose(at + offset) for at in range(start, stop)
-        )
+        return all((mark := known.get(at)) is not None and mark.loose == self._loose(at + offset) for at in range(start, stop))
 
     def _recognise_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Follow runs of lines that are elsewhere now: unmistakable ones, with a line whose text is unique before and after."""
@@ -283,7 +264,7 @@ class _Transition:
             new = [at for at in range(c, d) if at in to_new and at not in used] if old else []
             if not new:
                 continue
-            loose_old, loose_new = [self.old.marks[at].loose[:LOOSE] for at in old], [self._loose(at) for at in new]
+            loose_old, loose_new = [self.old.marks[at].loose for at in old], [self._loose(at) for at in new]
             pairs = [] if set(loose_old).isdisjoint(loose_new) else align(loose_old, loose_new)
             for old_at, new_at, length in pairs:
                 if by_others and not length == b - a == d - c:
@@ -296,14 +277,14 @@ class _Transition:
 
     def _loose_once(self, left_new: Collection[int]) -> Set[bytes]:
         """Return the texts without white space of which the old state knows one line, and what is left one."""
-        known = _singles((mark.loose[:LOOSE], at) for at, mark in self.old.marks.items())
+        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
         return known.keys() & _singles((self._loose(at), at) for at in left_new).keys()
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
         used = set(self.found.values())
         known = self.old.marks
-        old = {known[at].loose[:LOOSE]: at for at in left_old if at in known and at not in self.found}
+        old = {known[at].loose: at for at in left_old if at in known and at not in self.found}
         if not old:
             return
         free = [at for at in left_new if at not in used]

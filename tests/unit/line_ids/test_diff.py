@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rye.line_ids import diff as module
 
-align, indentation = module.align, module.indentation
+align = module.align
 TWINS = st.lists(st.sampled_from("abc"), max_size=40)
 LINES = st.lists(st.integers(0, 12), max_size=60)
 
@@ -39,19 +39,18 @@ def steps_taken(old, new):
     """Align under the ordinary budget; return the blocks, what it allowed and what was spent."""
     allowed = module._STEPS + module._STEPS_PER_LINE * (len(old) + len(new))
     budget = module.Budget(allowed)
-    blocks = module._align(old, new, lambda j: j % 3 or None, budget)
+    blocks = module._align(old, new, budget)
     return blocks, allowed, allowed - budget.left
 
 
 @given(LINES, LINES)
 def test_blocks_are_valid(old, new):
     assert valid(old, new, align(old, new))
-    assert valid(old, new, align(old, new, lambda j: new[j] or None))
 
 
 @given(TWINS, TWINS, st.integers(0, 400))
 def test_blocks_are_valid_however_small_the_budget_and_on_the_path_for_large_files(old, new, steps):
-    assert valid(old, new, module._align(old, new, lambda j: ord(new[j]) - 97 or None, module.Budget(steps)))
+    assert valid(old, new, module._align(old, new, module.Budget(steps)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_WHOLE_LINES", 0)
         patch.setattr(module, "_MAX_COST", 2)
@@ -59,10 +58,11 @@ def test_blocks_are_valid_however_small_the_budget_and_on_the_path_for_large_fil
 
 
 def git_blocks(folder, old, new):
-    """What `git diff --patience` leaves unchanged, as pairs."""
+    """What `git diff --patience --no-indent-heuristic` leaves unchanged, as pairs."""
     for name, lines in (("old", old), ("new", new)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
-    command = ["git", "diff", "--no-index", "--patience", "--no-color", "-U100000", "old", "new"]
+    options = ["--no-index", "--patience", "--no-indent-heuristic", "--no-color", "-U100000"]
+    command = ["git", "diff", *options, "old", "new"]
     out = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True).stdout
     pairs, i, j = [], 0, 0
     for line in out.split("\n@@", 1)[-1].split("\n")[1:]:
@@ -107,10 +107,7 @@ def test_lines_are_paired_as_git_pairs_them(tmp_path):
         old = made(rng, 60)
         new = edited(rng, old)
         expected = set(git_blocks(tmp_path, old, new))
-        found = align(
-            old, new, lambda j, new=new: indentation(new[j].encode()), lambda i, old=old: indentation(old[i].encode())
-        )
-        unslid = module._blocks(*module._changed(old, new, module.Budget(10**6)))
+        found, unslid = align(old, new), module._blocks(*module._changed(old, new, module.Budget(10**6)))
         found, unslid = ({(i + n, j + n) for i, j, length in blocks for n in range(length)} for blocks in (found, unslid))
         assert found == expected, (old, new)
         total += len(expected)
@@ -147,7 +144,7 @@ def test_the_step_counter_counts():
     """Control: without a bound, noise takes many times what is allowed, and the counter sees it."""
     old, new = ADVERSARIES["noise of 50"]
     unbounded = module.Budget(10**12)
-    module._align(old[:6000], new[:6000], None, unbounded)
+    module._align(old[:6000], new[:6000], unbounded)
     _, allowed, spent = steps_taken(old, new)
     assert spent > allowed / 2
     assert 10**12 - unbounded.left > allowed
