@@ -9,20 +9,18 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
 import sys
-import time
 
 import pytest
 
 from rye.cli.rt import main as rt_main
-from rye.line_ids import document, store
+from rye.line_ids import store
 from rye.workspace import cache, seals
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
-from support.index_files import entry, folder, settle
+from support.index_files import entry, settle
 
 # Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
 LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
@@ -156,34 +154,6 @@ def test_control_without_the_seal_the_clone_is_believed(name, theirs, project, m
     monkeypatch.setattr(seals, "unsealed", unchecked)
     monkeypatch.setattr(seals, "own", lambda fd, _, name, suffix, limit=1 << 28: (name, cache.read(fd, name + suffix, limit)))
     assert harm(project)
-
-
-def look(project):
-    with Workspace(str(project)) as ws, document.glance(ws, "big.log") as (_, text):
-        return text.lines(100_000, 100_003), text.count
-
-
-def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
-    """It can ask for the file's times and inode, but not for the secret."""
-    lines = [b"%08d a line of a log that is long enough\n" % n for n in range(150_000)]
-    (project / "big.log").write_bytes(b"".join(lines))
-    time.sleep(0.06)
-    true = (lines[100_000:100_003], 150_000)
-    assert look(project) == true
-    (path,) = folder(project).glob("*.points")
-    record = json.loads(path.read_bytes())
-    del record["seal"]
-    points = store._unpacked(record["points"])
-    for at in range(1, len(points.lines)):
-        points.lines[at] += 1
-    record["points"] = store._packed(points)
-    record["count"] += 1
-    body = json.dumps(record, separators=(",", ":")).encode()[1:]
-    path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))
-    assert look(project) == true
-    # The control: sealed with the project's secret, it is believed.
-    path.write_bytes(seals.sealed(key(project), f"points {path.stem}", body))
-    assert look(project) != true
 
 
 def test_the_index_of_another_project_counts_as_missing(project, tmp_path):

@@ -303,12 +303,9 @@ def view_lines(project_path: str, path: str, show: Callable[[Document], T], enco
 
 @contextmanager
 def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
-    """Open a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`.
-
-    Of a large file the offsets of some lines are stored, so that the next look need not count them.
-    """
+    """Open a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`."""
     with ws.file(path) as file:
-        # Below this the whole file is read in less time than what is stored of it.
+        # Below this the whole file is read in less time than its index.
         if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
             yield file, _glanced(file, encoding, None)
         else:
@@ -323,22 +320,16 @@ def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterat
 
 
 def _large(ws: Workspace, file: OpenFile) -> Text:
-    """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
-    stamp, stored = store.stamp_of(file.stat), None
-    found = store.load_checkpoints(ws, file.path, stamp)
-    if found is None:
-        with suppress(WorkspaceError):
-            stored = store.load(ws, file.path, dense=False)
-        if stored is not None and stored.points is not None and stored.stamp == stamp:
-            found = stored.encoding, stored.count, stored.points
-    if found is not None:
-        encoding, count, points = found
-        return reopen(file.fd, encoding, file.stat.st_size, count, points)
+    """Return the text of a large file: as it was indexed in just this state, else counted now."""
+    stored = None
+    with suppress(WorkspaceError):
+        stored = store.load(ws, file.path, dense=False)
+    if stored is not None and stored.points is not None and stored.stamp == store.stamp_of(file.stat):
+        return reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
     # Plain UTF-8 is counted without holding it in memory; compared after the scan: a writer may have changed the file.
     text = None if binary_kind(os.pread(file.fd, 64, 0)) else streamed(file.fd, UTF8)
     if text is None or not store.same_state(os.fstat(file.fd), file.stat):
-        text = _glanced(file, None, stored)
-    store.save_checkpoints(ws, file, text)
+        return _glanced(file, None, stored)
     return text
 
 
