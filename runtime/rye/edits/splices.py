@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from rye.errors import EditError
 from rye.line_ids.addresses import Run
-from rye.line_ids.diff import align
+from rye.line_ids.diff import align, gaps
 from rye.line_ids.document import Document
 from rye.line_ids.index import bare
 from rye.workspace.encoding import Encoding
@@ -197,12 +197,8 @@ def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], 
         old = text.lines(splice.start, splice.stop)
         both = [*old, *splice.lines] if keys is None else keys([*old, *splice.lines])
         a, b = both[: len(old)], both[len(old) :]
-        at = made = 0
-        # The empty block at the end closes the last difference.
-        for i, j, length in [*_same(text.encoding, a, b), (len(a), len(b), 0)]:
-            if i > at or j > made:
-                out.append(Splice(splice.start + at, splice.start + i, splice.lines[made:j]))
-            at, made = i + length, j + length
+        for i, stop, j, new_stop in gaps(_same(text.encoding, a, b), len(a), len(b)):
+            out.append(Splice(splice.start + i, splice.start + stop, splice.lines[j:new_stop]))
     return out
 
 

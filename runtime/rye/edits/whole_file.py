@@ -14,6 +14,7 @@ from rye.errors import EditError, WorkspaceError
 from rye.journal import commit, followed_lines, journal
 from rye.line_ids import document as documents
 from rye.line_ids import store
+from rye.line_ids.diff import gaps
 from rye.line_ids.document import Document
 from rye.plain_class import Record
 from rye.workspace import cache
@@ -123,13 +124,13 @@ def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encod
     with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
         text = document.text
         if document.known and text.encoding == text_encoding(data, encoding) and document.data == old:
-            lines, splices, at, made = parse(data, text.encoding).lines(), list[Splice](), 0, 0
+            lines = parse(data, text.encoding).lines()
             # Of equal lines nobody said which one stays.
-            for i, j in [*followed_lines.certain(text.lines(), lines), (text.count, len(lines))]:
-                if i > at or j > made:
-                    splices.append(Splice(at, i, lines[made:j], Revived([None] * (j - made))))
-                at, made = i + 1, j + 1
-            return successor(document, splices)
+            same = [(i, j, 1) for i, j in followed_lines.certain(text.lines(), lines)]
+            found = gaps(same, text.count, len(lines))
+            return successor(
+                document, [Splice(i, stop, lines[j:end], Revived([None] * (end - j))) for i, stop, j, end in found]
+            )
     return None
 
 

@@ -22,7 +22,7 @@ from rye.journal import entries, history, own_files, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.journal.hunks import lines_of
-from rye.line_ids.diff import align
+from rye.line_ids.diff import align, gaps
 from rye.line_ids.document import Document
 from rye.line_ids.render import joined_ranges
 from rye.snapshots import known_tree
@@ -116,13 +116,12 @@ def _removed_since(document: Document, digest: str) -> dict[int, list[str]] | No
         return None
     lines = parse(old, text.encoding).lines()
     before, now = text.encoding.bodies(lines), text.encoding.bodies(text.lines())
-    out, at, place = dict[int, list[str]](), 0, 0
-    for start, new_start, length in [*align(before, now), (len(before), len(now), 0)]:
-        if start > at:
-            shown = shorten_all(text.encoding.show_all(lines[at : min(start, at + _GONE)]))
-            more = [f"-\t… {start - at - _GONE} more lines"] if start - at > _GONE else []
+    out = dict[int, list[str]]()
+    for start, stop, place, _ in gaps(align(before, now), len(before), len(now)):
+        if stop > start:
+            shown = shorten_all(text.encoding.show_all(lines[start : min(stop, start + _GONE)]))
+            more = [f"-\t… {stop - start - _GONE} more lines"] if stop - start > _GONE else []
             out[place] = [*(f"-\t{line}" for line in shown), *more]
-        at, place = start + length, new_start + length
     return out
 
 

@@ -15,7 +15,7 @@ from rye.errors import UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal.entries import Entry
 from rye.journal.history import History
-from rye.line_ids.diff import align
+from rye.line_ids.diff import align, gaps
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -226,13 +226,8 @@ def code_of(data: bytes) -> Encoding | None:
 
 def between(path: str, old: Sequence[bytes], new: Sequence[bytes], codes: tuple[str, str]) -> list[Hunk]:
     """Return the hunks that turn one text into another."""
-    splices, at, made = list[tuple[int, Sequence[bytes], Sequence[bytes]]](), 0, 0
-    # The empty block at the end closes the last difference.
-    for i, j, length in [*align(old, new), (len(old), len(new), 0)]:
-        if i > at or j > made:
-            splices.append((at, old[at:i], new[made:j]))
-        at, made = i + length, j + length
-    return of_splices(path, splices, codes)
+    found = gaps(align(old, new), len(old), len(new))
+    return of_splices(path, [(i, old[i:stop], new[j:new_stop]) for i, stop, j, new_stop in found], codes)
 
 
 def of_splices(

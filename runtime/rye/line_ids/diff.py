@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import chain, islice
 
 Box = tuple[int, int, int, int]
@@ -319,6 +319,15 @@ def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, i
         Blocks strictly increasing on both sides; no two of them touch on both sides.
     """
     return _align(old, new, Budget(_STEPS + _STEPS_PER_LINE * (len(old) + len(new))))
+
+
+def gaps(blocks: Sequence[tuple[int, int, int]], old_count: int, new_count: int) -> Iterator[Box]:
+    """Yield what differs between two versions of so many lines: what is between their blocks, ends included."""
+    old = new = 0
+    for old_at, new_at, length in [*blocks, (old_count, new_count, 0)]:
+        if old_at > old or new_at > new:
+            yield old, old_at, new, new_at
+        old, new = old_at + length, new_at + length
 
 
 def _align(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> list[tuple[int, int, int]]:

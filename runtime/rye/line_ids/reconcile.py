@@ -14,15 +14,12 @@ from typing import NamedTuple
 
 from rye.line_ids import addresses
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.diff import align
+from rye.line_ids.diff import Box, align, gaps
 from rye.line_ids.index import ENDS_STORED, VERSIONS_STORED, Index, LineEnd, LineId, Runs, digest_lines, loose_digest
 from rye.plain_class import changed
 
 Name = tuple[str | None, addresses.Number | None, bool]
 """A line's ID and its short address, where they are known, and whether that address was ever printed."""
-
-Gap = tuple[int, int, int, int]
-"""Old lines [start, stop) that became new lines [start, stop)."""
 
 
 class Change(NamedTuple):
@@ -59,19 +56,19 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
     texts: dict[int, bytes] = {}
     revived: dict[int, Name] = {}
     pieces: list[bytes] = []
-    gaps: list[Gap] = []
+    found: list[Box] = []
     for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
         pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
         if change is not None:
             pieces.append(digest_lines(change.texts, index.width))
             first = new_at + length
-            gaps.append((change.start, change.stop, first, first + len(change.texts)))
+            found.append((change.start, change.stop, first, first + len(change.texts)))
             texts.update(enumerate(change.texts, first))
             numbers: Sequence[addresses.Number | None] = Addresses(change.shorts).numbers(0, len(change.ids))
             told = change.told or [False] * len(change.ids)
             revived.update(enumerate(zip(change.ids, numbers or [None] * len(change.ids), told, strict=True), first))
     step = _Transition(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
-    return step.finish(gaps, revived)
+    return step.finish(found, revived)
 
 
 def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], content_hash: str) -> Index:
@@ -87,7 +84,7 @@ def reconcile(index: Index, digests: bytes, texts: Callable[[int], bytes], conte
     old, new = ([side[at : at + width] for at in range(0, len(side), width)] for side in (index.digests, digests))
     step = _Transition(index, digests, align(old, new), texts, content_hash)
     step.leave_out_shifted()
-    return step.finish(step.gaps(), moves=True)
+    return step.finish([*gaps(step.blocks, step.old_count, step.count)], moves=True)
 
 
 class _Transition:
@@ -104,7 +101,7 @@ class _Transition:
         self.found: dict[int, int] = {}
         self.loose_of_new: dict[int, bytes] = {}
 
-    def finish(self, gaps: list[Gap], revived: Mapping[int, Name] = MappingProxyType({}), *, moves: bool = False) -> Index:
+    def finish(self, gaps: list[Box], revived: Mapping[int, Name] = MappingProxyType({}), *, moves: bool = False) -> Index:
         """Recognise what is left, with `moves` also from one gap to another, and build the next index."""
         # An ID that is given back to its line is not to be found on another one.
         promised, known = {name for name, _, _ in revived.values()}, self.old.marks
@@ -172,16 +169,6 @@ class _Transition:
             runs += part
             at = new_at + sum(length for length, _, _ in part)
         index.addresses = Addresses(runs)
-
-    def gaps(self) -> list[Gap]:
-        """Return what is between the blocks, ends included."""
-        out = []
-        old = new = 0
-        for old_at, new_at, length in [*self.blocks, (self.old_count, self.count, 0)]:
-            if old_at > old or new_at > new:
-                out.append((old, old_at, new, new_at))
-            old, new = old_at + length, new_at + length
-        return out
 
     def _new_digest(self, at: int) -> bytes:
         return self.digests[at * self.old.width : (at + 1) * self.old.width]
@@ -253,7 +240,7 @@ class _Transition:
                 free_old.difference_update(a for a, _ in run)
                 free_new.difference_update(b for _, b in run)
 
-    def _recognise_loose(self, gaps: list[Gap], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
+    def _recognise_loose(self, gaps: list[Box], from_old: set[int], to_new: set[int], *, by_others: bool) -> None:
         """Within a gap, in order: lines that differ in white space only.
 
         Of others' changes all lines of the gap together, or those that are unmistakable: a run with lines that have no twin.
@@ -325,7 +312,7 @@ class _Transition:
             new = new_at + length
         return Runs(runs)
 
-    def _bury(self, index: Index, gaps: list[Gap]) -> None:
+    def _bury(self, index: Index, gaps: list[Box]) -> None:
         """Reserve the IDs of lines that are gone, and tell what became of them."""
         alive = {mark.id for mark in index.marks.values()}
         for a, b, c, d in gaps:
