@@ -179,18 +179,8 @@ async def _received(request: Request, root: str) -> str:
     Raises:
         RyeError: `malformed_request`, `file_too_large`; those of `files.put`. Nothing is in place then.
     """
-    size = 0
-
-    async def counted() -> Message:
-        nonlocal size
-        message = await request.receive()
-        size += len(message.get("body", b""))
-        if size > MOST_UPLOAD:
-            raise WorkspaceError("file_too_large", f"The upload is larger than {MOST_UPLOAD:,} bytes.", "Send less.")
-        return message
-
     try:
-        async with Request(request.scope, counted).form(max_files=1) as form:
+        async with _bounded(request, MOST_UPLOAD, "Send less.").form(max_files=1) as form:
             file: Any = form.get("file")
             if not isinstance(file, UploadFile) or not (name := (file.filename or "").strip("/")):
                 raise _malformed("The form has no whole file named `file` with a file name.")
@@ -206,14 +196,24 @@ def _malformed(why: str) -> RyeError:
     return RyeError("malformed_request", why, "Send a form with one file named `file`, whose file name is its path.")
 
 
+def _bounded(request: Request, most: int, hint: str) -> Request:
+    """Return a request whose body is refused (`file_too_large`) beyond so many bytes."""
+    size = 0
+
+    async def receive() -> Message:
+        nonlocal size
+        message = await request.receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise WorkspaceError("file_too_large", f"The request is larger than {most:,} bytes.", hint)
+        return message
+
+    return Request(request.scope, receive)
+
+
 async def _command_of(request: Request) -> tuple[str, float]:
-    """Return the command that a request asks for, and its time. Raises RyeError `malformed_request`."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _MOST_BODY:
-            what = f"The request is larger than {_MOST_BODY:,} bytes."
-            raise RyeError("file_too_large", what, "Upload a script, and run it.")
+    """Return the command that a request asks for, and its time. Raises RyeError `malformed_request`, `file_too_large`."""
+    body = await _bounded(request, _MOST_BODY, "Upload a script, and run it.").body()
     try:
         fields = json.loads(body)
         command, seconds = fields["command"], fields.get("timeout_seconds")
