@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from rye.mcp_server.listing import Selection
 
 
-REVISIONS: Final = ("2025-06-18", "2025-11-25", "2026-07-28")
-"""The revisions of the protocol that are tested; the library speaks older ones too."""
-
 _SETTLE_SECONDS = 4.0
 _PROGRAM: Final = "rye mcp"
 # Bytes; a larger request is refused.

@@ -193,20 +193,13 @@ _ONE_FILE: Final = frozenset({"rye/file-system/edit_lines", "rye/file-system/wri
 
 def _read(ws: Workspace) -> Timeline:
     past = History(ws)
-    rows = list(past)
-    groups: list[ChangeGroup] = []
-    at_batch: dict[str, int] = {}
-    for row in rows:
-        if row.batch is None:
-            groups.append(ChangeGroup(row.id, [row]))
-        elif row.batch in at_batch:
-            call = groups[at_batch[row.batch]]
-            groups[at_batch[row.batch]] = ChangeGroup(row.batch, [*call.rows, row])
-        else:
-            at_batch[row.batch] = len(groups)
-            groups.append(ChangeGroup(row.batch, [row]))
+    rows = {row.id: row for row in past}
+    made = dict[str, list[Row]]()
+    for row in rows.values():
+        made.setdefault(row.batch or row.id, []).append(row)
+    groups = [ChangeGroup(name, some) for name, some in made.items()]
     places = {name: at for at, call in enumerate(groups) for name in (call.id, *(row.id for row in call.rows))}
-    return Timeline(groups, places, {row.id: row for row in rows}, past)
+    return Timeline(groups, places, rows, past)
 
 
 def entries_of(ws: Workspace, call: ChangeGroup) -> list[Entry]:
