@@ -10,7 +10,6 @@ from rye.call.context import CallOptions
 from rye.errors import UsageError
 from rye.executor.executor import Call, run
 from rye.items import spaces
-from rye.plain_class import changed
 from rye.workspace.workspace import find_root, root_to_work_in
 
 if TYPE_CHECKING:
@@ -57,27 +56,20 @@ def execute(
             'Call rye.execute("rye/file-system/read", {…}, project_path=".").',
         )
     given = {} if parameters is None else parameters
-    return answer(Call(item_type, item_id, given, root, dry_run, False, options or _NOTHING_ASKED), reach)
+    return answer(Call(item_type, item_id, given, root, dry_run, False, options or _NOTHING_ASKED, reach))
 
 
 def _root(named: str | Path | None) -> str:
     return find_root(os.getcwd()) if named is None else os.fspath(named)
 
 
-def answer(call: Call, reach: Callable[[str, str], bool] | None = None) -> dict[str, Any]:
+def answer(call: Call) -> dict[str, Any]:
     """Answer a call of any item type; see `execute`."""
     if call.item_type in ("knowledge", "directive"):
         from rye.executor import texts as executor_texts
 
         return executor_texts.run(call)
-    return run(changed(call, host=lambda: _host(reach)))
-
-
-def _host(reach: Callable[[str, str], bool] | None) -> Any:
-    """Make the primary tools: called only by one of them, so that other calls never import their modules."""
-    from rye.primary_tools import PrimaryTools
-
-    return PrimaryTools(answer, reach)
+    return run(call)
 
 
 def search(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from rye import api
 from rye.call import context, profile, results
 from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
@@ -27,166 +27,172 @@ if TYPE_CHECKING:
 _DEEPEST = 4
 
 
-class PrimaryTools:
-    """What the tools of these names ask for in one call: parameters as in their CONFIG_SCHEMA, answers as tools' results."""
+def execute(
+    project_path: str, item_type: str, item_id: str, parameters: dict[str, Any] | str, *, dry_run: bool
+) -> dict[str, Any]:
+    """Execute another item; its failure is this call's, in the same shape.
 
-    def __init__(self, answer: Callable[..., dict[str, Any]], reach: Callable[[str, str], bool] | None = None) -> None:
-        """Take what answers a call of any item type, and what tells by type and id which items may be reached."""
-        self._answer = answer
-        self._reach = reach
+    Raises:
+        UsageError: `bad_parameters`, `nested_too_deep`. RyeError: `out_of_reach`.
+    """
+    context.check_need("execute")
+    _check(project_path, item_type, item_id)
+    return _as_result(_nested(Call(item_type, item_id, _object(parameters), project_path, dry_run)))
 
-    def execute(
-        self, project_path: str, item_type: str, item_id: str, parameters: dict[str, Any] | str, *, dry_run: bool
-    ) -> dict[str, Any]:
-        """Execute another item; its failure is this call's, in the same shape.
 
-        Raises:
-            UsageError: `bad_parameters`, `nested_too_deep`. RyeError: `out_of_reach`.
-        """
-        self._check(project_path, item_type, item_id)
-        return _as_result(self._nested(Call(item_type, item_id, _object(parameters), project_path, dry_run)))
+def file_tool(project_path: str, item_id: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the whole response of a file tool that a command asks for; a refusal is one, too."""
+    context.check_need("file_tool")
+    return _nested(Call("tool", item_id, parameters, project_path))
 
-    def file_tool(self, project_path: str, item_id: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the whole response of a file tool that a command asks for; a refusal is one, too."""
-        return self._nested(Call("tool", item_id, parameters, project_path))
 
-    def _nested(self, call: Call) -> dict[str, Any]:
-        outer = context.current()
-        # An item that executes itself would otherwise end only at the limit of threads or memory.
-        if outer.depth >= _DEEPEST:
-            raise UsageError(
-                "nested_too_deep", f"{_DEEPEST} items are executing one another already.", "Execute the item directly."
-            )
-        cancellation = context.Cancellation()
-        # The inner call has its own cancellation; without this it would outlive the outer call's deadline.
-        outer.deadline.when_expired(cancellation.cancel)
-        # The seeds' defaults hold for every call by item id, whoever makes it.
-        options = changed(outer.options, cancellation=cancellation, agent_defaults=False, key="", late=None)
-        with context.using(depth=outer.depth + 1):
-            return self._answer(changed(call, options=options), self._reach)
+def _nested(call: Call) -> dict[str, Any]:
+    outer = context.current()
+    # An item that executes itself would otherwise end only at the limit of threads or memory.
+    if outer.depth >= _DEEPEST:
+        raise UsageError(
+            "nested_too_deep", f"{_DEEPEST} items are executing one another already.", "Execute the item directly."
+        )
+    cancellation = context.Cancellation()
+    # The inner call has its own cancellation; without this it would outlive the outer call's deadline.
+    outer.deadline.when_expired(cancellation.cancel)
+    # The seeds' defaults hold for every call by item id, whoever makes it.
+    options = changed(outer.options, cancellation=cancellation, agent_defaults=False, key="", late=None)
+    with context.using(depth=outer.depth + 1):
+        return api.answer(changed(call, options=options, reach=outer.reach))
 
-    def search(self, project_path: str, *, offset: int = 1, **asked: Any) -> dict[str, Any]:
-        """Search items; `output` lists them from result `offset` on, counted from 1. Errors as `rye.api.search`."""
-        from rye.catalog import search as catalog_search
 
-        offered = context.current().options.offered
-        request = catalog_search.SearchRequest(**asked, offset=offset - 1)
-        answer = catalog_search.search(request, project_path, self._reach, offered)
-        if offered is not None:
-            for row in answer["results"]:
-                if row["type"] == "tool":
-                    row["offered"] = offered(row["id"]) or False
-        # Half the budget, as `results` repeats in fields what `output` says.
-        page = results.Page(context.output_budget() // 2 - 500)
-        if (whole := answer.get("long_form")) and page.add([f"{whole['type']} {whole['id']}", *whole["text"].split("\n")]):
-            answer["results"] = [row for row in answer["results"] if row["id"] == whole["id"]]
-            return results.ok("\n".join(page.lines), **answer)
-        listed = [row for number, row in enumerate(answer["results"], offset) if page.add(_listed(number, row))]
-        answer["results"] = listed
-        answer["offset"], offset, total = offset, offset + len(listed), answer["total"]
-        if not total:
-            page.lines.append(f"Nothing fits {answer['query']!r}. Try fewer or other words, or * to list a scope.")
-        answer["truncated"] = offset <= total
-        if answer["truncated"]:
-            defaults = {name: {"default": catalog_search.SearchRequest._field_defaults.get(name)} for name in asked}
-            # The whole call is written out, since models repeat a line more reliably than they change one.
-            again = results.next_call("rye_search", asked, {"properties": defaults})(offset)
-            page.lines.append(results.cut_notice(len(listed), total, "items", again, total - offset + 1))
-            answer["next_offset"] = offset
-        if "unverified" in answer:
-            count = sum(answer["unverified"].values())
-            page.lines.append(f"[{count} unverified item{'s' * (count != 1)} left out; `rye verify` says why]")
+def search(project_path: str, *, offset: int = 1, **asked: Any) -> dict[str, Any]:
+    """Search items; `output` lists them from result `offset` on, counted from 1. Errors as `rye.api.search`."""
+    context.check_need("search")
+    from rye.catalog import search as catalog_search
+
+    offered = context.current().options.offered
+    request = catalog_search.SearchRequest(**asked, offset=offset - 1)
+    answer = catalog_search.search(request, project_path, context.current().reach, offered)
+    if offered is not None:
+        for row in answer["results"]:
+            if row["type"] == "tool":
+                row["offered"] = offered(row["id"]) or False
+    # Half the budget, as `results` repeats in fields what `output` says.
+    page = results.Page(context.output_budget() // 2 - 500)
+    if (whole := answer.get("long_form")) and page.add([f"{whole['type']} {whole['id']}", *whole["text"].split("\n")]):
+        answer["results"] = [row for row in answer["results"] if row["id"] == whole["id"]]
         return results.ok("\n".join(page.lines), **answer)
+    listed = [row for number, row in enumerate(answer["results"], offset) if page.add(_listed(number, row))]
+    answer["results"] = listed
+    answer["offset"], offset, total = offset, offset + len(listed), answer["total"]
+    if not total:
+        page.lines.append(f"Nothing fits {answer['query']!r}. Try fewer or other words, or * to list a scope.")
+    answer["truncated"] = offset <= total
+    if answer["truncated"]:
+        defaults = {name: {"default": catalog_search.SearchRequest._field_defaults.get(name)} for name in asked}
+        # The whole call is written out, since models repeat a line more reliably than they change one.
+        again = results.next_call("rye_search", asked, {"properties": defaults})(offset)
+        page.lines.append(results.cut_notice(len(listed), total, "items", again, total - offset + 1))
+        answer["next_offset"] = offset
+    if "unverified" in answer:
+        count = sum(answer["unverified"].values())
+        page.lines.append(f"[{count} unverified item{'s' * (count != 1)} left out; `rye verify` says why]")
+    return results.ok("\n".join(page.lines), **answer)
 
-    def load(
-        self,
-        project_path: str,
-        item_type: str,
-        item_id: str,
-        source: str | None,
-        destination: str | None,
-        *,
-        overwrite: bool,
-        offset: int,
-        limit: int | None,
-    ) -> dict[str, Any]:
-        """Load an item; `output` is a window of its text. Errors as `rye.api.load`."""
-        self._check(project_path, item_type, item_id)
-        # Imported only for a load.
-        from rye.executor import texts
 
-        found = texts.load(item_type, item_id, project_path, source, destination, overwrite=overwrite)
-        more = f'rye_load(item_type="{item_type}", item_id="{item_id}", offset={{offset}})'
-        text, fields = texts.window(found.pop("content").rstrip("\n"), offset, limit, more)
-        notes = [f"Copied to {found['destination_path']}."] if destination is not None else []
-        notes += [f"Warning: {warning}" for warning in found["warnings"]]
-        return results.ok("\n".join([text, *(["", *notes] if notes else [])]), **found, **fields)
+def load(
+    project_path: str,
+    item_type: str,
+    item_id: str,
+    source: str | None,
+    destination: str | None,
+    *,
+    overwrite: bool,
+    offset: int,
+    limit: int | None,
+) -> dict[str, Any]:
+    """Load an item; `output` is a window of its text. Errors as `rye.api.load`."""
+    context.check_need("load")
+    _check(project_path, item_type, item_id)
+    # Imported only for a load.
+    from rye.executor import texts
 
-    def sign(self, project_path: str, item_type: str, item_id: str, source: str) -> dict[str, Any]:
-        """Sign an item, or every one that a pattern names, if the user's configuration lets agents sign.
+    found = texts.load(item_type, item_id, project_path, source, destination, overwrite=overwrite)
+    more = f'rye_load(item_type="{item_type}", item_id="{item_id}", offset={{offset}})'
+    text, fields = texts.window(found.pop("content").rstrip("\n"), offset, limit, more)
+    notes = [f"Copied to {found['destination_path']}."] if destination is not None else []
+    notes += [f"Warning: {warning}" for warning in found["warnings"]]
+    return results.ok("\n".join([text, *(["", *notes] if notes else [])]), **found, **fields)
 
-        Raises:
-            RyeError: `needs_person`, and those of `rye.api.sign`. ItemError: `item_not_found`; the reason of a refusal.
-        """
-        from rye.items import sign_verify, targets
-        from rye.trust import keys
 
-        # Before the key is looked at: without consent an agent learns nothing of it.
-        if context.settings().get("signing.agents") != "allow":
-            raise RyeError(
-                "needs_person",
-                "Only a person may sign items.",
-                "Ask your user to run `rye sign` in a terminal, or to set `signing: {agents: allow}` in their own "
-                f"{user_dirs.settings_file()}.",
-            )
-        pattern = any(char in item_id for char in "*?")
-        found = self._signable(project_path, item_type, item_id, source)
-        profile.refuse_changes(project_path)
-        named = targets.resolve([os.fspath(path) for path in found], [])
-        rows = list(sign_verify.sign(named, keys.signing_key(), project_path))
-        return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
+def sign(project_path: str, item_type: str, item_id: str, source: str) -> dict[str, Any]:
+    """Sign an item, or every one that a pattern names, if the user's configuration lets agents sign.
 
-    def registry(self, project_path: str, **asked: Any) -> dict[str, Any]:
-        """Share items as an agent may. Errors as `rye.registry.agent_actions.answer`."""
-        from functools import partial
+    Raises:
+        RyeError: `needs_person`, and those of `rye.api.sign`. ItemError: `item_not_found`; the reason of a refusal.
+    """
+    context.check_need("sign")
+    from rye.items import sign_verify, targets
+    from rye.trust import keys
 
-        from rye.registry import agent_actions
+    # Before the key is looked at: without consent an agent learns nothing of it.
+    if context.settings().get("signing.agents") != "allow":
+        raise RyeError(
+            "needs_person",
+            "Only a person may sign items.",
+            "Ask your user to run `rye sign` in a terminal, or to set `signing: {agents: allow}` in their own "
+            f"{user_dirs.settings_file()}.",
+        )
+    pattern = any(char in item_id for char in "*?")
+    found = _signable(project_path, item_type, item_id, source)
+    profile.refuse_changes(project_path)
+    named = targets.resolve([os.fspath(path) for path in found], [])
+    rows = list(sign_verify.sign(named, keys.signing_key(), project_path))
+    return _batch(rows, item_id) if pattern else _signed(rows[0], item_type, source, found[0])
 
-        return agent_actions.answer(project_path, asked, partial(self._check, project_path))
 
-    def _check(self, project_path: str, item_type: str, item_id: str) -> None:
-        reach = self._reach
-        if reach is None or reach(item_type, item_id):
-            return
-        known = (one for one, _, _ in spaces.served_items(item_type, spaces.spaces(project_path)) if reach(item_type, one))
-        close = spaces.similar_ids(item_id, known)
-        category = item_id.rpartition("/")[0]
-        hint = f"Did you mean {' or '.join(close)}? " if close else ""
-        if item_type == "tool" and category:
-            hint += f"Your user can start the server with `rye mcp --category {category}`."
-        raise RyeError("out_of_reach", f"{item_type} {item_id} is not among what this server offers.", hint, nearest=close)
+def registry(project_path: str, **asked: Any) -> dict[str, Any]:
+    """Share items as an agent may. Errors as `rye.registry.agent_actions.answer`."""
+    context.check_need("registry")
+    from functools import partial
 
-    def _signable(self, project_path: str, item_type: str, item_id: str, source: str) -> list[Path]:
-        """Return the files that an id or a pattern names in one space; a pattern without `/` looks in every category."""
-        if source not in ("project", "user"):
-            raise UsageError("bad_space", f"Items of {source!r} are not signed here.", "Give project or user.")
-        space = next((one for one in spaces.spaces(project_path) if one.name == source), None)
-        known = spaces.items_in(space, item_type) if space is not None else []
-        known = [(one, path) for one, path in known if self._reach is None or self._reach(item_type, one)]
-        if any(char in item_id for char in "*?"):
-            found = [path for one, path in known if fnmatchcase(one if "/" in item_id else one.rpartition("/")[2], item_id)]
-        else:
-            spaces.check_id(item_id)
-            found = [path for one, path in known if one == item_id]
-        if not found:
-            where = f"{_where(space)}/{spaces.type_folder(item_type)[0]}"
-            raise ItemError(
-                "item_not_found",
-                f"No {item_type} {item_id} in the {source} space.",
-                f"It was searched for in {where}.",
-                searched_in=where,
-            )
-        return found
+    from rye.registry import agent_actions
+
+    return agent_actions.answer(project_path, asked, partial(_check, project_path))
+
+
+def _check(project_path: str, item_type: str, item_id: str) -> None:
+    reach = context.current().reach
+    if reach is None or reach(item_type, item_id):
+        return
+    known = (one for one, _, _ in spaces.served_items(item_type, spaces.spaces(project_path)) if reach(item_type, one))
+    close = spaces.similar_ids(item_id, known)
+    category = item_id.rpartition("/")[0]
+    hint = f"Did you mean {' or '.join(close)}? " if close else ""
+    if item_type == "tool" and category:
+        hint += f"Your user can start the server with `rye mcp --category {category}`."
+    raise RyeError("out_of_reach", f"{item_type} {item_id} is not among what this server offers.", hint, nearest=close)
+
+
+def _signable(project_path: str, item_type: str, item_id: str, source: str) -> list[Path]:
+    """Return the files that an id or a pattern names in one space; a pattern without `/` looks in every category."""
+    if source not in ("project", "user"):
+        raise UsageError("bad_space", f"Items of {source!r} are not signed here.", "Give project or user.")
+    space = next((one for one in spaces.spaces(project_path) if one.name == source), None)
+    known = spaces.items_in(space, item_type) if space is not None else []
+    reach = context.current().reach
+    known = [(one, path) for one, path in known if reach is None or reach(item_type, one)]
+    if any(char in item_id for char in "*?"):
+        found = [path for one, path in known if fnmatchcase(one if "/" in item_id else one.rpartition("/")[2], item_id)]
+    else:
+        spaces.check_id(item_id)
+        found = [path for one, path in known if one == item_id]
+    if not found:
+        where = f"{_where(space)}/{spaces.type_folder(item_type)[0]}"
+        raise ItemError(
+            "item_not_found",
+            f"No {item_type} {item_id} in the {source} space.",
+            f"It was searched for in {where}.",
+            searched_in=where,
+        )
+    return found
 
 
 def _where(space: Space | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye import primary_tools
 from rye.call import context
 from rye.trust import keys
 from support.signed_tools import put, put_tool, tool_text
@@ -74,21 +75,19 @@ def test_nesting_is_bounded(project):
 
 
 def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
-    body = 'from rye.call import context\nreturn context.host_for("sign").sign(project_path, "tool", "x", "project")'
+    body = 'from rye import primary_tools\nreturn primary_tools.sign(project_path, "tool", "x", "project")'
     put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
     answer = rye.execute("my/sneaky", project_path=project)
     assert answer["status"] == "error"
     nested = call("execute", project, item_id="my/sneaky")
     assert nested["status"] == "error"
     with pytest.raises(rye.RyeError):
-        context.host_for("sign")
-    # One of the system's gets what it declares, and nothing is made for another wish.
-    made = []
-    with context.using(host=lambda: made.append(1) or "host", needs=("search",)):
-        assert context.host_for("search") == "host"
+        primary_tools.search(str(project), query="read")
+    # One of the system's gets what it declares, and nothing else.
+    with context.using(needs=("search",)):
+        assert primary_tools.search(str(project), query="read")["success"] is True
         with pytest.raises(rye.RyeError, match="may not use 'sign'"):
-            context.host_for("sign")
-    assert made == [1]
+            primary_tools.sign(str(project), "tool", "x", "project")
 
 
 # --- rye_search, rye_load ---

@@ -173,7 +173,7 @@ class CallContext(Record, frozen=False):
         deadline: the call's time limit.
         settings: the settings as this call sees them; None outside a call.
         workspace: the open project root (a `rye.workspace.workspace.Workspace`), which every module of the call shares.
-        host: makes what runs the primary tools on behalf of a system tool.
+        reach: tells by type and id what the primary tools may reach on behalf of this call; None for everything.
         needs: what the running tool declares in `__needs__`.
         depth: how many calls this one is nested in.
         printed: takes the text that the tool prints in a process of its own; None outside a tool.
@@ -187,7 +187,7 @@ class CallContext(Record, frozen=False):
     deadline: Deadline = Deadline(float("inf"))
     settings: Settings | None = None
     workspace: object = None
-    host: Callable[[], Any] | None = None
+    reach: Callable[[str, str], bool] | None = None
     needs: tuple[str, ...] = ()
     depth: int = 0
     printed: list[str] | None = None
@@ -224,19 +224,15 @@ class using:  # noqa: N801 - used as the function that it stands for: each call 
         _current.reset(self._token)
 
 
-def host_for(need: str) -> Any:
-    """Return the running call's host (`rye.primary_tools.PrimaryTools`), by which a tool executes, finds and shares items.
-
-    The executor gives one to a tool that the system's key signed, for what it declares: `__needs__ = ["search"]`.
+def check_need(need: str) -> None:
+    """Hold the running tool to what it declares, `__needs__ = ["search"]`; only a tool that the system's key signed has needs.
 
     Raises:
-        UsageError: `capability_denied`, the running tool may not ask for this.
+        UsageError: `capability_denied`.
     """
-    call = current()
-    if call.host is None or need not in call.needs:
+    if need not in current().needs:
         why = f"This tool may not use {need!r} of the host."
         raise UsageError("capability_denied", why, f"Only tools of the system bundle that declare {need!r} in __needs__ may.")
-    return call.host()
 
 
 def note_secrets(secrets: Secrets) -> None:

@@ -49,7 +49,7 @@ class Call(Record):
 
     Attributes:
         options: what the front end asks for.
-        host: makes what runs the primary tools for the system's own tools, each for what it declares in `__needs__`.
+        reach: tells by type and id what the primary tools may reach on behalf of the call; None for everything.
         prepared: the tool as `prepare` returned it, where the caller looked at it before.
     """
 
@@ -60,7 +60,7 @@ class Call(Record):
     dry_run: bool = False
     allow_unsigned: bool = False
     options: CallOptions = CallOptions()
-    host: Callable[[], Any] | None = None
+    reach: Callable[[str, str], bool] | None = None
     prepared: Prepared | None = None
 
 
@@ -133,7 +133,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
     # A nested call shares the outer settings, so that a file changed meanwhile does not split one call.
     settings = context.current().settings or Settings()
     with context.using(
-        options=call.options, host=call.host, settings=settings, needs=(), printed=None, parameters=None, secrets=[]
+        options=call.options, reach=call.reach, settings=settings, needs=(), printed=None, parameters=None, secrets=[]
     ) as here:
         try:
             with user_dirs.HeldSpace():

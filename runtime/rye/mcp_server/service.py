@@ -97,8 +97,8 @@ class Service:
             return {"status": "error", "error": str(refused), "code": refused.code, "data": failure(refused)}
         if item_id == SEARCH:
             options = changed(options, offered=self._name_of)
-        call = Call("tool", item_id, arguments, self.project, False, False, options)
-        response = api.answer(call, self.selection.reaches if self.selection.meta else None)
+        reach = self.selection.reaches if self.selection.meta else None
+        response = api.answer(Call("tool", item_id, arguments, self.project, False, False, options, reach))
         if item_id == SEARCH and response["status"] == "success":
             missing = [row["id"] for row in response["data"]["results"] if row.get("offered") is False]
             response["data"]["output"] += f"\n[not offered by this server: {switch_for(missing)}]" if missing else ""

@@ -190,7 +190,7 @@ class Site:
     def _tool(self, item_id: str, **parameters: Any) -> dict[str, Any]:
         """Call a tool and return its data."""
         call = Call("tool", item_id, parameters, self._root, options=CallOptions(root=self._identity))
-        found: dict[str, Any] = api.answer(call, None)["data"]
+        found: dict[str, Any] = api.answer(call)["data"]
         return found
 
     def _version(self, ws: Workspace) -> str:

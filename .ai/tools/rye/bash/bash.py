@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:feea34a912c66ad40579a8141ead377e24a31533f0945459e5ad2848f5da67f5:F8n1J5t6NI0avfO9jTqAzeUDAk1CYyQsj1TZrrda0TrlWEB04VQNgUbswJ6RKGIaFEmVxgUH39I8ENpRRcMQAg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:e8a6f0fd62576ec7d1f4bf196fac918eb56be52ae19491f76f0fcf8835bfd31a:hSUrR-Y_uB8HNZigu9gFrZ-tmIEa5wrfiqvz5XDMl6qdKmWt0R_bc2z5U6ZpHwWRys9sKj9DwmULS9gX73_BAg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -19,9 +19,9 @@ from __future__ import annotations
 import functools
 import os
 import re
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rye import primary_tools
 from rye.call import context, profile
 from rye.call.command_channel import NONE, VARIABLE, CommandChannel
 from rye.call.context import command_budget, deadline
@@ -38,7 +38,7 @@ from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from rye.journal.recorded_command import Command
@@ -164,9 +164,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         # The call's own deadline may be nearer, and a command that outlives it would lose its output.
         seconds = min(params.get("timeout", _DEFAULT_SECONDS), deadline().remaining())
         for _ in range(_TRIES):
-            with _channel(ws.real) as channel:
+            # `rt` is served by threads of this process: file tools run outside the sandbox, under their own checks.
+            with CommandChannel(ws.real, functools.partial(primary_tools.file_tool, ws.real)) as channel:
                 start = functools.partial(_run, channel, cwd_fd, seconds, input_bytes)
-                env = policy.env if channel is None else {**channel.environment, **policy.env}
+                env = {**channel.environment, **policy.env}
                 result = _recorded(ws, changed(policy, env=env), settings.mode, params["command"], start)
             # Else what the sandbox covers was exchanged while it was made, as git does with its settings: nothing ran.
             if result.get("code") != sandbox.NOT_MADE:
@@ -211,19 +212,6 @@ def _begun(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: s
     return recorded_command.begun(ws, __item_id__, command, folder, confine, mode, policy.required)
 
 
-@contextmanager
-def _channel(root: str) -> Iterator[CommandChannel | None]:
-    """Serve `rt` in the command with line IDs and the journal; None where nobody may run file tools for it."""
-    try:
-        host = context.host_for("file_tool")
-    except UsageError:
-        yield None
-        return
-    # Served by threads of this process, so that file tools run outside the sandbox, under their own checks.
-    with CommandChannel(root, functools.partial(host.file_tool, root)) as channel:
-        yield channel
-
-
 def _check_command(command: str) -> None:
     if "\0" in command:
         what = "The command contains a NUL character, which no command line holds."
@@ -257,13 +245,11 @@ def _shell() -> str:
     return next(path for path in _SHELLS if os.access(path, os.X_OK) or path == _SHELLS[-1])
 
 
-def _run(channel: CommandChannel | None, cwd_fd: int, seconds: float, stdin: bytes, command: Command) -> dict[str, Any]:
-    confined = command.confined
-    if channel is not None:
-        confined = changed(confined, fds=(*confined.fds, channel.fd))
+def _run(channel: CommandChannel, cwd_fd: int, seconds: float, stdin: bytes, command: Command) -> dict[str, Any]:
+    confined = changed(command.confined, fds=(*command.confined.fds, channel.fd))
     stored = output_files.StoredOutputs(command.ws.fd)
     goes_on = context.current().options.agent_defaults and command.token and seconds < deadline().remaining() - _TO_HAND_ON
-    more: dict[str, Any] = {} if channel is None else {"asked": (channel.own_fd, channel.serve)}
+    more: dict[str, Any] = {"asked": (channel.own_fd, channel.serve)}
     if goes_on:
         held = running_commands.handle(command.token)[1]
         more |= {"held": held, "hand_on": functools.partial(command.hand_on, cwd_fd)}

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:44Z:3df2a31981e51c9c88516c18d5679c5889b01ad54eb23ba6c8520cc52bdccadc:DbOGXI7fIiQ4FNGOPSW-4farQEd5fotAKnH8pWJNFdN9bAb8gF-xa9CuVavygz6ABOH_qrrV6Iy2FDl1h84OCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:1c643e90f3ced8b7c86b8c155c0ab036f14ed5847317711d4aa387755fe7d931:vMNSNICbgpeOJOekZDs5MGqgL6WjFdGULEken5InKTdtYMviSqczFKo3qmvDvCfCz-Wpkst5lohR_t1w_3CABQ==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool
@@ -11,7 +11,7 @@ Returns: the item's text as output; status ("success", "error", "validation_pass
 Prefer it to guessing a shell command when rye_search named an item; call a tool that you have directly by its own name.
 """
 
-from rye.call import context
+from rye import primary_tools
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -47,5 +47,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's answer."""
-    answer: dict = context.host_for("execute").execute(project_path, **params)
+    answer: dict = primary_tools.execute(project_path, **params)
     return answer

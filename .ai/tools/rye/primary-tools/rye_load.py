@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:44Z:1f5256b14e541580360fda0e0d1147596a3018b5e852193d063b94270a8b1dca:-xCvtDr-mSWRW4zHhkqNKbrhWtzLkN_z6m7AxZb0RFCZz6G_POgqnMrXznMkomwbtHkr2CQyaKDZISCoqWDtDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:f2d2a078c3c4b94646239fed4e60203de8b4b2080827cfbf16948b1e1eb02b54:DQi6oXyvM4V9RxPhu_8uz0HtLCc--oL7QiDRltjMYRUtTNPUcEe74XAaNCPUV3Eqh-iW9feZgrwkhw_GRf1rCQ==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.
@@ -13,7 +13,7 @@ copied_to, destination_path, replaced.
 Prefer it to read for items: it verifies first, and finds the file by its id. To read knowledge, rye_execute does the same.
 """
 
-from rye.call import context
+from rye import primary_tools
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -59,5 +59,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's text."""
-    answer: dict = context.host_for("load").load(project_path, **params)
+    answer: dict = primary_tools.load(project_path, **params)
     return answer

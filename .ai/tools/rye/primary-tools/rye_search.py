@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:21:42Z:361110a9fd0afc6bd011489624ce88149a24612b220b4e5868ca2068ba606bb1:8WSEecZFOU2t4Buln5NYFaWrGpYqsT3ZI7cW5JuEmZO4H-iWQCOjpG9snzIUIjAH7uJKeLbuiY2pYLk5xLKuBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:0370526a373c02fde2107cb65409e6131247e625dc3fe3e19c217def86c228ba:B_xF1DC4qyAXoZ8JrZoo78QuE5tMeq-rdyWAmV1NcLSDbiL87s0mPwP43kURdgT14zcNABn_PQx6Z7uivN-kBA==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.
@@ -13,7 +13,7 @@ Prefer it to guessing when you do not know which item does a task, or how someth
 rye_execute runs it.
 """
 
-from rye.call import context
+from rye import primary_tools
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -82,5 +82,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what fits."""
-    answer: dict = context.host_for("search").search(project_path, **params)
+    answer: dict = primary_tools.search(project_path, **params)
     return answer

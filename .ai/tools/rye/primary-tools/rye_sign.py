@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:44Z:d1dd0f28822e06354dc9355ce6e5d89e93022839058fa23102c64b69105c9b4a:mkiEBjoTI3X0p7Ejvrh73jwmxM2G969KKlFzC9qWlv6_hv9-x6vGqgFknWlkLnsISufYj1mKA5bLPsJYTV0kBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:d78fa1928645f9a14d542a3578d327ca86daa7e8680e8d150e20fbcb54db260e:-gCGeRy2boVtpV43_gR6Yes3q4-parWheXCx9VHpRD1HHheYbBwM6GuIw6tLLrC7WZ1Uh_QFF7b5wryo8GPGAA==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a
@@ -11,7 +11,7 @@ status "completed", signed [ids], failed [{item, error, details}], total, summar
 Prefer it to nothing else: no other tool signs. Read an item before you sign it; whoever trusts the key then runs it.
 """
 
-from rye.call import context
+from rye import primary_tools
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -42,5 +42,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what became of the items."""
-    answer: dict = context.host_for("sign").sign(project_path, **params)
+    answer: dict = primary_tools.sign(project_path, **params)
     return answer

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T07:13:44Z:6ca35667e731f905ca16404330b120e510aff839e4faa59681dd72d8439e4452:zJUDtbomagIPWz25iMV-GNtNNMNPUND1b9ofIdJITAJDCNnw3dx5RJL0rNJoOYzAcrRqLh6W-01rbfPfyYiZBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T03:59:06Z:134cc7829a2fff6f4e285326de28107e54407d432cd46edaff1791894ac2b8b6:mzWs_CI1up71ayVvciz2V6QtsPJSGC2lqYjyFdQnTkTZQKpRPBHbZmaA5OTtAIPXuqqycfMkps9NLOXJrIMdBg==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],
@@ -13,7 +13,7 @@ to what is installed, in output. Refusals have codes such as untrusted_key, down
 Prefer it to downloading a tool by webfetch or bash: what it installs was verified. rye_search looks in what is installed.
 """
 
-from rye.call import context
+from rye import primary_tools
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -74,5 +74,5 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the process that runs this tool checks it."""
-    answer: dict = context.host_for("registry").registry(project_path, **params)
+    answer: dict = primary_tools.registry(project_path, **params)
     return answer
