@@ -72,8 +72,6 @@ class Watch:
         self._is_hidden = False
         info = os.fstat(root_fd)
         self._device, self._is_complete = info.st_dev, True
-        # Whether a walk gave folders to `add` and its tree was not stored: they may be others than the stored tree's.
-        self._is_ahead = False
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._fd, self.type = -1, type_of(info.st_dev)
         if self.type in _LOCAL:
@@ -90,7 +88,7 @@ class Watch:
         """Return the folders of a tree that changed since it was stored; None where that is not known."""
         if self._fd < 0:
             return None
-        known = self._drain() and self.tree is tree and not self._is_ahead
+        known = self._drain() and self.tree is tree
         return self._changed | self._always if known else None
 
     def restart(self) -> None:
@@ -106,7 +104,7 @@ class Watch:
         """Note that what was found since `changed` or `restart` is stored, in this tree."""
         if self._fd >= 0:
             self._forget_events()
-            self.tree, self._is_complete, self._is_ahead = tree, False, False
+            self.tree, self._is_complete = tree, False
 
     def _forget_events(self) -> None:
         self._changed.clear()
@@ -136,8 +134,10 @@ class Watch:
         before = self._numbers.get(path, at)
         if before != at and self._paths.get(before) == path:
             del self._paths[before]
-        self._paths[at], self._numbers[path], self._is_ahead = path, at, True
+        self._paths[at], self._numbers[path] = path, at
         self._always.discard(path)
+        # Until the walk's tree is stored: the folder may be another than the one of that path in the tree before.
+        self.tree = None
 
     def has(self, path: str, fd: int, name: str) -> bool:
         """Tell whether a folder in an open one is the one that is watched by this path: its own changes are told."""
