@@ -266,17 +266,12 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int,
 def _put_back(place: Place, temporary: bytes, inode: int, why: OSError | None) -> None:
     """Exchange again; what then lies under the temporary name must be our own file, else it gets a visible name."""
     try:
-        while True:
-            try:
-                rename(place.dir_fd, temporary, place.name, EXCHANGE)
-                break
-            except FileNotFoundError:
-                # Deleted meanwhile; if it comes back right then, it is exchanged after all.
-                with contextlib.suppress(FileExistsError):
-                    rename(place.dir_fd, temporary, place.name, NOREPLACE)
-                    return
+        rename(place.dir_fd, temporary, place.name, EXCHANGE)
         if _inode_at(place.dir_fd, temporary) != inode:
             keep(place, temporary)
+    except FileNotFoundError:
+        # Deleted meanwhile.
+        give_back(place, temporary)
     except OSError as err:
         raise _unsettled(place, temporary, why or err) from None
 
