@@ -194,28 +194,29 @@ def find(root: str, found: Listings | None = None) -> set[str]:
         if (one[2] and is_git_directory(one[2])) or (path[-4:].lower() == ".git" and path[-5:-4] in ("", "/")):
             places.add(path)
         if ".git" in one[2]:
-            places.update(_named(root, f"{path}/.git" if path else ".git", b"gitdir:"))
+            places.update(_named(root, f"{path}/.git" if path else ".git"))
     for path in list(places):
-        places.update(_named(root, f"{path}/commondir" if path else "commondir", b""))
+        places.update(_named(root, f"{path}/commondir" if path else "commondir"))
     return places
 
 
-def _named(root: str, pointer: str, prefix: bytes) -> Iterator[str]:
+def _named(root: str, pointer: str) -> Iterator[str]:
     """Yield the folder below the root that a pointer file, or a link in its place, names."""
     path = os.path.join(root, pointer)
+    # A folder that is no link was found by its names.
+    target = _pointed(path) if not os.path.isdir(path) else os.path.realpath(path) if os.path.islink(path) else ""
+    if target and os.path.isdir(target) and f"{target}/".startswith(f"{root}/"):
+        yield os.path.relpath(target, root) if target != root else ""
+
+
+def _pointed(path: str) -> str:
+    """Return the real path, there or not, that a file `.git` or `commondir` names; empty for none."""
+    prefix = b"gitdir:" if path.endswith(".git") else b""
     with suppress(OSError, ValueError):
-        # A folder that is no link was found by its names.
-        target = _pointed(path, prefix) if not os.path.isdir(path) else os.path.realpath(path) if os.path.islink(path) else ""
-        if target and os.path.isdir(target) and f"{target}/".startswith(f"{root}/"):
-            yield os.path.relpath(target, root) if target != root else ""
-
-
-def _pointed(path: str, prefix: bytes) -> str:
-    """Return the real path that a pointer file names. Raises OSError, ValueError."""
-    line, _ = atomic.read_regular(path, _POINTER)
-    if not line.startswith(prefix):
-        return ""
-    return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line.removeprefix(prefix).strip())))
+        line, _ = atomic.read_regular(path, _POINTER)
+        if line.startswith(prefix):
+            return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line.removeprefix(prefix).strip())))
+    return ""
 
 
 def linked(work_tree: str) -> tuple[str, str] | None:
@@ -226,14 +227,8 @@ def linked(work_tree: str) -> tuple[str, str] | None:
     Args:
         work_tree: its path.
     """
-    try:
-        own = _pointed(os.path.join(work_tree, ".git"), b"gitdir:")
-    except (OSError, ValueError):
-        return None
-    shared = ""
-    with suppress(OSError, ValueError):
-        shared = _pointed(os.path.join(own, "commondir"), b"")
-    return (own, shared or own) if own else None
+    own = _pointed(os.path.join(work_tree, ".git"))
+    return (own, _pointed(os.path.join(own, "commondir")) or own) if own else None
 
 
 def store_pointers(root_fd: int, root: str, found: Listings, places: Iterable[str]) -> None:
@@ -243,18 +238,11 @@ def store_pointers(root_fd: int, root: str, found: Listings, places: Iterable[st
     """
     files = [f"{path}/.git" if path else ".git" for path, one in found.items() if ".git" in one[2]]
     files += [f"{path}/commondir" if path else "commondir" for path in places]
-    named = sorted(one for one in files if not os.path.isdir(f"{root}/{one}") and _aim(root, one))
+    named = sorted(one for one in files if not os.path.isdir(f"{root}/{one}") and _pointed(os.path.join(root, one)))
     store = f"{user_dirs.state_dir(root_fd)}/{_POINTERS}"
     data = json.dumps(named).encode()
     if (atomic.read(store) or b"[]") != data:
         atomic.write(store, data, 0o600, durably=False)
-
-
-def _aim(root: str, pointer: str) -> str:
-    """Return the real path, there or not, that a pointer file below a root names; empty for none."""
-    with suppress(OSError, ValueError):
-        return _pointed(os.path.join(root, pointer), b"gitdir:" if pointer.endswith(".git") else b"")
-    return ""
 
 
 def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
@@ -264,7 +252,7 @@ def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
         data = atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or data
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
     for pointer in json.loads(data) if data != b"[]" else ():
-        aim = _aim(root, pointer)
+        aim = _pointed(os.path.join(root, pointer))
         if aim and target.startswith(f"{aim}/") and target[len(aim) + 1 :].partition("/")[0].lower() in _OF_REPOSITORIES:
             return True
     return False
