@@ -292,13 +292,7 @@ class Look:
         self._begun = [path for path in walk.turned if not snapshots_tree.is_passed(walk.folders[path])]
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
-        same_passed = (
-            self.known is not None
-            and not walk.gone
-            and not walk.turned
-            and all(path in self.known.folders for path in walk.passed)
-        )
-        self._is_same = same_passed and not walk.changes and not walk.read
+        self._is_same = self.known is not None and self.folders == self.known.folders and not walk.changes
 
     def _walk(self, *, quick: bool) -> Walk:
         settings = context.settings()

@@ -147,12 +147,10 @@ class Walk:
         folders: how the tree is now.
         changes: what differs from before.
         left_out: files whose content was not stored, and folders that could not be read: path -> why.
-        read: how many entries had to be read.
         is_whole: everything was looked at, not changed folders only.
         short: how many bytes there was no room for.
-        passed: folders that are not recorded: dependencies, caches, repositories' own.
-        turned: folders that were among these and are recorded from this walk on, or the other way round: nothing in them counts
-            as changed.
+        turned: folders that were not recorded (dependencies, caches, repositories' own) and are from this walk on, or the other
+            way round: nothing in them counts as changed.
         gone: folders that were not recorded, and are not there any more.
     """
 
@@ -176,8 +174,8 @@ class Walk:
         self.folders: Folders = {}
         self.changes: list[Change] = []
         self.left_out: dict[str, str] = {}
-        self.read = self.short = self._count = 0
-        self.is_whole, self.passed, self.gone = True, list[str](), list[str]()
+        self.short = self._count = 0
+        self.is_whole, self.gone = True, list[str]()
         self.turned = set[str]()
         self._known, self._contents = known, contents
         self._max_file, self._most, self._skipped, self._made = scope
@@ -221,8 +219,8 @@ class Walk:
     def _start_again(self) -> None:
         if self._watch is not None:
             self._watch.restart()
-        self.folders, self.left_out, self.passed = {}, {}, []
-        self.read = self.short = self._count = 0
+        self.folders, self.left_out = {}, {}
+        self.short = self._count = 0
         self._found.clear()
         self._visited.clear()
 
@@ -248,10 +246,10 @@ class Walk:
         """Visit one folder that changed; return the names of the folders in it that are others than before."""
         assert self._watch is not None
         prefix = f"{path}/" if path else ""
-        passed = {prefix + name for name in self._skipped if prefix + name in self.folders}
+        # Those that are there still are found again.
+        for name in self._skipped:
+            self.folders.pop(prefix + name, None)
         below = self._visit(fd, path)
-        for one in passed.difference(self.passed):
-            del self.folders[one]
         new = [name for name in below if prefix + name not in self._known or not self._watch.has(prefix + name, fd, name)]
         inner = {name for name, mark in self._known.get(path, {}).items() if mark[2] & _FORMAT == stat.S_IFDIR}
         others = {prefix + name for name in (*new, *(inner | ({_OWN} if not path else set())).difference(below))}
@@ -362,8 +360,7 @@ class Walk:
             # The same names as before: it was not one to be skipped, and is none.
             self.folders[path] = known
         elif path and not known and self._is_skipped(entries):
-            self.passed.append(path)
-            self.folders[path] = self._passed(path)
+            self._pass_over(path)
             return []
         else:
             # A folder that is passed over may have come in the place of a file.
@@ -374,14 +371,9 @@ class Walk:
         return below
 
     def _pass_over(self, path: str) -> None:
-        """Note that a folder is there that is not recorded. It is kept as one without entries."""
-        self.passed.append(path)
-        self.folders[path] = self._passed(path)
-
-    def _passed(self, path: str) -> dict[str, Mark]:
-        """Return what is to be known of a folder that is not recorded: the very same where it was not before."""
+        """Note that a folder is there that is not recorded: as the very same where it was not before."""
         known = self._known.get(path, {})
-        return known if is_passed(known) else PASSED
+        self.folders[path] = known if is_passed(known) else PASSED
 
     def _is_skipped(self, entries: list[os.DirEntry[str]]) -> bool:
         """Tell whether a folder is a cache or a repository's own, by what is in it."""
@@ -396,7 +388,6 @@ class Walk:
         prefix = f"{path}/" if path else ""
         for name in known.keys() - names:
             self._note(prefix + name, known[name], None)
-        self.read += len(new)
         # Before any is read: what is written while it is read must bear a later time.
         now = stamps.clock()
         for name, info in new.items():
