@@ -6,6 +6,7 @@ a plain `git status` in it. A file `.git` names such a folder, and a file `commo
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -36,10 +37,6 @@ _STEP: Final = 15
 
 FOLDERS: Final = (".git", ".hg", ".svn")
 """In folders with these names a version control keeps what it needs."""
-
-
-class TooLargeError(Exception):
-    """A tree has more names than a walk looks at."""
 
 
 def is_git_directory(names: Container[str]) -> bool:
@@ -78,8 +75,7 @@ def listings(root: str, known: Listings | None = None) -> Listings:
             the time of change, and no command can.
 
     Raises:
-        TooLargeError: after `MAX_ENTRIES` names.
-        OSError: there is no such root.
+        OSError: there is no such root; EFBIG after `MAX_ENTRIES` names.
     """
     known, found, waiting, count = known or {}, Listings(), [""], 0
     device, closed = os.lstat(root).st_dev, dict[str, os.stat_result]()
@@ -96,7 +92,7 @@ def listings(root: str, known: Listings | None = None) -> Listings:
                 count += read
             count += len(one[3])
             if count > MAX_ENTRIES:
-                raise TooLargeError
+                raise OSError(errno.EFBIG, "too many files")
             found[path] = one
             waiting += [prefix + name for name in one[3]]
     finally:
@@ -186,7 +182,7 @@ def find(root: str, found: Listings | None = None) -> set[str]:
         found: its folders, where they are known.
 
     Raises:
-        TooLargeError, OSError: as `listings`.
+        OSError: as `listings`.
     """
     places: set[str] = set()
     for path, one in (listings(root) if found is None else found).items():

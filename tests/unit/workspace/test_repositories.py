@@ -83,6 +83,14 @@ def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_clo
     run_as(USERS[-1], [tmp_path / "script.py"], mode)
 
 
+def test_a_project_with_too_many_names_is_told_as_one_that_is_not_looked_through(project, monkeypatch):
+    (project / "a/b").mkdir(parents=True)
+    monkeypatch.setattr(repositories, "MAX_ENTRIES", 2)
+    report = call("bash", project, command="true")["sandbox"]
+    if report["kind"] != "none":
+        assert report["missing"]["protected_names"].endswith("cannot be looked through after the command: too many files")
+
+
 def refused(project, path, text="x\n"):
     """Write a file; tell whether that was refused, as the only thing that may be wrong with it."""
     answer = rye.execute("rye/file-system/write", {"file_path": path, "content": text}, project_path=project)["data"]

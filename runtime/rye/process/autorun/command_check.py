@@ -131,10 +131,9 @@ def begin(
                 record["parsed"] = tree.parsed
                 record["running"].append(token)
                 look = look._replace(known=record["known"])
-    except (OSError, repositories.TooLargeError) as err:
+    except OSError as err:
         # No look rather than no command: without the record nothing can be compared.
-        why = f"{err.strerror}" if isinstance(err, OSError) else "it has too many files"
-        _miss(report, f"the project cannot be looked through after the command: {why}")
+        _miss(report, f"the project cannot be looked through after the command: {err.strerror}")
         return look._replace(token="")
     return look
 
@@ -182,8 +181,6 @@ def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) 
     except FileNotFoundError:
         # The project is gone.
         return []
-    except repositories.TooLargeError:
-        moved = [{"path": ".", "what": "the project has too many files to be looked through", "stored": ""}]
     except OSError as err:
         moved = [{"path": ".", "what": f"the look failed: {err.strerror}", "stored": ""}]
     if any(not one["stored"] for one in moved):
@@ -273,8 +270,7 @@ def _swap(fd: int, name: str, other: str) -> None:
 def bring_back(ws: Workspace, one: Kept) -> int:
     """Put a file back in its place, make what is in it the user's, and return how many findings that are.
 
-    What is in its place now gets the other name. Raises OSError, also where the file is not the one that was shown, and
-    TooLargeError.
+    What is in its place now gets the other name. Raises OSError, also where the file is not the one that was shown.
     """
     with findings.opened(ws.real, ws.identity) as tree:
         folder, _, name = one.path.rpartition("/")
@@ -326,7 +322,7 @@ def _all(
 ) -> list[Finding]:
     """Return all findings of a project but those in what the sandbox covers; `own` and `exactly` as of `at_names`.
 
-    Raises OSError and TooLargeError.
+    Raises OSError.
     """
     folders = _folder_listings(tree)
     places = sorted(repositories.find(tree.root, folders))
