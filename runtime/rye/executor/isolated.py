@@ -20,6 +20,7 @@ from rye.executor.run_code import Crashed
 from rye.executor.worker import LENGTH, framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
 from rye.items.parse import PERMISSIONS, PERMISSIONS_KEY
+from rye.process import terminal_text
 from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
 
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 _ANSWER_MAX = 16 * 1024 * 1024
 _PRINTED_MAX = 10_240
 _ERRORS_MAX = 4_096
-_ERROR_LINES = 5
+_LAST_BYTES = 400
+# The frames below an error and what closes them: the message that a reader needs stands above.
+_FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
 _PIPE_BLOCKS = 32
 
 
@@ -164,7 +167,7 @@ class _Exchange:
         self._sink: list[str] = [] if sink is None else sink
         self._printed = 0
         self._text = codecs.getincrementaldecoder("utf-8")("replace")
-        self._errors = b""
+        self.errors = b""
         self.started = False
 
     @property
@@ -206,7 +209,7 @@ class _Exchange:
                 self._frames += data
             elif fd == self._worker.errors:
                 # The end, not the beginning: a traceback names the error in its last line.
-                self._errors = (self._errors + data)[-_ERRORS_MAX:]
+                self.errors = (self.errors + data)[-_ERRORS_MAX:]
             else:
                 # Past the limit it is read and dropped: an unread pipe would stop the tool.
                 text = self._text.decode(data)[: max(0, _PRINTED_MAX - self._printed)]
@@ -242,12 +245,6 @@ class _Exchange:
             if isinstance(message.get("report"), str):
                 context.report(safe_text.content(message["report"]))
         return None
-
-    def last_errors(self) -> str:
-        """Return the last lines of error output, printable."""
-        lines = self._errors.decode("utf-8", "replace").split("\n")
-        shown = ["".join(c if c.isprintable() else "?" for c in line) for line in lines if line.strip()]
-        return " | ".join(shown[-_ERROR_LINES:])
 
 
 def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:
@@ -292,12 +289,18 @@ def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> R
         # Said only now: `worker.wait` above has waited for its processes to end.
         return killed(limit)
     how = worker.how_it_ended()
-    words = exchange.last_errors()
+    words = last_words(exchange.errors)
     shown = f" Its last error output: {words}" if words else ""
     if not exchange.started:
         return _failed(f"its process ended before the tool began ({how}).{shown}")
     why = f"The tool's process ended without a result ({how}).{shown}"
     return RyeError("tool_died", why, "Report it to the tool's owner; what it wrote before that remains.")
+
+
+def last_words(data: bytes) -> str:
+    """Return the last lines of what a program printed, without the frames of a traceback; "" for none."""
+    lines = [line for line in terminal_text.plain(data).splitlines() if not _FRAME.match(line)]
+    return safe_text.plain(terminal_text.last("\n".join(lines).encode(), _LAST_BYTES)[0].strip(), lines=True)
 
 
 def killed(limit: context.Deadline) -> RyeError:

@@ -131,7 +131,11 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
     [
         ("os._exit(3)", "tool_died", "exit code 3"),
         ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
-        ("sys.stderr.write('one\\n\\x1b[2Jtwo\\n'); sys.stderr.flush()\nos._exit(4)", "tool_died", "one | ?[2Jtwo"),
+        (
+            "sys.stderr.write('one\\n\\x1b[2Jtwo [LID:a1]\\n'); sys.stderr.flush()\nos._exit(4)",
+            "tool_died",
+            "one\ntwo (LID:a1]",
+        ),
         ("os.write(fd, b'\\x00\\x00')\nos._exit(0)", "tool_died", "exit code 0"),
         ("os.write(fd, b'GET / HTTP/1.1')", "bad_tool_result", "at most"),
         ("say(b'{')", "bad_tool_result", "not a JSON object"),

@@ -16,7 +16,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import suppress
 from functools import partial
@@ -45,7 +44,6 @@ _MOST_IN_ALL: Final = 4 * _MOST_BYTES
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _ERRORS_MAX: Final = 4_096
-_LAST_WORDS: Final = 400
 # Of a tool's fields, those that a model is not told.
 _UNTOLD: Final = ("_meta", "icons")
 _BEFORE: Final = 60
@@ -361,11 +359,8 @@ class StdioSession(Session):
         if self._total > _MOST_IN_ALL:
             raise _failed("it sent more than 64 MB in one call")
         if block == b"":
-            # Node prints the reason first, and then where in the code it was.
-            words = re.sub(r"^\s+at .*\n?", "", self._errors.decode("utf-8", "replace"), flags=re.MULTILINE)
-            policy = self._worker.policy
+            policy, last = self._worker.policy, isolated.last_words(self._errors)
             advice = _advice(self._words, policy.root, policy.permissions)
-            last = plain(words[-_LAST_WORDS:].strip())
             raise _failed(f"it ended{f'. Its last words: {last}' if last else ' without a word'}", advice)
 
     def close(self) -> None:

@@ -57,12 +57,9 @@ _ENV_CONFIG: Final[dict[str, Any]] = {"env": {}, "interpreter": {"search": [{}]}
 _ANSWER_MAX = 16 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
-_LAST_BYTES = 400
 # Within so many bytes an answer in JSON begins; of other text that was held back a terminal is shown so many.
 _BEGIN = 1_024
 _SHOWN = 50_000
-# The frames below an error and what closes them: the message that a reader needs stands above.
-_FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
 _MEGABYTE = 1 << 20
 
 
@@ -220,9 +217,7 @@ def _call(worker: Worker, tool: Tool, plan: Plan, message: dict[str, Any]) -> di
     if outcome.why != "exited":
         raise isolated.killed(limit)
     if "failed " in said or not said:
-        why = safe_text.plain(
-            said.partition("failed ")[2].strip() or terminal_text.plain(stderr.complete or b"")[-_LAST_BYTES:]
-        )
+        why = safe_text.plain(said.partition("failed ")[2].strip()) or isolated.last_words(stderr.complete or b"")
         what = f"The program of {tool.id} could not be started: {why}."
         raise RyeError("isolation_failed", what, "Give less in one call, or look at what its chain declares.")
     result = _result(tool, plan, outcome, stdout, stderr, stored.id)
@@ -293,17 +288,11 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
     code = plan.exit_codes.get(str(outcome.exit_code), "command_failed")
     declared = _said_error(found)
     if not declared:
-        last = _last_message(errors.strip() or str(result["output"]).strip())
+        last = isolated.last_words((errors.strip() or str(result["output"])).encode())
         declared = {
             "error": f"{tool.id} {run.ending(outcome)}. {f'Its last message: {last}' if last else 'It printed nothing.'}"
         }
     return {**result, "code": code, **declared, "success": False}
-
-
-def _last_message(text: str) -> str:
-    """Return the last lines of what a program printed, without the frames of a traceback."""
-    lines = [line for line in text.splitlines() if not _FRAME.match(line)]
-    return terminal_text.last("\n".join(lines).encode(), _LAST_BYTES)[0]
 
 
 def _object(stdout: _Kept) -> dict[str, Any] | None:
