@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import struct
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -70,13 +71,8 @@ def start(work: Callable[[], None]) -> bool:
     return False
 
 
-class _Times(ctypes.Structure):
-    """`struct itimerspec`: the interval, and how long until the first time; each in seconds and nanoseconds."""
-
-    _fields_ = (("interval", ctypes.c_long * 2), ("first", ctypes.c_long * 2))
-
-
-_NEVER, _SOON = _Times(), _Times((0, 0), (0, int(MOMENT_SECONDS * 1e9)))
+# `struct itimerspec`: the interval, and how long until the first time; each in seconds and nanoseconds.
+_NEVER, _SOON = (struct.pack("4l", 0, 0, 0, nanoseconds) for nanoseconds in (0, int(MOMENT_SECONDS * 1e9)))
 
 
 class Alarm:
@@ -108,8 +104,8 @@ class Alarm:
         self._set(_NEVER)
         return False
 
-    def _set(self, times: _Times) -> None:
-        self._libc.timerfd_settime(self._fd, 0, ctypes.byref(times), None)
+    def _set(self, times: bytes) -> None:
+        self._libc.timerfd_settime(self._fd, 0, times, None)
 
     def _wait(self) -> None:
         while True:
