@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text
@@ -154,6 +155,7 @@ def answer(call: Call, work: Callable[[Call, Workspace, dict[str, Any]], None]) 
 def _finished(call: Call, settings: Settings, started: float, response: dict[str, Any]) -> dict[str, Any]:
     """Return what a call found as its caller gets it, within the call's context."""
     response = context.without_secrets(response)
+    response.pop("envelope", None)
     if not response.get("warnings"):
         response.pop("warnings", None)
     duration = round((time.perf_counter() - started) * 1000, 3)
@@ -182,7 +184,7 @@ def _refuse(response: dict[str, Any], err: RyeError) -> None:
     """Put a refusal into the response; a tool that answers in an envelope has its refusals in that envelope, too."""
     data = failure(err)
     # Clients of such a tool parse one shape, for its results and for refusals before it ran.
-    if response.pop("envelope", None) == ENVELOPE:
+    if response.get("envelope") == ENVELOPE:
         data |= envelope(err.code, err.details.get("problems", [err.message]))
     response.update(
         status="error", error=str(err), code=err.code, data=data, **({"details": err.details} if err.details else {})
@@ -231,7 +233,6 @@ def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> Non
             from rye.executor import call_keys
 
             _complete(response, call_keys.once(workspace, ready.tool, call.options, run))
-    del response["envelope"]
 
 
 def _run_admitted(
@@ -371,15 +372,8 @@ def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]
     tool, cancellation, limit = ready.tool, call.options.cancellation, Deadline(ready.seconds)
     # Made before the tool can use up the memory.
     outcome = [_CRASHED_WITHOUT_MEMORY]
-    # A list, since appending to it is one step: an `Event` would bring a second lock.
-    ended: list[bool] = []
-    decided = threading.Lock()
-    decided.acquire()
-
-    def decide() -> None:
-        # The end of the tool and that of the call may come at once.
-        with contextlib.suppress(RuntimeError):
-            decided.release()
+    # True is the end of the tool, False that the caller ends the call.
+    events: SimpleQueue[bool] = SimpleQueue()
 
     def work() -> None:
         try:
@@ -388,58 +382,53 @@ def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]
             # No memory is left for an error either: the result that was made before reports it.
             pass
         finally:
-            ended.append(True)
-            decide()
+            events.put(True)
 
-    if cancellation is not None:
-        cancellation.when_cancelled(decide)
-    offered = ready.offered if call.options.agent_defaults else frozenset(tool.schema.get("properties", ()))
+    def ended(seconds: float) -> bool:
+        try:
+            return events.get(timeout=seconds)
+        except Empty:
+            return False
 
     def wait() -> bool:
         """Wait until the tool ends or must; return whether it ended."""
-        decided.acquire(timeout=limit.remaining())
-        if not ended:
-            # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
-            limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
-            decided.acquire(timeout=limit.grace_seconds())
-        # The flag decides, not the result: `outcome` is filled from the beginning (see above).
-        return bool(ended)
+        if ended(limit.remaining()):
+            return True
+        # After `expire` a commit that had begun in time is over; its tool gets a short time to report it.
+        limit.expire(cancelled=cancellation is not None and cancellation.cancelled)
+        return ended(limit.grace_seconds())
 
+    if cancellation is not None:
+        cancellation.when_cancelled(lambda: events.put(False))
+    offered = ready.offered if call.options.agent_defaults else frozenset(tool.schema.get("properties", ()))
     turn = turns.current.get() if call.options.late is not None and started.isolation is None else None
     with context.using(deadline=limit, needs=_needs(tool), printed=[], parameters=offered) as here:
         # A new thread starts with an empty context: without the copy it would have no deadline.
         copied = contextvars.copy_context()
         if turn is not None:
             # Who takes it answers.
-            unanswered, waiting = [True], contextvars.copy_context()
+            right, waiting = threading.Lock(), contextvars.copy_context()
 
             def wait_beside() -> None:
-                if not wait() and _taken(unanswered):
+                if not wait() and right.acquire(blocking=False):
                     waiting.run(_answer_late, call, response, limit)
 
             turn.beside(wait_beside)
             work()
-            if not _taken(unanswered):
+            if not right.acquire(blocking=False):
                 raise context.Abandoned
+            over = True
         else:
             try:
                 run_code.start(work)
             except RuntimeError as err:
                 raise MemoryError from err
             try:
-                wait()
+                over = wait()
             except BaseException:
                 limit.expire()
                 raise
-        return outcome[0] if ended else _late(limit), "".join(here.printed or ())
-
-
-def _taken(tokens: list[bool]) -> bool:
-    """Take the one token there is, in one step; return whether it was there."""
-    try:
-        return tokens.pop()
-    except IndexError:
-        return False
+        return outcome[0] if over else _late(limit), "".join(here.printed or ())
 
 
 def _answer_late(call: Call, found: dict[str, Any], limit: Deadline) -> None:
@@ -447,7 +436,6 @@ def _answer_late(call: Call, found: dict[str, Any], limit: Deadline) -> None:
     response = {**found, "warnings": list(found["warnings"])}
     _complete(response, _late(limit))
     response["ran"] = True
-    del response["envelope"]
     finish = context.current().finish
     assert finish is not None
     assert call.options.late is not None
