@@ -24,7 +24,6 @@ from rye.trust import signature
 MOST_LINES: Final = 400
 _PARAMETER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _NEEDS_RYE: Final = re.compile(r">=\d+(\.\d+)*")
-_REQUIREMENT: Final = re.compile(r"([A-Za-z0-9][\w.-]*)\s*(\[[\w,. -]+\])?\s*([<>=!~]=?.*)?")
 _PATH_NAME: Final = re.compile(r"(?:.*_)?(?:path|file|folder|directory)")
 _FORBIDDEN: Final = frozenset({"open", "exec", "eval", "compile", "__import__"})
 _POINT_NAMES: Final = ("what it does, first", *(mark.strip() for mark in SECTION_STARTS[:-1]), "Prefer it to …")
@@ -145,7 +144,7 @@ def _metadata(tool: _Tool) -> Iterator[LintFinding]:
     folder = (item_id or "").rpartition("/")[0]
     runtime = f'The bundle has no such runtime; see "{FUNCTION_RUNTIME}".'
     checks: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
-        ("version", parse.is_version, "bad_version", 'Write the version as "1.0.0".'),
+        ("version", parse.has_version_form, "bad_version", 'Write the version as "1.0.0".'),
         ("executor_id", _may_be_runtime, "unknown_runtime", runtime),
         ("category", lambda it: not item_id or it == folder, "wrong_category", f'The category is its folder, "{folder}".'),
         ("requires_rye", _NEEDS_RYE.fullmatch, "bad_requirement", 'Write it as ">=0.1".'),
@@ -314,13 +313,16 @@ def _docstring(tool: _Tool) -> Iterator[LintFinding]:
 
 
 def _imports(tool: _Tool) -> Iterator[LintFinding]:
+    from packaging.requirements import Requirement
+
     declared, line = tool.get("requires", ())
-    if not isinstance(declared, list | tuple) or not all(
-        isinstance(one, str) and _REQUIREMENT.fullmatch(one) for one in declared
-    ):
+    listed: list[Any] = [*declared] if isinstance(declared, list | tuple) else [None]
+    names: set[str] = set()
+    try:
+        # As a call reads them.
+        names = {Requirement(one).name.replace("-", "_").lower() for one in listed}
+    except (ValueError, TypeError):
         yield LintFinding(line, "bad_requirement", '__requires__ is a list such as ["pillow>=11"].')
-        declared = ()
-    names = {re.split(r"[^\w.-]", one, maxsplit=1)[0].replace("-", "_").lower() for one in declared}
     for node in ast.walk(tool.tree):
         for name, level in _imported(node):
             top = name.split(".")[0]

@@ -210,7 +210,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
     wrong = [name for name in ("version", "tool_type", "description") if not isinstance(metadata[name], str)]
     if metadata["executor_id"] is not None and not isinstance(metadata["executor_id"], str):
         wrong.append("executor_id")
-    if not wrong and not is_version(str(metadata["version"])):
+    if not wrong and not has_version_form(str(metadata["version"])):
         wrong.append("version (X.Y.Z)")
     if not isinstance(schema, dict) or schema.get("type", "object") != "object":
         wrong.append("CONFIG_SCHEMA (an object schema)")
@@ -224,7 +224,7 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
     )
 
 
-def is_version(text: str) -> bool:
+def has_version_form(text: str) -> bool:
     """Tell whether a text can be the version of an item."""
     return re.fullmatch(r"\d+\.\d+\.\d+", text) is not None
 
@@ -318,7 +318,7 @@ def read_directive(verified: Verified, item_id: str) -> Directive:
     if text.name != name:
         raise _misplaced(item_id, f"its name is {text.name!r}")
     wrong = [] if text.metadata.get("description") else ["description (in the metadata)"]
-    if not is_version(text.version):
+    if not has_version_form(text.version):
         wrong.append("version (X.Y.Z)")
     if wrong:
         raise _malformed(item_id, f"missing or wrong: {', '.join(wrong)}")

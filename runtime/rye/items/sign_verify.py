@@ -168,13 +168,13 @@ def _replace(
 
     Errors as `journal.apply_change`.
     """
-    from rye.journal import journal
+    from rye.journal import journal, own_files
 
     folder = beneath.real_path(place.dir_fd, os.fspath(target.path.parent))
-    anchors = [os.path.realpath(own_root)] if own_root is not None else []
+    roots = [] if own_root is None else [own_root]
     if target.item_id is not None:
-        anchors.append(os.path.dirname(os.path.realpath(os.fsdecode(_anchor(target)[0]))))
-    root = next((one for one in anchors if folder == one or folder.startswith(os.path.join(one, ""))), None)
+        roots.append(os.path.dirname(os.path.realpath(os.fsdecode(_anchor(target)[0]))))
+    root = own_files.root_of([os.path.join(folder, target.path.name)], roots)
     if root is None:
         # With the digest of what was read: a change that another program made meanwhile is not overwritten.
         atomic_replace.replace(place, signed, hashlib.sha256(raw).hexdigest(), atomic_replace.temporary_name())
