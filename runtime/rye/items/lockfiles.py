@@ -113,7 +113,8 @@ def _current(space: Space, item_id: str) -> list[str]:
     folder = f"{FOLDER}/{item_id}".rpartition("/")[0]
     try:
         root = os.open(space.folder, beneath.DIRECTORY)
-    except OSError:
+    except OSError as err:
+        spaces.refuse_failing(err)
         return []
     try:
         with closing(root):

@@ -259,7 +259,7 @@ def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis
             # Opened once for all suffixes: a folder that is exchanged in between cannot give a mixture.
             parent, _ = beneath.open_beneath(root, above, beneath.DIRECTORY)
     except OSError as err:
-        _refuse_failing(err)
+        refuse_failing(err)
         return None
     with closing(parent):
         named = _lazily(lambda: _files_named(parent, os.fsdecode(name)) if suffixes is TYPES["tool"][1] else ())
@@ -283,7 +283,7 @@ def _files_named(folder: int, stem: str) -> list[str]:
     try:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError as err:
-        _refuse_failing(err)
+        refuse_failing(err)
         return []
     with closing(fd):
         found = sorted(name[len(stem) :] for name in os.listdir(fd) if name.startswith(f"{stem}."))
@@ -295,14 +295,18 @@ def is_script(path: str | Path, folder: int | None = None) -> bool:
     try:
         fd = os.open(path, _READ | os.O_CLOEXEC, dir_fd=folder)
     except OSError as err:
-        _refuse_failing(err)
+        refuse_failing(err)
         return False
     with closing(fd):
         return stat.S_ISREG(os.fstat(fd).st_mode) and beginning(os.read(fd, 1_000)) is not None
 
 
-def _refuse_failing(err: OSError) -> None:
-    """Return for what is not there; a failing system must not pass for an absence, or another space would serve the id."""
+def refuse_failing(err: OSError) -> None:
+    """Return for what is not there; a failing system must not pass for an absence.
+
+    Raises:
+        ItemError: `item_unreadable`. Else another space would serve the id, or a lockfile would pin nothing.
+    """
     if err.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO):
         why = f"Items cannot be read now: {err.strerror}."
         raise ItemError("item_unreadable", why, "Try again when the system has recovered.")
@@ -313,7 +317,7 @@ def _read(dir_fd: int, parts: Sequence[bytes], limit: int = MAX_ITEM_BYTES) -> b
     try:
         return content(beneath.open_beneath(dir_fd, parts, _READ)[0], os.fsdecode(parts[-1]), limit)
     except OSError as err:
-        _refuse_failing(err)
+        refuse_failing(err)
         return None
 
 

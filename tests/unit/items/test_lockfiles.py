@@ -1,5 +1,6 @@
 """Lockfiles: the contract's shape, enforced from then on, renewed by one command; a hostile one shows and reaches nothing."""
 
+import errno
 import json
 import os
 import re
@@ -7,6 +8,8 @@ import re
 import pytest
 
 import rye
+from rye.items import lockfiles
+from rye.items.spaces import Space
 from support.calling import response as call
 from support.in_process import rye as shell
 from support.signed_tools import put, put_tool, signed
@@ -111,6 +114,21 @@ def test_a_folder_of_lockfiles_that_leads_outside_is_refused(locked, tmp_path):
     (locked / ".ai/lockfiles").symlink_to(tmp_path / "outside")
     refused(locked)
     assert not lock(locked)
+
+
+def test_a_failing_system_lifts_no_pin(locked, monkeypatch):
+    def failing(path, *more, **named):
+        if str(path).endswith("/.ai"):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path, *more, **named)
+
+    space, opened = Space("project", str(locked / ".ai")), os.open
+    chain = [{"item_id": "my/tool", "integrity": "0" * 64}]
+    with pytest.raises(rye.RyeError, match="Lockfile integrity mismatch"):
+        lockfiles.check(space, "my/tool", "1.2.3", chain)
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(rye.RyeError, match="Items cannot be read now"):
+        lockfiles.check(space, "my/tool", "1.2.3", chain)
 
 
 def test_a_project_pins_a_system_tool_for_itself(project):

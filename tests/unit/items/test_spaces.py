@@ -76,8 +76,8 @@ def test_a_failing_system_is_no_absence(project):
     """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
     for number in (errno.EMFILE, errno.EIO):
         with pytest.raises(ItemError, match="cannot be read now"):
-            spaces._refuse_failing(OSError(number, "failing"))
-    assert spaces._refuse_failing(OSError(errno.ENOENT, "absent")) is None
+            spaces.refuse_failing(OSError(number, "failing"))
+    assert spaces.refuse_failing(OSError(errno.ENOENT, "absent")) is None
 
 
 def test_broken_key_documents_and_those_beyond_the_limit_are_left_out_and_named(project, user_space, monkeypatch):
