@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rye.agents.discovery import listing, names_of
 from rye.agents.offers import Offer
-from rye.agents.provider_schemas import arguments_for_tool, render, tool_name
+from rye.agents.provider_schemas import render, tool_name
 from rye.call.safe_text import nearest
 from rye.errors import ItemError
 from rye.items import spaces
@@ -90,18 +90,16 @@ def switch_for(item_ids: Iterable[str]) -> str:
     return f"Your user can start it with `rye mcp {' '.join(options)}`."
 
 
-class Offered:
+class Offered(NamedTuple):
     """One tool of the listing: its offer, and what `tools/list` says of it."""
 
-    def __init__(self, offer: Offer, tool: dict[str, Any]) -> None:
-        self.item_id, self.tool, self._parameters = offer.item_id, tool, offer.parameters
-        # By the space that serves it: another signer's tool cannot claim that a call may be made again.
-        self.repeatable = offer.space == "system" and offer.effects["read_only"]
+    offer: Offer
+    tool: dict[str, Any]
 
-    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return arguments as the tool's own schema wants them."""
-        wanted: dict[str, Any] = arguments_for_tool(self._parameters, given)
-        return wanted
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call may be made again: by the space that serves it, for another signer's tool cannot claim that."""
+        return self.offer.space == "system" and self.offer.effects["read_only"]
 
 
 class OfferedTools:
@@ -144,7 +142,7 @@ class OfferedTools:
 
     def by_id(self, item_id: str) -> Offered | None:
         """Return the tool of that id, if it is offered."""
-        return next((one for one in self._known.values() if one.item_id == item_id), None)
+        return next((one for one in self._known.values() if one.offer.item_id == item_id), None)
 
     def near(self, name: str) -> list[str]:
         """Return the names that a wrong one may have meant."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from rye import api
 from rye.agents.model_text import Sessions
+from rye.agents.provider_schemas import arguments_for_tool
 from rye.call.context import CallOptions, Cancellation
 from rye.call.results import failure
 from rye.errors import RyeError, WorkspaceError
@@ -124,14 +125,15 @@ class Service:
         if offered is None:
             near = self.listing.near(name)
             hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
-            item_id = self._look(self.listing.elsewhere, name)
-            if item_id is not None:
-                hint = f"{item_id} is installed, but this server does not offer it. {switch_for([item_id])}"
+            installed = self._look(self.listing.elsewhere, name)
+            if installed is not None:
+                hint = f"{installed} is installed, but this server does not offer it. {switch_for([installed])}"
             raise ProtocolError(f"Unknown tool: {name!r}. {hint}")
-        arguments = offered.arguments(given)
+        item_id = offered.offer.item_id
+        arguments = arguments_for_tool(offered.offer.parameters, given)
         # Of rye_execute it is the tool that it executes.
-        runs = (offered.item_id == EXECUTE and self.listing.by_id(str(arguments.get("item_id")))) or offered
-        return Request(offered.item_id, arguments, runs.item_id, runs.repeatable, peer.actor)
+        runs = (item_id == EXECUTE and self.listing.by_id(str(arguments.get("item_id")))) or offered
+        return Request(item_id, arguments, runs.offer.item_id, runs.repeatable, peer.actor)
 
 
 def _source(uri: str) -> Callable[[str, str], dict[str, Any]]:
