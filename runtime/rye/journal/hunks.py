@@ -132,13 +132,17 @@ def of_entry(ws: Workspace, history: History, entry: Entry, path: str | None = N
     Raises:
         OSError: the stored contents cannot be read.
     """
-    whole = history.undoer(entry.id) or ""
     if entry.files is None:
-        found = of_file(entry)
-    else:
-        with Contents(known_tree.folder(ws.fd)) as contents:
-            found = [hunk for one in entry.files if path in (None, one.path) for hunk in of_change(contents, one)]
-    parts, taken = history.undone_parts.get(entry.id, {}), history.undone_hunks.get(entry.id, {})
+        return with_undoers(history, entry.id, of_file(entry))
+    with Contents(known_tree.folder(ws.fd)) as contents:
+        found = [hunk for one in entry.files if path in (None, one.path) for hunk in of_change(contents, one)]
+    return with_undoers(history, entry.id, found)
+
+
+def with_undoers(history: History, entry_id: str, found: Sequence[Hunk]) -> list[Hunk]:
+    """Return the hunks of a change with what was taken back of each."""
+    whole = history.undoer(entry_id) or ""
+    parts, taken = history.undone_parts.get(entry_id, {}), history.undone_hunks.get(entry_id, {})
     return [one._replace(undone_by=taken.get(one.path, {}).get(one.number) or parts.get(one.path) or whole) for one in found]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rye.edits import change_texts
-from rye.fs import names
 from rye.journal import history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
@@ -89,17 +88,6 @@ class Timeline(NamedTuple):
         if not entry_id or entry_id in self.places:
             return self.places.get(entry_id)
         return sum(call.first.id > entry_id for call in self.groups)
-
-    def undoer_of(self, entry_id: str, path: str, number: int | None = None) -> str | None:
-        """Return the undo that took back a file of an entry, or a hunk of it (from 1); None where there is none."""
-        hunks, parts = self.past.undone_hunks.get(entry_id, {}), self.past.undone_parts.get(entry_id, {})
-        # An edit's undo has the path as results show it, that of a command's part as the system has it.
-        for name in dict.fromkeys((path, os.fsdecode(names.parse(path)))):
-            by = hunks.get(name, {}).get(number) if number is not None else None
-            by = by or parts.get(name)
-            if by:
-                return by
-        return self.past.undone.get(entry_id)
 
     def undos_of(self, entry_id: str) -> list[str]:
         """Return the undos that took back an entry, its files or its hunks, each once."""

@@ -15,7 +15,7 @@ from rye.errors import RyeError
 from rye.journal import file_history, tree_changes
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
-from rye.journal.history import Row
+from rye.journal.history import History, Row
 from rye.review.colours import Colours, Line
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
@@ -38,6 +38,7 @@ class ShownHunk(NamedTuple):
     Attributes:
         number: by which it is taken back, from 1.
         note: what it is where it is no change of lines.
+        undone_by: the undo that took it back; empty: it is in place.
     """
 
     number: int
@@ -46,6 +47,7 @@ class ShownHunk(NamedTuple):
     removed: Sequence[str] = ()
     added: Sequence[str] = ()
     note: str = ""
+    undone_by: str = ""
 
 
 class ShownFile(NamedTuple):
@@ -77,11 +79,12 @@ class ShownFile(NamedTuple):
         return sum(len(one.removed) for one in self.hunks)
 
 
-def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[ShownFile]:
+def of_entries(ws: Workspace, past: History, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[ShownFile]:
     """Yield what some entries did to each file, at most `MAX_FILES`.
 
     Args:
         ws: the workspace.
+        past: the journal's list, which knows what was taken back.
         made: the entries.
         rows: the changes from now back to the oldest of them, newest first: with them the lines around are told, too.
 
@@ -91,11 +94,11 @@ def of_entries(ws: Workspace, made: Sequence[Entry], rows: Sequence[Row] | None 
     left = MAX_FILES
     for entry in made:
         if entry.files is None:
-            yield _of_edit(ws, entry, rows)
+            yield _of_edit(ws, past, entry, rows)
         else:
             with Contents(known_tree.folder(ws.fd)) as contents:
                 for one in entry.files[:left]:
-                    yield _of_path(contents, entry.id, one)
+                    yield _of_path(contents, past, entry.id, one)
         left -= len(entry.paths)
         if left <= 0:
             return
@@ -123,35 +126,35 @@ def _sizes(old: bytes, new: bytes) -> str:
     return f"{len(old):,} bytes before, {len(new):,} after."
 
 
-def _of_whole(entry_id: str, path: str, before: Sequence[str], after: Sequence[str], note: str) -> ShownFile:
+def _of_whole(entry_id: str, path: str, before: Sequence[str], after: Sequence[str], note: str, undone_by: str) -> ShownFile:
     """Return a change of all of a file, which is one hunk."""
-    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, before, after)], (note,), before, after)
+    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, before, after, "", undone_by)], (note,), before, after)
 
 
-def _of_edit(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
+def _of_edit(ws: Workspace, past: History, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
     """Return what an edit of one file did."""
+    found = edits_hunks.with_undoers(past, entry.id, edits_hunks.of_file(entry))
     codes = (entry.encoding, entry.encoding_after or entry.encoding)
     sides = edits_hunks.whole_sides(entry) if entry.whole else None
     if entry.whole and sides is None:
-        return _of_replaced(entry, codes)
-    found = edits_hunks.of_file(entry)
+        return _of_replaced(entry, codes, found[0].undone_by)
     notes = () if found or entry.whole else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
     around = None if sides or rows is None else _around(ws, entry, rows)
     both = sides or (() if around is None else [edits_hunks.lines_of(data) for data in around])
     return ShownFile(entry.id, entry.path, [_shown(one) for one in found], notes, *map(_bare, both, codes))
 
 
-def _of_replaced(entry: Entry, codes: tuple[str, str]) -> ShownFile:
+def _of_replaced(entry: Entry, codes: tuple[str, str], undone_by: str) -> ShownFile:
     """Return a change of all of a file whose lines are not compared."""
     said = f"The encoding changed: {codes[0]} -> {codes[1]}." if codes[0] != codes[1] else "The file was replaced."
     note = _MADE if entry.before is None else _DELETED if entry.after is None else said
     if not entry.splices:
-        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=note)], (_TOO_MANY,))
+        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=note, undone_by=undone_by)], (_TOO_MANY,))
     old, new = (b"".join(side) for side in (entry.splices[0].removed, entry.splices[0].added))
     before, after = (_lines_in(data, code) for data, code in zip((old, new), codes, strict=True))
     if any("\0" in line for line in (*before, *after)):
-        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {_sizes(old, new)}")])
-    return _of_whole(entry.id, entry.path, before, after, note)
+        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {_sizes(old, new)}", undone_by=undone_by)])
+    return _of_whole(entry.id, entry.path, before, after, note, undone_by)
 
 
 def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, bytes] | None:
@@ -167,12 +170,13 @@ def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, by
     return None
 
 
-def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
+def _of_path(contents: Contents, past: History, entry_id: str, change: Change) -> ShownFile:
     """Return what a command did at one path."""
+    found = edits_hunks.with_undoers(past, entry_id, edits_hunks.of_change(contents, change))
     path = tree_changes.printable(change.path)
     texts = edits_hunks.texts(contents, change)
     if texts is not None:
-        shown = [_shown(one)._replace(note=_note(one, change)) for one in edits_hunks.of_change(contents, change)]
+        shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
         return ShownFile(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
     # A file that was made or deleted is one hunk, with all its lines.
     made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
@@ -183,9 +187,10 @@ def _of_path(contents: Contents, entry_id: str, change: Change) -> ShownFile:
     )
     code = None if data is None else edits_hunks.code_of(data)
     if made is None or data is None or code is None:
-        return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change))])
+        return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change), undone_by=found[0].undone_by)])
     lines = _lines_in(data, code.name)
-    return _of_whole(entry_id, path, *(([], lines, _MADE) if change.before is None else (lines, [], _DELETED)))
+    sides: tuple[Sequence[str], Sequence[str], str] = ([], lines, _MADE) if change.before is None else (lines, [], _DELETED)
+    return _of_whole(entry_id, path, *sides, found[0].undone_by)
 
 
 def _note(hunk: edits_hunks.Hunk, change: Change) -> str:
@@ -201,12 +206,12 @@ def _said(change: Change) -> str:
 def _shown(hunk: edits_hunks.Hunk) -> ShownHunk:
     """Return a hunk with its lines as text. Their ends are said where one has none, and where these are all that differs."""
     if hunk.kind != "lines":
-        return ShownHunk(hunk.number)
+        return ShownHunk(hunk.number, undone_by=hunk.undone_by)
     sides = _texts(hunk.removed, hunk.codes[0]), _texts(hunk.added, hunk.codes[1])
     removed, added = ([line.rstrip("\r\n") + ("" if line.endswith("\n") else _end(line)) for line in side] for side in sides)
     if removed == added:
         removed, added = ([line.rstrip("\r\n") + _end(line) for line in side] for side in sides)
-    return ShownHunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added)
+    return ShownHunk(hunk.number, hunk.start - 1, hunk.new_start - 1, removed, added, "", hunk.undone_by)
 
 
 def _end(line: str) -> str:

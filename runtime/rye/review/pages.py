@@ -266,13 +266,13 @@ def change(
 def _file(
     now: Timeline, call: ChangeGroup, number: int, one: ShownFile, made: Sequence[diffs.ShownPart], marks: ReviewMarks
 ) -> Values:
-    taken = [now.undoer_of(one.entry_id, one.path, hunk.number) is not None for hunk in one.hunks]
+    taken = [hunk.undone_by != "" for hunk in one.hunks]
     reviewed = [f"{call.id}/{number}/{at}" in marks for at in range(max(len(one.hunks), 1))]
     return {
         "number": number,
         "path": one.path,
         "diff": one,
-        "undone": now.undoer_of(one.entry_id, one.path) is not None or (bool(taken) and all(taken)),
+        "undone": all(taken) if taken else one.entry_id in now.past.undone,
         "reviewed": all(reviewed),
         "single": len(one.hunks) == 1,
         "left": len(one.hunks) - len(made),

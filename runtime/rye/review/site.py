@@ -81,23 +81,21 @@ def undo_calls(order: ButtonOrder, now: Timeline, call: ChangeGroup, files: Sequ
         targets = dict.fromkeys(now.groups[now.places[one]].id for one in undos if one in now.places)
         return [{"entry_id" if now.group(one).first.batch is None else "batchId": one} for one in targets]
     one = files[order.file]
-    numbers = [None if order.hunk is None else one.hunks[order.hunk].number]
+    chosen = one.hunks if order.hunk is None else [one.hunks[order.hunk]]
     if order.verb == "undo":
-        return [_part(now.rows[one.entry_id], one.path, numbers[0])]
-    if order.hunk is None and now.undoer_of(one.entry_id, one.path) is None:
-        # Its hunks were taken back one by one.
-        numbers = [hunk.number for hunk in one.hunks]
+        return [_part(now.rows[one.entry_id], one.path, None if order.hunk is None else chosen[0].number)]
     out: dict[str, dict[str, Any]] = {}
-    for number in numbers:
-        undo = now.rows.get(now.undoer_of(one.entry_id, one.path, number) or "")
+    for hunk in chosen:
+        undo = now.rows.get(hunk.undone_by)
         if undo is not None:
-            out.setdefault(undo.id, _part(undo, one.path, _number_in(undo, number if order.hunk is not None else None)))
+            number = None if order.hunk is None else _number_in(undo, hunk.number)
+            out.setdefault(undo.id, _part(undo, one.path, number))
     return list(out.values())
 
 
-def _number_in(undo: Row, number: int | None) -> int | None:
+def _number_in(undo: Row, number: int) -> int | None:
     """Return the number that a hunk has in the undo that took it back; None: the undo took back no other."""
-    if number is None or list(undo.hunks) == [number]:
+    if list(undo.hunks) == [number]:
         return None
     return list(undo.hunks).index(number) + 1 if number in undo.hunks else number
 
@@ -271,7 +269,7 @@ class Site:
         def make() -> pages.Values:
             made, rows = changes.entries_of(ws, call), list(now.rows.values())
             # With the lines around.
-            files = list(diffs.of_entries(ws, made, rows[: rows.index(call.first) + 1]))
+            files = list(diffs.of_entries(ws, now.past, made, rows[: rows.index(call.first) + 1]))
             return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
 
         return ReviewPage("change", pages.change_title(call), make, "", self._version(ws))
@@ -310,7 +308,7 @@ class Site:
             call = now.group(form.get("id", ""))
         except LookupError:
             return f"?{self._note('This change is no longer recorded.')}"
-        files = list(diffs.of_entries(ws, changes.entries_of(ws, call)))
+        files = list(diffs.of_entries(ws, now.past, changes.entries_of(ws, call)))
         order = order_of(form.get("do", ""), files)
         if order is None:
             return f"change/{quote(call.id)}?{self._note('This button is not of this page. Look again.')}"
