@@ -148,7 +148,7 @@ def _by_ids(
     found: list[hunks.MergeHunk] = []
     missing: list[hunks.Missing] = []
     for number, splice in ((one.number, entry.splices[one.number - 1]) for one in wanted):
-        start = _spot(document, positions, splice, entry.after)
+        start = _spot(document, positions, splice)
         # Splices must ascend: lines that were reordered since have no common place.
         if start is None or (found and start < found[-1].stop):
             own = [positions[name] for name in splice.added_ids if name is not None and name in positions]
@@ -172,45 +172,23 @@ def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
     return True
 
 
-def _spot(document: Document, positions: dict[str, int], splice: Recorded, left: str | None) -> int | None:
+def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> int | None:
     """Return where the splice's added lines are, if all of them are there, unchanged, together and in their place; else None.
 
-    `left` is the digest of the content that the change left.
-    """
-    after = -1 if splice.after_id is None else positions.get(splice.after_id)
-    if splice.added:
-        first = splice.added_ids[0] if splice.added_ids else None
-        start = positions.get(first) if first is not None else None
-    else:
-        # A deletion left no line to find; its two neighbours, still side by side, are the evidence.
-        start = None if after is None else after + 1
-        before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
-        if before != start:
-            return None
-    if start is None or document.text.lines(start, start + len(splice.added)) != splice.added:
-        return None
-    named = [positions.get(name) if name else None for name in splice.added_ids]
-    if named != [*range(start, start + len(splice.added))]:
-        return None
-    return start if not splice.added or _in_place(document, positions, splice, start, left) else None
-
-
-def _in_place(document: Document, positions: dict[str, int], splice: Recorded, start: int, left: str | None) -> bool:
-    """Tell whether the splice's added lines, found by their IDs, are where it put them.
-
     An ID follows a line to another place by its text alone; a later change may have deleted a short line here and made one like
-    it there, and that one is not this splice's to take out.
+    it there, and that one is not this splice's to take out. So a neighbour must be beside the lines still; of a deletion both.
     """
-    index, stop = document.index, start + len(splice.added)
-    # Lines of the age of the state that the change left were not brought anywhere since.
-    made = {revision for revision, content in index.versions if left is not None and left.startswith(content)}
-    ages = {*index.ages.values(start, stop)}
-    if len(ages) == 1 and ages <= made:
-        return True
-    # That state is no longer known, or an undo brought the lines back: one of their neighbours tells.
-    after = -1 if splice.after_id is None else positions.get(splice.after_id)
-    before = document.text.count if splice.before_id is None else positions.get(splice.before_id)
-    return after == start - 1 or before == stop
+    above = -1 if splice.after_id is None else positions.get(splice.after_id)
+    below = document.text.count if splice.before_id is None else positions.get(splice.before_id)
+    if not splice.added:
+        return below if above is not None and below == above + 1 else None
+    start = positions.get(splice.added_ids[0] or "") if splice.added_ids else None
+    if start is None:
+        return None
+    stop = start + len(splice.added)
+    named = [positions.get(name) if name else None for name in splice.added_ids]
+    is_there = named == [*range(start, stop)] and document.text.lines(start, stop) == splice.added
+    return start if is_there and (above == start - 1 or below == stop) else None
 
 
 def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
