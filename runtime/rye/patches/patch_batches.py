@@ -49,9 +49,9 @@ class DocPaths:
             WorkspaceError: `file_not_found`, with the nearest docPaths.
         """
         parts = self._parts(doc_path)
-        found = {self._physical(one): one for readable in self._readings(parts) for one in self._matches(readable)}
+        found = {one for readable in self._readings(parts) for one in self._matches(readable)}
         if len(found) > 1:
-            paths = sorted(names.show(b"/".join(one)) for one in found.values())
+            paths = sorted(names.show(b"/".join(one)) for one in found)
             raise UsageError(
                 "ambiguous_doc_path",
                 f"docPath {doc_path} names {len(paths)} files: {', '.join(paths[:_MOST])}.",
@@ -61,7 +61,7 @@ class DocPaths:
             )
         if not found:
             raise self._missing(doc_path, parts)
-        return names.show(b"/".join(next(iter(found.values()))))
+        return names.show(b"/".join(found.pop()))
 
     def spelt_otherwise(self, path: str) -> list[str]:
         """Return the files whose docPath a new file at this path would have too."""
@@ -112,15 +112,6 @@ class DocPaths:
             fd, physical = beneath.open_beneath(self._ws.fd, parts, beneath.DIRECTORY)
         except OSError:
             return None
-        os.close(fd)
-        return physical
-
-    def _physical(self, parts: beneath.Parts) -> beneath.Parts:
-        """Return where links lead, so that two ways to one file are no two files."""
-        try:
-            fd, physical = beneath.open_parent(self._ws.fd, parts)
-        except OSError:
-            return parts
         os.close(fd)
         return physical
 
