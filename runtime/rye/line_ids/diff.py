@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import chain, islice
 
 Box = tuple[int, int, int, int]
@@ -166,7 +166,7 @@ def size(box: Box) -> int:
     return box[1] - box[0] + box[3] - box[2]
 
 
-def trim(a: Sequence[int], b: Sequence[int], box: Box) -> Box:
+def trim(a: Sequence[Hashable], b: Sequence[Hashable], box: Box) -> Box:
     """Take the common head, then the common tail off a box."""
     i0, i1, j0, j1 = box
     while i0 < i1 and j0 < j1 and a[i0] == b[j0]:
@@ -355,7 +355,8 @@ def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -
     """Flag the lines of both versions that have no counterpart in the other."""
     head = tail = 0
     if len(old) + len(new) > _WHOLE_LINES:
-        head, tail = _common_ends(old, new)
+        head, stop, _, _ = trim(old, new, (0, len(old), 0, len(new)))
+        tail = len(old) - stop
     ids: dict[Hashable, int] = {}
     a = [ids.setdefault(token, len(ids)) for token in old[head : len(old) - tail]]
     b = [ids.setdefault(token, len(ids)) for token in new[head : len(new) - tail]]
@@ -365,25 +366,6 @@ def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -
     gap = _Gap(a, b, budget)
     gap.match(outside)
     return (bytearray(head) + gap.gone + bytearray(tail), bytearray(head) + gap.came + bytearray(tail))
-
-
-def _common_ends(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[int, int]:
-    """Return how many lines the versions share at their head and at their tail."""
-    most = min(len(old), len(new))
-    tail = _common_run(most, lambda at, n: old[len(old) - at - n : len(old) - at] == new[len(new) - at - n : len(new) - at])
-    head = _common_run(most - tail, lambda at, n: old[at : at + n] == new[at : at + n])
-    return head, tail
-
-
-def _common_run(most: int, same: Callable[[int, int], bool]) -> int:
-    """Return the length of a common run; `same(at, n)` compares `n` lines that come after `at` equal ones."""
-    # Slices are compared in C; one line at a time would be many times slower.
-    at, stride = 0, 4096
-    while stride:
-        while at + stride <= most and same(at, stride):
-            at += stride
-        stride //= 2
-    return at
 
 
 class _Gap(Stretches):
