@@ -368,6 +368,8 @@ class WholeFile(NamedTuple):
         encoding: codec name for its index.
         names: what its lines are called; empty when new.
         shown: the caller has seen these lines as they will be.
+        known: the file as it will be, in which unchanged lines are what they were; None: its index begins anew.
+        told: where the caller will hear the short addresses of all lines, which count as shown then: ranges are put there.
     """
 
     entry: Entry
@@ -375,6 +377,8 @@ class WholeFile(NamedTuple):
     encoding: str = "utf-8"
     names: Revived = Revived(())
     shown: bool = False
+    known: Document | None = None
+    told: list[str] | None = None
 
 
 class FileChange(NamedTuple):
@@ -418,35 +422,20 @@ def _indexed(ws: Workspace, piece: FileChange, entry: str | None, show: Show | N
     if isinstance(made, Prepared):
         applied = _stored(made, place, entry, show)
         return applied, applied.warnings
-    shown = made.shown
-    return None, [] if made.data is None else index_whole(ws, place, made.data, made.encoding, made.names, shown=shown)
+    return None, [] if made.data is None else _index_whole(ws, place, made, made.data)
 
 
-def index_whole(
-    ws: Workspace,
-    place: Place,
-    data: bytes,
-    encoding: str,
-    names: Revived = _NO_NAMES,
-    *,
-    shown: bool = False,
-    ranges: list[str] | None = None,
-    known: Document | None = None,
-) -> list[str]:
-    """Store the index of a file that was written whole: `known`, in which unchanged lines are what they were; or a new one.
+def _index_whole(ws: Workspace, place: Place, made: WholeFile, data: bytes) -> list[str]:
+    """Store the index of a file that was written whole; return warnings.
 
-    That is of a new epoch: IDs from before are unknown, never another line's, except `names` that come back.
-    Where `ranges` is given, the caller will hear the short addresses of all lines, which count as shown: ranges are put there.
-
-    Returns:
-        Warnings for the caller's result: the change itself is made, whatever becomes of the index.
+    A new one is of a new epoch: IDs from before are unknown, never another line's, except names that come back.
     """
     view_state.follow(ws, place.shown, None)
-    code = text_encoding(data, encoding)
+    code, names = text_encoding(data, made.encoding), made.names
     if code is None:
         return []
-    if known is not None:
-        index, text = known.index, known.text
+    if made.known is not None:
+        index, text = made.known.index, made.known.text
     else:
         text, width, digests = documents.scan(data, code)
         index = line_ids_index.fresh(epochs.next_epoch(ws, place.path, store.FOLDER), sha256(data).hexdigest(), digests, width)
@@ -457,24 +446,24 @@ def index_whole(
             if name is not None:
                 told, revision_shown = (
                     bool(names.told) and names.told[at],
-                    0 if shown or (names.shown and names.shown[at]) else -1,
+                    0 if made.shown or (names.shown and names.shown[at]) else -1,
                 )
                 index.marks[at] = line_ids_index.LineId(name, line_ids_index.loose_digest(keys[at]), 0, revision_shown, told)
         if names.shorts:
             # None of the first numbers was given then.
             index.addresses, index.numbers = addresses.Addresses(names.shorts), 0
-    if ranges is not None and 0 < text.count <= _TOLD_LINES and len(index.addresses.runs) <= _TOLD_RANGES:
+    if made.told is not None and 0 < text.count <= _TOLD_LINES and len(index.addresses.runs) <= _TOLD_RANGES:
         line_ids_index.give_ids(index, 0, documents.keys(text.lines(), code))
         line_ids_index.note_shown(index, 0, text.count, short=True)
-        ranges.append(addresses.ranges(index.addresses.names(0, text.count)))
+        made.told.append(addresses.ranges(index.addresses.names(0, text.count)))
     documents.fit(index, text)
     try:
         # Through the held directory: the path may lead elsewhere by now.
         info = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         store.save(ws, place.path, store.of_state(index, code, info, text.points))
     except (OSError, WorkspaceError) as err:
-        if ranges is not None:
-            ranges.clear()
+        if made.told is not None:
+            made.told.clear()
         return [index_not_stored(err)]
     return []
 

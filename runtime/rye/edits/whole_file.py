@@ -8,7 +8,7 @@ from hashlib import sha256
 from rye.call import context
 from rye.call.results import call_text
 from rye.edits import refusals, syntax_check
-from rye.edits.apply import index_whole, successor, text_encoding
+from rye.edits.apply import FileChange, WholeFile, apply_all, successor, text_encoding
 from rye.edits.splices import Revived, Splice, line_ends, refine, unified_diff
 from rye.errors import EditError, WorkspaceError
 from rye.journal import commit, followed_lines, journal
@@ -108,13 +108,11 @@ def replace_file(
             syntax_findings = syntax_warnings(place.shown, old, data, guard)
             known = _followed(ws, place, old, data, code.name)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
-            warnings = [*recovered, *syntax_findings, *journal.apply_change(ws, place, data, entry)]
-            named: list[str] | None = [] if addresses else None
-            warnings += index_whole(ws, place, data, code.name, ranges=named, known=known)
-            warnings += _line_end_warning(place, old, data, code.name)
-            return Replaced(
-                place.shown, data, old, code.name, journal.recorded_id(entry, warnings), warnings, "".join(named or ())
-            )
+            told: list[str] | None = [] if addresses else None
+            piece = FileChange(place, WholeFile(entry, data, code.name, known=known, told=told))
+            entries, _, warnings = apply_all(ws, [piece], tool, None)
+            warnings = [*recovered, *syntax_findings, *warnings, *_line_end_warning(place, old, data, code.name)]
+            return Replaced(place.shown, data, old, code.name, "".join(entries) or None, warnings, "".join(told or ()))
 
 
 def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from rye.edits import apply
+from rye.edits.apply import FileChange, WholeFile, apply_all
 from rye.errors import ItemError, WorkspaceError
 from rye.fs import names
 from rye.items import spaces
-from rye.journal import commit, journal, own_files
-from rye.workspace.atomic_replace import digest_of, is_free
+from rye.journal import journal, own_files
+from rye.workspace.atomic_replace import is_free
 from rye.workspace.workspace import Place, Workspace
 
 
@@ -49,20 +49,18 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
         journal.recover(ws)
         held = own_files.held(ws, stack, [copy.path for copy in copies])
         warnings: list[str] = []
-        changes = []
+        pieces: list[FileChange] = []
         for copy, (place, old) in zip(copies, held, strict=True):
             _refuse_unfit(place, copy, old, may_replace)
             if old == copy.raw:
                 warnings.append(f"{place.shown} is there already, byte for byte.")
                 continue
             entry = journal.whole_entry(ws, tool, place, old, copy.raw)
-            changes.append(commit.Change(place, None if old is None else digest_of(old), copy.raw, entry))
+            pieces.append(FileChange(place, WholeFile(entry, copy.raw)))
         # Several files are one commit, so that a crash leaves all of them or none.
-        warnings += commit.commit(ws, changes, tool).warnings
-        for change in changes:
-            warnings += apply.index_whole(ws, change.place, change.data or b"", "utf-8")
+        warnings += apply_all(ws, pieces, tool, None)[2]
         shown = [names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(copy.path))) for copy in copies]
-        before = {change.place.shown: change.expected for change in changes}
+        before = {piece.place.shown: piece.made.entry.before for piece in pieces}
         return Installed(shown, [before.get(place.shown) for place, _ in held], warnings)
 
 
