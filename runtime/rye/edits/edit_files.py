@@ -15,7 +15,6 @@ from rye.edits.apply import (
     Show,
     WholeFile,
     answer_lines,
-    apply,
     apply_all,
     change_bom,
     prepare,
@@ -110,39 +109,33 @@ def edit_files(
     """
     requested = change_forms.parsed(list(changes), file_path)
     options = Options(newline, on_stale, addresses.form_of(line_ids))
+    is_single = _is_of_one_file(requested, file_path)
+    has_newlines = final_newline != "keep" or convert_newlines is not None
+    if bom != "keep" and (requested or has_newlines):
+        raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
+    if bom == "keep" and not requested and not has_newlines:
+        why = "changes is empty, and no newline option is given."
+        raise UsageError("no_changes", why, "Give at least one change.")
+    if not is_single and (has_newlines or encoding is not None):
+        why = "bom, convert_newlines, final_newline and encoding are of one file."
+        raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
     with Workspace(project_path) as ws:
         # First: settling a crash may change the content that is about to be read.
         recovered = commit.recover(ws)
-        if _is_of_one_file(requested, file_path):
+        job = _Job(ws, tool, options, file_path, version, guard, show, notebook, final_newline, convert_newlines, is_single)
+        if bom != "keep":
             with open_for_edit(ws, file_path, encoding) as document:
-                if notebook == "cells":
-                    document.show_as_cells()
-                if bom != "keep":
-                    if requested or final_newline != "keep" or convert_newlines is not None:
-                        raise UsageError("bom_alone", "bom changes nothing else.", "Change the lines in a call of their own.")
-                    if version is not None and not document.index.is_version(version):
-                        raise wrong_version(document, version, [], options.form)
-                    applied = change_bom(document, bom, tool, dry_run=dry_run)
-                else:
-                    checker = _checked(document, requested, options, version)
-                    if not requested and final_newline == "keep" and convert_newlines is None:
-                        why = "changes is empty, and no newline option is given."
-                        raise UsageError("no_changes", why, "Give at least one change.")
-                    splices = checker.spliced(final_newline)
-                    if convert_newlines is not None:
-                        splices = edits_splices.converted(document.text, splices, convert_newlines)
-                    applied = apply(document, splices, tool, dry_run=dry_run, show=show, guard=guard)
+                if version is not None and not document.index.is_version(version):
+                    raise wrong_version(document, version, [], options.form)
+                applied = change_bom(document, bom, tool, dry_run=dry_run)
+                edited = Edited([applied], [], [applied.entry] if applied.entry else [], None, applied.warnings)
         else:
-            if bom != "keep" or convert_newlines is not None or encoding is not None or final_newline != "keep":
-                why = "bom, convert_newlines, final_newline and encoding are of one file."
-                raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
-            job = _Job(ws, tool, options, file_path, version, guard, show, notebook)
-            with _open_files(job, requested, dry_run=dry_run) as files:
+            with _open_files(job, requested, encoding, dry_run=dry_run) as files:
                 edited = _planned(job, requested, files, dry_run=dry_run)
-            edited.warnings[:0] = recovered
-            return edited
-    applied.warnings[:0] = recovered
-    return Edited([applied], [], [applied.entry] if applied.entry else [], None, applied.warnings)
+        edited.warnings[:0] = recovered
+        if is_single:
+            edited.files[0].warnings = edited.warnings
+        return edited
 
 
 def _is_of_one_file(changes: Sequence[Change], file_path: str) -> bool:
@@ -162,7 +155,7 @@ def _checked(
 
 
 class _Job(Record):
-    """What a call of several files is made with."""
+    """What a call is made with; `is_single`: it changes lines of one file alone, of which newline options may be given."""
 
     ws: Workspace
     tool: str
@@ -172,6 +165,9 @@ class _Job(Record):
     guard: str
     show: Show | None
     notebook: str
+    final_newline: FinalNewline
+    convert_newlines: Literal["lf", "crlf"] | None
+    is_single: bool
 
 
 class _File(Record, frozen=False):
@@ -188,13 +184,13 @@ class _File(Record, frozen=False):
 
 
 @contextmanager
-def _open_files(job: _Job, changes: Sequence[Change], *, dry_run: bool) -> Iterator[dict[str, _File]]:
+def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, dry_run: bool) -> Iterator[dict[str, _File]]:
     """Hold every file of a call under its lock, and open those whose lines change.
 
     Raises:
         EditError: `duplicate_file`; WorkspaceError: as `open_for_edit`, `protected_path`.
     """
-    lines, others = dict[str, None](), dict[str, None]()
+    lines, others = dict[str, None]({job.file_path: None} if job.is_single else {}), dict[str, None]()
     for change in changes:
         is_of_whole_file = change.kind in ("delete_file", "rename_to")
         (others if is_of_whole_file else lines)[change.file] = None
@@ -214,7 +210,7 @@ def _open_files(job: _Job, changes: Sequence[Change], *, dry_run: bool) -> Itera
         stack.enter_context(cache.locked(job.ws, *{file.place.path for file in files.values()}))
         for name in lines:
             place = files[name].place
-            document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts))
+            document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts, encoding))
             if job.notebook == "cells":
                 document.show_as_cells()
             files[name].document = document
@@ -240,7 +236,7 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
         own = [change for change in changes if change.file == name and change.kind not in ("delete_file", "rename_to")]
         try:
             version = job.version if name == job.file_path else None
-            file.checker = _checked(file.document, own, job.options, version, target=not own)
+            file.checker = _checked(file.document, own, job.options, version, target=not own and not job.is_single)
         except EditError as err:
             refused.append(err)
     for change in changes:
@@ -249,11 +245,15 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
     for file in files.values():
         try:
             if file.checker is not None and file.document is not None:
-                splices = file.checker.spliced()
-                if splices:
+                splices = file.checker.spliced(job.final_newline)
+                if job.convert_newlines is not None:
+                    splices = edits_splices.converted(file.document.text, splices, job.convert_newlines)
+                if splices or job.is_single:
                     file.made = prepare(file.document, splices, job.tool)
         except EditError as err:
             refused.append(err)
+    if len(refused) == 1:
+        raise refused[0]
     if refused:
         hint = refused[0].hint if len({err.hint for err in refused}) == 1 else "Correct the changes and send all of them again."
         raise EditError(refused[0].code, "\n".join(err.message.rstrip() for err in refused) + "\n", hint)
@@ -357,6 +357,6 @@ def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
             job.ws.guard(file.place.parts)
         applied = [Applied(made.document, made.splices, made.diff, None, []) for file in at_work if (made := file.made)]
         return Edited(applied, notes, [], None, warnings)
-    batch = new_id()
+    batch = None if job.is_single else new_id()
     entries, applied, more = apply_all(job.ws, [piece for file in at_work for piece in file.pieces], job.tool, batch, job.show)
     return Edited(applied, notes, entries, batch, [*warnings, *more])
