@@ -22,8 +22,8 @@ from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
 from support.index_files import entry, settle
 
-# Of more than 64 KiB: a smaller file is cut without its checkpoints, and false ones do nothing.
-LINES = [f"value_{n} = {n}\n" for n in range(1, 5_001)]
+# A checkpoint is about every 64 KiB: the second one of the file is at the second line.
+LINES = [f"{'#' * 65_536}\n", *(f"value_{n} = {n}\n" for n in range(2, 5_001))]
 LINES[1_200] = "REMOVE = True\n"
 UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
 
@@ -57,7 +57,7 @@ def utf_7(theirs):
 
 
 def false_checkpoints(theirs):
-    """The second checkpoint is one line further on than it says, so that line 1,024 and the numbers after it are wrong."""
+    """The second checkpoint is one line further on than it says, so that the second line and the numbers after it are wrong."""
     (theirs / "f.txt").write_text("".join(LINES))
     settle(theirs / "f.txt")
     done("read", theirs, file_path="f.txt", offset=1_190, limit=20)

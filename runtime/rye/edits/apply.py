@@ -162,7 +162,7 @@ def successor(document: Document, refined: list[Splice]) -> Document:
     text, exact = document.text, joined(refined)
     new = render(document.data or b"", text, exact)
     index = reconcile.splice(document.index, _changes(document, refined), sha256(new).hexdigest())
-    after = text.after([one[:3] for one in exact], new)
+    after = parse(new, text.encoding)
     # Before new IDs are given: past the bound they must come from a new epoch.
     documents.bound_dead(document.ws, document.file.path, index)
     _give_ids(index, after, exact)

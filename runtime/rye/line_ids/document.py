@@ -19,7 +19,7 @@ from rye.line_ids.render import Row, reveal
 from rye.plain_class import Record, changed
 from rye.workspace import cache, escapes
 from rye.workspace.encoding import UTF8, Encoding, binary_kind, detect
-from rye.workspace.text import Text, glanced, parse, reopen, streamed
+from rye.workspace.text import Text, parse, reopen, streamed
 from rye.workspace.workspace import OpenFile, Workspace
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def _large(ws: Workspace, file: OpenFile) -> Text:
 
 def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) -> Text:
     _, data = _stable(file)
-    return glanced(data, encoding_of(data, declared, stored))
+    return parse(data, encoding_of(data, declared, stored))
 
 
 @contextmanager
@@ -403,7 +403,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bo
         text = (
             Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
             if stored.points is not None
-            else (parse if read_whole else glanced)(data, stored.encoding)
+            else parse(data, stored.encoding)
         )
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.

@@ -11,16 +11,13 @@ import codecs
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from rye.plain_class import Record
 from rye.workspace.encoding import Encoding
 
-STRIDE = 1024
-"""There is a checkpoint at least every so many lines."""
-
+_PART = 1 << 16
 _CHUNK = 1 << 20
-_SMALL = 1 << 16
 _GLANCE = 1 << 18
 
 
@@ -29,12 +26,6 @@ class Checkpoints(Record):
 
     lines: array[int]
     offsets: array[int]
-
-    def add(self, line: int, offset: int) -> None:
-        """Append a checkpoint, unless the line has one."""
-        if not self.lines or line > self.lines[-1]:
-            self.lines.append(line)
-            self.offsets.append(offset)
 
     def around(self, first: int, last: int, end: int) -> tuple[int, int, int]:
         """Return (line, offset) of the checkpoint at or before `first`, and the offset of one after `last` (or `end`)."""
@@ -63,9 +54,7 @@ class Text:
         stop = self.count if stop is None else min(stop, self.count)
         if start >= stop:
             return []
-        # A small file is cut once for all that is asked of it.
-        small = self.size <= _SMALL
-        line, low, high = (0, self.points.offsets[0], self.size) if small else self.points.around(start, stop - 1, self.size)
+        line, low, high = self.points.around(start, stop - 1, self.size)
         cut = self._cut if self._cut[:2] == (low, high) else (low, high, split(self.slice(low, high), self.encoding))
         # Only a small cut is held, or a large file would stay in memory.
         if high - low <= _CHUNK:
@@ -76,12 +65,8 @@ class Text:
         """Return the byte offset of a line's first byte; of the end for `line == count`."""
         if line >= self.count:
             return self.size
-        known, low, high = self.points.around(line, line, self.size)
-        if known == line:
-            return low
-        if self.size <= _SMALL:
-            return low + sum(map(len, self.lines(known, line)))
-        return low + sum(map(len, split(self.slice(low, high), self.encoding)[: line - known]))
+        known, low, _ = self.points.around(line, line, self.size)
+        return low + sum(map(len, self.lines(known, line)))
 
     def line_at(self, offset: int) -> int:
         """Return the number (from 0) of the line that has the byte at `offset`; `count` or the last line at the end."""
@@ -90,67 +75,25 @@ class Text:
         within = bool(before) and not self.encoding.terminator(before[-1])
         return self.points.lines[at] + len(before) - within
 
-    def after(self, edits: Sequence[tuple[int, int, list[bytes]]], data: bytes) -> Text:
-        """Return the text of the content `data` that edits made; the checkpoints are moved, nothing is scanned.
 
-        Args:
-            edits: (start, stop, raw lines): what became of lines [start, stop); ascending and apart.
-            data: the whole new content.
-        """
-        old, points = self.points, Checkpoints(array("Q"), array("Q"))
-        at, shift, grown = 0, 0, 0
-        for start, stop, lines in [*edits, (self.count, self.count, None)]:
-            while at < len(old.lines) and old.lines[at] < start:
-                points.add(old.lines[at] + shift, old.offsets[at] + grown)
-                at += 1
-            if lines is None:
-                break
-            low, high = self.offset(start), self.offset(stop)
-            # Where no line follows there is none to mark.
-            if (lines or stop < self.count) and (not points.lines or start + shift - points.lines[-1] >= STRIDE // 2):
-                points.add(start + shift, low + grown)
-            if len(lines) > STRIDE:
-                within = Checkpoints(array("Q"), array("Q"))
-                mark(within, lines, start + shift, low + grown)
-                for point in zip(within.lines, within.offsets, strict=True):
-                    points.add(*point)
-            shift += len(lines) - (stop - start)
-            grown += sum(map(len, lines)) - (high - low)
-            # The checkpoints inside the replaced lines are skipped.
-            while at < len(old.lines) and old.lines[at] < stop:
-                at += 1
-        if not points.lines or points.lines[0]:
-            points.lines.insert(0, 0)
-            points.offsets.insert(0, len(self.encoding.bom))
-        return Text(self.encoding, len(data), self.count + shift, points, lambda low, high: data[low:high])
+def parse(data: bytes, encoding: Encoding, each: Callable[[list[bytes]], object] | None = None) -> Text:
+    """Return the text of a file's whole content: counted, and cut where it is looked at.
 
-
-def parse(data: bytes, encoding: Encoding, each: Callable[[list[bytes]], object] = len) -> Text:
-    """Return the text of a file's whole content; `each` is given its raw lines, about a megabyte at a time."""
-    points = Checkpoints(array("Q"), array("Q"))
-    count = 0
-    for chunk_at, lines in chunks(data, encoding):
-        mark(points, lines, count, chunk_at)
-        each(lines)
-        count += len(lines)
-    if not points.lines:
-        mark(points, [b""], 0, len(encoding.bom))
-    return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
-
-
-def glanced(data: bytes, encoding: Encoding) -> Text:
-    """Return the text of a whole content for one look at a few lines: counted, and cut only where it is looked at."""
+    `each` is given its raw lines, about 64 KiB at a time; so far apart are the checkpoints.
+    """
     points = Checkpoints(array("Q", [0]), array("Q", [len(encoding.bom)]))
     count = 0
-    one_byte = len(encoding.newline) == 1
     for low, high in _parts(data, encoding):
         if count:
             points.lines.append(count)
             points.offsets.append(low)
-        if one_byte:
+        if each is None and len(encoding.newline) == 1:
             count += data.count(encoding.newline, low, high) + (not data.endswith(encoding.newline, low, high))
-        else:
-            count += len(split(data[low:high], encoding))
+            continue
+        lines = split(data[low:high], encoding)
+        count += len(lines)
+        if each is not None:
+            each(lines)
     return Text(encoding, len(data), count, points, lambda low, high: data[low:high])
 
 
@@ -200,25 +143,11 @@ def reopen(fd: int, encoding: Encoding, size: int, count: int, points: Checkpoin
     return Text(encoding, size, count, points, lambda low, high: os.pread(fd, high - low, low))
 
 
-def mark(points: Checkpoints, lines: list[bytes], number: int, offset: int) -> None:
-    """Append checkpoints for `lines`, the first of which is line `number` at `offset`, one every `STRIDE`."""
-    for at in range(0, len(lines), STRIDE):
-        points.lines.append(number + at)
-        points.offsets.append(offset)
-        offset += sum(map(len, lines[at : at + STRIDE]))
-
-
-def chunks(data: bytes, encoding: Encoding) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield (offset, raw lines) over the whole content, about a megabyte at a time, so that memory stays small."""
-    for low, high in _parts(data, encoding):
-        yield low, split(data[low:high], encoding)
-
-
 def _parts(data: bytes, encoding: Encoding) -> Iterator[tuple[int, int]]:
-    """Yield the offsets at which parts of about a megabyte of whole lines begin and end."""
+    """Yield the offsets at which parts of whole lines begin and end."""
     at, end, unit = len(encoding.bom), len(data), len(encoding.newline)
     while at < end:
-        stop = at + _CHUNK
+        stop = at + _PART
         cut = end
         if stop < end:
             found = _find(data, encoding.newline, stop, at)

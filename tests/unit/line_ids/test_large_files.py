@@ -46,7 +46,7 @@ def never(*_):
 
 def test_a_look_at_an_indexed_file_counts_nothing(project, log, monkeypatch):
     done("read", project, file_path="big.log")
-    for name in ("streamed", "glanced"):
+    for name in ("streamed", "parse"):
         monkeypatch.setattr(document, name, never)
     for start in (0, 7, 99_999, LINES - 3):
         assert look(project, start) == truth(log, start)
