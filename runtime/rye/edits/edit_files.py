@@ -59,9 +59,14 @@ def edit_lines(project_path: str, file_path: str, changes: Sequence[Any], **opti
     Raises:
         UsageError: `one_file`, where a change names another file. Other errors as `edit_files`.
     """
+    refuse_several(changes, file_path)
+    return edit_files(project_path, file_path, changes, **options).files[0]
+
+
+def refuse_several(changes: Sequence[Any], file_path: str) -> None:
+    """Raise UsageError `one_file` where changes are not of this file alone."""
     if not _is_of_one_file(change_forms.parsed(list(changes), file_path), file_path):
         raise UsageError("one_file", "These changes are of several files.", "Call edit_files.")
-    return edit_files(project_path, file_path, changes, **options).files[0]
 
 
 def edit_files(

@@ -248,10 +248,8 @@ class RemoteFiles:
 
     def edit_lines(self, project_path: str, file_path: str, changes: Sequence[Any], **options: Any) -> Applied:
         """Apply changes to the lines of one file; see `rye.edits.edit_files.edit_lines`."""
-        edited = self.edit_files(project_path, file_path, changes, **options)
-        if edited.batch is not None:
-            raise UsageError("one_file", "These changes were of several files, and are made.", "Call edit_files.")
-        return edited.files[0]
+        edit_files.refuse_several(changes, file_path)
+        return self.edit_files(project_path, file_path, changes, **options).files[0]
 
     def edit_files(
         self, project_path: str, file_path: str, changes: Sequence[Any], show: Show | None = None, **options: Any

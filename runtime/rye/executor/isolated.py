@@ -256,13 +256,14 @@ def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:
         kind, trace = str(crash.get("kind", "")), str(crash.get("trace", ""))
         raise Crashed(kind if kind.isidentifier() else "an error", trace)
     data = safe_text.clean(safe_text.encodable(answer["data"]), line_ids)
-    if isinstance(data, dict) and not _is_code(data.get("code", "none")):
+    if isinstance(data, dict) and not is_code(data.get("code", "none")):
         # A code has a fixed form; free text there could imitate a message of ours.
         data["code"] = "tool_failed"
     return data
 
 
-def _is_code(value: object) -> bool:
+def is_code(value: object) -> bool:
+    """Tell whether something is a code as ours are."""
     return isinstance(value, str) and re.fullmatch(r"[a-z][a-z0-9_]{0,63}", value) is not None
 
 
@@ -273,7 +274,7 @@ def _failure(failure: Any) -> RyeError:
     details = failure.get("details") if isinstance(failure, dict) else None
     if len(texts) != len(names) or not isinstance(details, dict):
         raise _bad("it is a failure without code, message, hint and details")
-    error = RyeError(texts["code"] if _is_code(texts["code"]) else "tool_failed", texts["message"], texts["hint"])
+    error = RyeError(texts["code"] if is_code(texts["code"]) else "tool_failed", texts["message"], texts["hint"])
     error.details = details
     return error
 

@@ -55,6 +55,15 @@ def test_methods_and_sizes_are_bounded(project):
     assert (found[6], "failure" in found[8]) == ({"value": ["a", "a"]}, True)
 
 
+def test_changes_of_several_files_are_refused_before_any_is_made_where_one_is_meant(project):
+    for name in ("a.txt", "b.txt"):
+        (project / name).write_text("one\n")
+    body = 'edit_lines(project_path, "a.txt", ["1|x", "b.txt:1|y"])'
+    put_tool(project, "my/tool", body, head="from rye.toolkit import edit_lines", more='__permissions__ = ["read", "write"]')
+    assert rye.execute("my/tool", {}, project_path=project)["code"] == "one_file"
+    assert [(project / name).read_text() for name in ("a.txt", "b.txt")] == ["one\n", "one\n"]
+
+
 def test_no_path_leads_outside_or_to_what_no_tool_may_write(project, tmp_path):
     (tmp_path / "outside.txt").write_text("outside\n")
     (project / "link").symlink_to(tmp_path / "outside.txt")

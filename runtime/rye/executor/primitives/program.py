@@ -56,7 +56,6 @@ _CONFIG: Final = {
 _ENV_CONFIG: Final[dict[str, Any]] = {"env": {}, "interpreter": {"search": [{}]}}
 _ANSWER_MAX = 16 * 1024 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}\Z")
 # Within so many bytes an answer in JSON begins; of other text that was held back a terminal is shown so many.
 _BEGIN = 1_024
 _SHOWN = 50_000
@@ -88,7 +87,7 @@ def plan(chain: Chain) -> Plan:
     for wish, holds in (
         ("config needs a command", command),
         (f"config.output must be one of {', '.join(_OUTPUTS)}", output in _OUTPUTS),
-        ("config.exit_codes must give codes such as not_found to numbers", all(map(_CODE.match, codes.values()))),
+        ("config.exit_codes must give codes such as not_found to numbers", all(map(isolated.is_code, codes.values()))),
         ("env_config.env must give texts to names of variables", all(map(_NAME.match, env))),
     ):
         if not holds:
@@ -308,4 +307,4 @@ def _said_error(found: dict[str, Any] | None) -> dict[str, Any]:
     if found is None or not isinstance(found.get("error"), str):
         return {}
     code = found.get("code")
-    return {"error": found["error"], "code": code if isinstance(code, str) and _CODE.match(code) else "tool_failed"}
+    return {"error": found["error"], "code": code if isolated.is_code(code) else "tool_failed"}
