@@ -7,6 +7,7 @@ and may be `async`.
 from __future__ import annotations
 
 import base64
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from rye.plain_class import Record, field
 
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
+
+    from rye.items.parse import Tool
 
 
 class Plan(Record):
@@ -69,9 +72,7 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> St
     """Make a call ready. Errors as `rye.executor.isolated.worker_for`."""
     tool = chain.tool
     if "__requires__" in tool.metadata:
-        from rye.executor import requirements
-
-        requirements.check(tool)
+        _check_requirements(tool)
     if _runs_here(chain):
         kept = plan.kept if chain.links[0].candidate.space == "system" else None
         digest = tool.verified.digest
@@ -81,3 +82,41 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> St
     worker = isolated.worker_for(isolated.policy(tool, root))
     work = partial(isolated.call, worker, tool, parameters, plan.entry_point, plan.files, plan.memory)
     return Started(work, worker.reported)
+
+
+def _check_requirements(tool: Tool) -> None:
+    """Return if all distributions that a tool requires are installed where it runs.
+
+    Raises:
+        ItemError: `requirement_missing`, naming each, and the command that installs them; `malformed_item`.
+    """
+    import shlex
+
+    wanted = tool.metadata["__requires__"] or ()
+    if not isinstance(wanted, list | tuple) or not all(isinstance(one, str) for one in wanted):
+        raise ItemError("malformed_item", f"{tool.id}: __requires__ must be a list of texts.", 'Write ["httpx>=0.28"].')
+    missing = [(one, why) for one in wanted if (why := _why_not(one))]
+    if missing:
+        named = "; ".join(f"{plain(one, 100)} ({why})" for one, why in missing)
+        command = shlex.join([sys.executable, "-m", "pip", "install", *(plain(one, 100) for one, _ in missing)])
+        raise ItemError("requirement_missing", f"{tool.id} requires {named}.", f"Run `{command}`.")
+
+
+def _why_not(text: str) -> str:
+    """Return why a requirement is not met; nothing where it is, or is not one here."""
+    # Only for tools that require something: it reads the installed packages.
+    from importlib.metadata import PackageNotFoundError, version
+
+    from packaging.requirements import Requirement
+
+    try:
+        requirement = Requirement(text)
+        if requirement.marker is not None and not requirement.marker.evaluate():
+            return ""
+        found = version(requirement.name)
+        return "" if requirement.specifier.contains(found, prereleases=True) else f"{plain(found, 40)} is installed"
+    except PackageNotFoundError:
+        return "not installed"
+    except ValueError:
+        # The requirement, or the version that is installed, is none that packages may have.
+        return "which cannot be read"
