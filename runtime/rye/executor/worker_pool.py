@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -135,19 +135,21 @@ class Worker:
         self._lock, self._closing = threading.Lock(), threading.Lock()
         self._closed = False
         (given, self.calls), (self.answers, answer), (self.printed, out), (self.errors, err) = run.pipes(4)
-        self._ours = (self.calls, self.answers, self.printed, self.errors)
-        self._workspace: Workspace | None = None
-        self._token = ""
+        ours, token = (self.calls, self.answers, self.printed, self.errors), ""
+        self._held = ExitStack()
+        self._held.callback(run.close_all, ours)
         try:
             self._workspace = Workspace(policy.root)
+            self._held.callback(self._workspace.close)
             self._workspace.hold_to(policy.identity)
             if "write" in policy.permissions:
                 # Else nothing is looked at, and nothing made. Without a token the report says what does not hold.
                 with suppress(OSError):
-                    self._token = running_commands.begin(self._workspace.fd)
-            self._guarded, self.tree = _started(policy, self._workspace, self._token, (given, out, err), answer)
+                    token = running_commands.begin(self._workspace.fd)
+                    self._held.callback(running_commands.end, token)
+            self._guarded, self.tree = _started(policy, self._workspace, token, (given, out, err), answer)
         except BaseException:
-            self._close_descriptors()
+            self._held.close()
             raise
         finally:
             run.close_all((given, answer, out, err))
@@ -155,15 +157,9 @@ class Worker:
         self.may_wait = not self._guarded.look.token and not self._guarded.confined.shielded[0]
         self.set_aside: list[dict[str, str]] = []
         self.reported: dict[str, Any] = {}
-        for fd in self._ours:
+        for fd in ours:
             # A tool that reads or writes nothing must not block the thread that watches its deadline.
             os.set_blocking(fd, False)
-
-    def _close_descriptors(self) -> None:
-        run.close_all(self._ours)
-        running_commands.end(self._token)
-        if self._workspace is not None:
-            self._workspace.close()
 
     def send(self, data: bytes) -> None:
         """Write to the child, at most until the call is to end; one that ended takes nothing, and its watch says how it ended.
@@ -236,10 +232,9 @@ class Worker:
             with self._lock:
                 self._closed = True
                 self.tree.close()
-            if self._workspace is not None:
-                set_aside, moved = self._guarded.end(self._workspace.fd)
-                self.set_aside += [*set_aside, *moved]
-            self._close_descriptors()
+            set_aside, moved = self._guarded.end(self._workspace.fd)
+            self.set_aside += [*set_aside, *moved]
+            self._held.close()
 
 
 def _started(
