@@ -20,7 +20,7 @@ from rye.call.safe_text import plain
 from rye.config import settings
 from rye.errors import ItemError, TrustError
 from rye.folders import signing, tree
-from rye.fs import atomic
+from rye.fs import atomic, strict_yaml
 from rye.journal import own_files
 from rye.journal.own_files import OwnFile
 from rye.trust import pins
@@ -70,17 +70,12 @@ def header_of(text: str) -> dict[str, Any]:
         raise ValueError(f"its header has more than {_MOST_HEADER:,} characters")
     try:
         # Each value is a text and stands there once: that is the YAML that hosts agree on.
-        for event in yaml.parse(parts[1]):
-            special = (getattr(event, one, None) for one in ("anchor", "tag", "flow_style"))
-            if isinstance(event, yaml.AliasEvent) or any(special):
-                raise ValueError("its header has an alias, a tag, or a list or mapping in brackets")
-        node = yaml.compose(parts[1], yaml.BaseLoader)
-        names = [one.value for one, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-        if len(set(map(str, names))) != len(names):
-            raise ValueError("its header names a field twice")
+        strict_yaml.read(parts[1])
+        if any(getattr(event, "flow_style", False) for event in yaml.parse(parts[1])):
+            raise strict_yaml.YamlError("has a list or mapping in brackets")
         header = yaml.load(parts[1], yaml.BaseLoader)  # noqa: S506  # it makes nothing but texts
-    except (yaml.YAMLError, RecursionError) as err:
-        raise ValueError(str(err)) from None
+    except (ValueError, yaml.YAMLError, RecursionError) as err:
+        raise ValueError(f"its header {err}") from None
     if not isinstance(header, dict):
         raise ValueError("its header is no mapping")  # noqa: TRY004  # a fault of the text, like the others
     return header
