@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from rye.errors import UsageError
+from rye.fs.records import without_twins
 from rye.items import schema
 from rye.plain_class import Record
 
@@ -104,21 +105,15 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
 
 def _parsed(line: bytes) -> Any:
     try:
-        return json.loads(line.decode("utf-8"), object_pairs_hook=_unique)
+        return json.loads(line.decode("utf-8"), object_pairs_hook=without_twins)
     except UnicodeDecodeError as err:
         raise _ProblemError(f"byte {err.start + 1} is no UTF-8") from None
     except json.JSONDecodeError as err:
         raise _ProblemError(f"no JSON: {err.msg} at column {err.colno}") from None
     except RecursionError:
         raise _ProblemError("no JSON: it is nested too deeply") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _ProblemError(f"the field {next(name for name in names if names.count(name) > 1)!r} is there twice")
-    return found
+    except ValueError as err:
+        raise _ProblemError(str(err)) from None
 
 
 def _job(number: int, fields: Any, base: str) -> Job:

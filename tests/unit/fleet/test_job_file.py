@@ -42,7 +42,7 @@ def refused(tmp_path, lines, *words):
         ({"workspace": "w", "calls": [{**CALL, "repeat": "yes"}]}, "calls[0].repeat: "),
         ({**GOOD, "on_error": "go"}, "on_error"),
         ({**GOOD, "id": 7}, "id: 7 is not"),
-        (b'{"workspace": "w", "workspace": "v", "calls": []}', "'workspace' is there twice"),
+        (b'{"workspace": "w", "workspace": "v", "calls": []}', "a name stands twice"),
         (b'{"workspace": "\\ud800", "calls": [{"item_id": "a"}]}', "not JSON"),
         (b'{"workspace": "w", "calls": [{"item_id": "a", "parameters": {"x": NaN}}]}', "not JSON"),
     ],
