@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.context import CallOptions
 from rye.errors import UsageError
 from rye.executor.executor import Call, run
+from rye.fs import stamps
 from rye.items import spaces
 from rye.workspace.workspace import find_root, root_to_work_in
 
@@ -220,10 +221,9 @@ def sign(
     root = _root(project_path)
     search_path = _only(spaces.spaces(root), space)
     if everything and space is None:
-        own = os.path.join(root, ".ai")
         # By identity, since a link may make the user's folder the project's.
-        there = os.path.exists(own)
-        search_path = [one for one in search_path if there and os.path.exists(one.folder) and os.path.samefile(one.folder, own)]
+        own = stamps.identity(os.path.join(root, ".ai"))
+        search_path = [one for one in search_path if own is not None and stamps.identity(one.folder) == own]
     return list(sign_verify.sign(_targets(targets, search_path, everything), keys.signing_key(key), root))
 
 
