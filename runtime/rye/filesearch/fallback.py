@@ -36,10 +36,13 @@ def main(argument: str) -> int:
     try:
         pattern = _compiled(options) if "regexp" in options else None
         for name in files or _walk(pairs):
-            if pattern is None:
-                sys.stdout.buffer.write(os.fsencode(name) + b"\0")
-            else:
-                _search(options, pattern, name, follow=bool(files))
+            try:
+                if pattern is None:
+                    sys.stdout.buffer.write(os.fsencode(name) + b"\0")
+                else:
+                    _search(options, pattern, name, follow=bool(files))
+            except OSError as err:
+                _trouble(name, err)
         sys.stdout.flush()
     except (re.error, FutureWarning, RecursionError, OverflowError) as err:
         # What `re` warns of means something else in ripgrep: `[[`, `&&`.
@@ -96,19 +99,14 @@ def _rules(path: str, *, follow: bool = True) -> list[gitignore.Rule]:
 
 def _search(options: dict[str, str], pattern: re.Pattern[str], name: str, *, follow: bool) -> None:
     """Search one file; print its count, or its matching lines as JSON."""
-    try:
-        data, _ = atomic.read_regular(name, _MOST_BYTES + 1, follow=follow)
-    except OSError as err:
-        _trouble(name, err)
-        return
+    data, _ = atomic.read_regular(name, _MOST_BYTES + 1, follow=follow)
     # ripgrep knows UTF-16 by its mark alone, and searches no binary file.
     is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
     text = data.decode("utf-16", "replace") if is_wide else data.decode("utf-8-sig", "surrogateescape")
     if "\0" in text:
         return
     if len(data) > _MOST_BYTES:
-        _trouble(name, OSError(errno.EFBIG, ""))
-        return
+        raise OSError(errno.EFBIG, "")
     lines, count = text.split("\n"), 0
     for number, line in enumerate(lines if lines[-1] else lines[:-1], 1):
         # A timer for every line would take longer than most searches.
@@ -125,8 +123,6 @@ def _search(options: dict[str, str], pattern: re.Pattern[str], name: str, *, fol
     signal.setitimer(signal.ITIMER_REAL, 0)
     if count and "json" not in options:
         sys.stdout.buffer.write(b"%s\0%d\n" % (os.fsencode(name), count))
-        # What is known remains even when the next file's lines never end.
-        sys.stdout.flush()
 
 
 def _trouble(path: str, err: OSError) -> None:
