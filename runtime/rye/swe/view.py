@@ -14,8 +14,6 @@ from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.render import Row
 from rye.plain_class import Record, changed
-from rye.workspace import escapes
-from rye.workspace.text import Text
 from rye.workspace.workspace import Workspace
 
 WINDOW = 100
@@ -88,27 +86,20 @@ def look(
     `window` as the window from which `scroll_file` goes on.
     """
     form = addresses.form_of(line_ids)
-    if form != "none":
-        with documents.view(ws, path, encoding) as document:
-            span = choose_span(document.count)
-            rows = _fitting([addresses.one_view(row, form) for row in document.rows(span.first - 1, span.last)])
-            # Only the rows that fit count as shown.
-            document.shown((span.first - 1, span.first - 1 + len(rows)), short=form == "short")
-            return _remembered(ws, document.path, document.text, span, rows, window=window)
+    named = form != "none"
     # Without IDs no index is needed, so a large file is neither locked nor hashed.
-    with documents.glance(ws, path, encoding) as (file, text):
-        span = choose_span(text.count)
-        texts = text.encoding.show_all(text.lines(span.first - 1, span.last))
-        rows = _fitting([Row(at, None, line) for at, line in enumerate(texts, span.first)])
-        return _remembered(ws, file.shown, text, span, rows, window=window)
-
-
-def _remembered(ws: Workspace, path: str, text: Text, span: Span, rows: list[Row], *, window: bool) -> Shown:
-    if rows and profile.views_kept():
-        view_state.remember(ws, path, text, rows[0].number, rows[-1].number, window=window)
-    # The lines are read again only where the encoding is uncertain.
-    notice = escapes.notice(text.lines(span.first - 1, span.first - 1 + len(rows)), text) if not text.encoding.certain else ""
-    return Shown(path, text.count, changed(span, last=rows[-1].number if rows else 0), rows, notice)
+    with (documents.view if named else documents.without_ids)(ws, path, encoding) as document:
+        span = choose_span(document.count)
+        rows = document.rows(span.first - 1, span.last, ids=named)
+        rows = _fitting([addresses.one_view(row, form) for row in rows])
+        fitting = span.first - 1, span.first - 1 + len(rows)
+        if named:
+            # Only the rows that fit count as shown.
+            document.shown(fitting, short=form == "short")
+        if rows and profile.views_kept():
+            view_state.remember(ws, document.path, document.text, rows[0].number, rows[-1].number, window=window)
+        span = changed(span, last=rows[-1].number if rows else 0)
+        return Shown(document.path, document.count, span, rows, document.encoding_notice([fitting]))
 
 
 def _fitting(rows: list[Row]) -> list[Row]:
