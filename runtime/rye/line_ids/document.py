@@ -302,20 +302,12 @@ def view_lines(project_path: str, path: str, show: Callable[[Document], T], enco
 
 
 @contextmanager
-def glance(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[tuple[OpenFile, Text]]:
-    """Open a file for one look without line IDs: no lock is taken, nothing is indexed. Errors as `view`."""
+def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
+    """Open a file for one look, as a document whose lines have no IDs; nothing is locked or indexed. Errors as `view`."""
     with ws.file(path) as file:
         # Below this the whole file is read in less time than its index.
-        if file.stat.st_size <= _GLANCE_WHOLE or encoding is not None:
-            yield file, _glanced(file, encoding, None)
-        else:
-            yield file, _large(ws, file)
-
-
-@contextmanager
-def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
-    """Open a file for one look as `glance` does, as a document whose lines have no IDs. Errors as `view`."""
-    with glance(ws, path, encoding) as (file, text):
+        is_whole = file.stat.st_size <= _GLANCE_WHOLE or encoding is not None
+        text = _glanced(file, encoding, None) if is_whole else _large(ws, file)
         yield Document(ws, file, file.shown, text, line_ids_index.fresh(0, "", b"", 32), None, known=False, data=None)
 
 
