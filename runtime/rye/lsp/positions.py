@@ -9,19 +9,10 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 _END = re.compile(r"\r\n?|\n")
-
-
-class Edit(NamedTuple):
-    """A replacement of text [start, stop), in characters."""
-
-    start: int
-    stop: int
-    text: str
 
 
 class Positions:
@@ -56,34 +47,23 @@ class Positions:
         """Return the offset at which this project's line begins (from 1)."""
         return self._lines[line - 1]
 
-    def edits(self, text_edits: list[dict[str, Any]]) -> list[Edit]:
-        """Return the protocol's text edits in order.
+    def with_edits(self, text_edits: list[dict[str, Any]]) -> str:
+        """Return the text after the protocol's edits.
 
         Raises:
             ValueError: two of them overlap, or one ends before it begins.
         """
-        found = [
-            Edit(self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"]))
-            for one in text_edits
+        spans = [
+            (self.offset(one["range"]["start"]), self.offset(one["range"]["end"]), str(one["newText"])) for one in text_edits
         ]
-        if any(edit.stop < edit.start for edit in found):
-            raise ValueError("an edit ends before it begins")
-        # Insertions at one place keep the order in which they were given.
-        found.sort(key=lambda edit: (edit.start, edit.stop))
-        # Equal bounds are no overlap: one edit may begin where the other ends.
-        if any(one.stop > other.start for one, other in pairwise(found)):
-            raise ValueError("edits overlap")
-        return found
-
-
-def with_edits(text: str, edits: list[Edit]) -> str:
-    """Return the text after edits that are in order."""
-    parts: list[str] = []
-    at = 0
-    for edit in edits:
-        parts += [text[at : edit.start], edit.text]
-        at = edit.stop
-    return "".join([*parts, text[at:]])
+        parts, at = list[str](), 0
+        # Insertions at one place keep the order in which they were given; one edit may begin where the other ends.
+        for start, stop, new in sorted(spans, key=lambda span: span[:2]):
+            if not at <= start <= stop:
+                raise ValueError("two overlap, or one ends before it begins")
+            parts += [self.text[at:start], new]
+            at = stop
+        return "".join([*parts, self.text[at:]])
 
 
 def _characters(body: str, units: int) -> int:

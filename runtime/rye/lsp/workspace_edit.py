@@ -10,7 +10,6 @@ from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_war
 from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
 from rye.lsp.connection import LanguageServerError
-from rye.lsp.positions import Positions, with_edits
 from rye.lsp.queries import Project
 from rye.workspace import cache
 from rye.workspace.text import parse
@@ -117,8 +116,7 @@ def _prepared(
         message = f"{path} changed while the server was asked."
         raise LanguageServerError("changed_meanwhile", message, "Nothing was written. Ask again.")
     try:
-        after = with_edits(known.text, Positions(known.text).edits(text_edits))
-        new = code.bom + after.encode(code.name)
+        new = code.bom + known.with_edits(text_edits).encode(code.name)
     except (ValueError, KeyError, TypeError) as err:
         message = f"The server's edits of {path} cannot be made: {err}."
         raise LanguageServerError("bad_edits", message, "Nothing was written. Make the change with edit_lines.") from None
