@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:67253ed8cf65bf4ddd76ea1096bd34734fd3cf1d5c912e4fe03d2ca995b9d87b:3k_KLbrJPer82gtS--Fw7mtrEsLuZqRpCauoJlhJW7A5LEeWqvBQfNmUKTrznJNlfXiLNOzWuHnokVmTBafFBw==:b63173adc9f5699f
+# rye:signed:2026-11-28T04:22:05Z:feddeb4a99dc5e09932ee04840148d4c2b44b6cfd20a32052bb2d175775b5848:nSSpNXCWxDhaRz2XiT1TcuJGbwn-ey9-S7cGSk_nI9IpXS_qsCvfzjoEwGYwUk_m7UMgK0b0ZCJAeAJnZ3smCA==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -23,11 +23,9 @@ from rye.edits.splices import Splice, dominant
 from rye.errors import EditError
 from rye.swe.edit import RequestedEdit, edit
 from rye.workspace.escapes import encoding_to_try
-from rye.workspace.text import Text, content_lines, split
+from rye.workspace.text import content_lines, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rye.line_ids.document import Document
     from rye.line_ids.render import Row
 
@@ -99,7 +97,8 @@ def _snippet(document: Document, old: str, new: str) -> tuple[RequestedEdit, lis
         # The snippet ended with its line: the next one is not touched.
         stop -= 1
         lines.pop()
-    return RequestedEdit(start, stop, len(lines), [Splice(start, stop, lines)]), _line_numbers(text, places[1:])
+    elsewhere = [text.line_at(at) + 1 for at in places[1:]]
+    return RequestedEdit(start, stop, len(lines), [Splice(start, stop, lines)]), elsewhere
 
 
 def _places(document: Document, search_bytes: bytes) -> list[int]:
@@ -138,18 +137,6 @@ def _is_whole(document: Document, low: int, high: int) -> bool:
         return data[bounds[0] : bounds[-1]].decode(code.name, "surrogateescape") == "".join(parts)
     except UnicodeError:
         return False
-
-
-def _line_numbers(text: Text, offsets: Sequence[int]) -> list[int]:
-    """Return the numbers (from 1) of the lines in which ascending offsets lie; a line is looked up once."""
-    out: list[int] = []
-    line, end = -1, 0
-    for at in offsets:
-        if at >= end:
-            line = text.line_at(at)
-            end = text.offset(line + 1)
-        out.append(line + 1)
-    return out
 
 
 def _absent(document: Document, old: str, search_bytes: bytes) -> EditError:
