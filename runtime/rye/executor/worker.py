@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib
 import json
 import os
+import select
 import struct
 import sys
 import threading
@@ -37,8 +39,6 @@ _FOLDER_MARK = "\0"
 _OF_THE_PARENT = ("view_lines", "edit_files", "edit_lines", "replace_file")
 _TRACE_MAX = 20_000
 _REPORT_MAX = 65_536
-# Modules that tools use most, loaded while the worker waits, so that no call waits for the imports.
-_USED_BY_MOST = ("rye.executor.channel", "rye.filesearch.content_search", "rye.filesearch.name_search")
 
 
 def framed(message: dict[str, Any]) -> bytes:
@@ -56,7 +56,9 @@ def serve(answers: int) -> None:
     # A program that the tool starts must not be able to write answers in its name.
     os.set_inheritable(answers, False)
     calls = _take_stdin()
-    _use_the_wait(calls)
+    if not select.select([calls], [], [], 0)[0]:
+        # While no call waits for it: what most tools ask their parent by.
+        importlib.import_module("rye.executor.channel")
     call = _received(calls)
     _send(answers, {"started": True})
     last = _outcome(call, calls, answers)
@@ -81,17 +83,6 @@ def _take_stdin() -> int:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     return calls
-
-
-def _use_the_wait(calls: int) -> None:
-    import importlib
-    import select
-
-    for name in _USED_BY_MOST:
-        # A call has come: load no more in advance, it would have to wait.
-        if select.select([calls], [], [], 0)[0]:
-            return
-        importlib.import_module(name)
 
 
 def _exactly(fd: int, size: int) -> bytes:
