@@ -8,7 +8,6 @@ import pytest
 
 import rye
 from rye.call import safe_text
-from rye.call.context import CallOptions
 from rye.errors import TrustError, UsageError
 from rye.mcp_server import listing
 from rye.mcp_server import service as services
@@ -197,14 +196,6 @@ def test_control_without_the_cleaning_it_comes_through(project, monkeypatch):
     put_tool(project, "my/tool", f"return {{'success': True, 'output': {FORGED!r}}}")
     monkeypatch.setattr(safe_text, "clean", lambda value, _ids=(): value)
     assert "\x1b" in run(project, "my/tool")["data"]["output"]
-
-
-def test_pieces_of_output_are_cleaned_on_their_way(project):
-    came = []
-    put_tool(project, "my/tool", f"from rye.call import context\ncontext.report({FORGED!r})\nreturn {{'success': True}}")
-    rye.execute("my/tool", project_path=project, options=CallOptions(on_output=came.append))
-    assert "\x1b" not in "".join(came)
-    assert "(tool_result" in "".join(came)
 
 
 # --- places and timestamps ---

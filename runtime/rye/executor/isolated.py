@@ -242,8 +242,6 @@ class _Exchange:
             self.started = True
             if "ask" in message:
                 self._reply(message["ask"])
-            if isinstance(message.get("report"), str):
-                context.report(safe_text.content(message["report"]))
         return None
 
 

@@ -4,8 +4,8 @@ The call comes as a frame on standard input: 4 bytes of length (big-endian), the
 
 For a function it is `{"item_id", "digest", "source", "entry_point", "files", "parameters", "root", "seconds",
 "max_output_bytes", "actor", "user_space"}`. The source is the bytes that were verified: the tool's file is not opened here. Out
-go, as frames on the descriptor `answers`, `{"started": true}`, any number of `{"report": text}` and `{"ask": request}` (each
-request gets a reply, see `rye.executor.channel`), and last one of `{"data": …}`, `{"failure": {code, message, hint, details}}`
+go, as frames on the descriptor `answers`, `{"started": true}`, any number of `{"ask": request}` (each gets a reply, see
+`rye.executor.channel`), and last one of `{"data": …}`, `{"failure": {code, message, hint, details}}`
 and `{"crash": {kind, trace}}`. None of it is trusted.
 
 For a program it is `{"files": {path: base64}, "folder": where to put them or null, "argv", "env", "cwd", "input": base64 or
@@ -38,7 +38,6 @@ LENGTH = struct.Struct(">I")
 _FOLDER_MARK = "\0"
 _OF_THE_PARENT = ("view_lines", "edit_files", "edit_lines", "replace_file")
 _TRACE_MAX = 20_000
-_REPORT_MAX = 65_536
 
 
 def framed(message: dict[str, Any]) -> bytes:
@@ -98,7 +97,7 @@ def _exactly(fd: int, size: int) -> bytes:
 
 def _send(answers: int, message: dict[str, Any]) -> None:
     view = memoryview(framed(message))
-    # Reports come from several threads, and half a frame within another one ends the call.
+    # A thread of the tool may ask while another one answers, and half a frame within another one ends the call.
     with _sending:
         while view:
             view = view[os.write(answers, view) :]
@@ -133,9 +132,7 @@ def _run(call: dict[str, Any], calls: int, answers: int) -> Any:
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a TextIOWrapper in a fresh process
     # A sandbox gives a temporary folder that ends with it.
     os.environ["USER_SPACE"] = call["user_space"] or f"{os.environ['TMPDIR']}/user"
-    options = context.CallOptions(
-        call["max_output_bytes"], lambda text: _send(answers, {"report": text[:_REPORT_MAX]}), actor=call["actor"]
-    )
+    options = context.CallOptions(call["max_output_bytes"], actor=call["actor"])
     for name in _OF_THE_PARENT:
         # The secret of the line index is not in this process, so these functions ask the parent.
         setattr(toolkit, name, partial(_remote, partial(_asked, calls, answers), call["root"], name))

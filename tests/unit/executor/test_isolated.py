@@ -199,12 +199,10 @@ return {"success": True}"""
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_caller_gets_what_is_reported_as_it_comes_and_may_ask_for_less(project):
-    body = 'from rye.call import context\ncontext.report("half ")\ncontext.report("way")\n'
-    put_tool(project, "my/tool", body + 'return {"success": True, "room": context.output_budget()}')
-    came = []
-    assert call(project, options=CallOptions(max_output_bytes=777, on_output=came.append))["data"]["room"] == 777
-    assert came == ["half ", "way"]
+def test_the_caller_may_ask_for_less(project):
+    head = "from rye.toolkit import output_budget"
+    put_tool(project, "my/tool", 'return {"success": True, "room": output_budget()}', head=head)
+    assert call(project, options=CallOptions(max_output_bytes=777))["data"]["room"] == 777
 
 
 FAMILY = """import os, sys, time
