@@ -163,7 +163,7 @@ def test_a_call_of_another_signers_tool_is_never_repeated(project):
     put_tool(project, "my/tool", more=f"{CLAIM}__permissions__ = ['read']")
     service = services.Service(str(project), listing.Selection(categories=("my",)))
     service.listing.tools()
-    offered = {one.item_id: one for one in service.listing._known.values()}
+    offered = {one.offer.item_id: one for one in service.listing._known.values()}
     assert offered["rye/file-system/read"].repeatable
     assert offered["my/tool"].tool["annotations"]["readOnlyHint"]
     assert not offered["my/tool"].repeatable
