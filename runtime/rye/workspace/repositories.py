@@ -32,8 +32,6 @@ _POINTERS: Final = "pointers.json"
 _OF_REPOSITORIES: Final = frozenset(
     "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
 )
-# So many components of 255 bytes are a path that the kernel takes.
-_STEP: Final = 15
 
 FOLDERS: Final = (".git", ".hg", ".svn")
 """In folders with these names a version control keeps what it needs."""
@@ -142,28 +140,20 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
 
 def _opened(root: str, path: str, closed: dict[str, os.stat_result] | None = None) -> int:
     """Open a folder, through no link; one that its owner may not list is opened up and noted in `closed`. Raises OSError."""
-    at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    # In steps that are short enough for the kernel: a path of any length can be made, and git works in its folder.
     parts = path.split("/") if path else []
-    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        for first in range(0, len(parts), _STEP):
-            below = os.path.join(*parts[first : first + _STEP])
-            above, at = at, os.open(below, flags | os.O_PATH, dir_fd=at)
-            os.close(above)
-        # Through /proc, because no chmod takes a descriptor opened with O_PATH.
-        name, held = f"/proc/self/fd/{at}", os.fstat(at)
+    with closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as top:
         try:
-            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            return beneath.open_unlinked(top, parts, os.O_RDONLY | os.O_DIRECTORY)
         except PermissionError:
             if closed is None:
                 raise
-        # Git enters one that cannot be listed, so a command could hide a repository there.
-        os.chmod(name, stat.S_IMODE(held.st_mode) | 0o500)
-        closed[path] = held
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        os.close(at)
+        with closing(beneath.open_unlinked(top, parts, os.O_PATH | os.O_DIRECTORY)) as at:
+            # Through /proc, because no chmod takes a descriptor opened with O_PATH.
+            name, held = f"/proc/self/fd/{at}", os.fstat(at)
+            # Git enters one that cannot be listed, so a command could hide a repository there.
+            os.chmod(name, stat.S_IMODE(held.st_mode) | 0o500)
+            closed[path] = held
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 def _close_again(root: str, closed: dict[str, os.stat_result]) -> None:
