@@ -232,8 +232,7 @@ class Worker:
             with self._lock:
                 self._closed = True
                 self.tree.close()
-            set_aside, moved = self._guarded.end(self._workspace.fd)
-            self.set_aside += [*set_aside, *moved]
+            self.set_aside += self._guarded.end(self._workspace.fd)
             self._held.close()
 
 

@@ -66,13 +66,13 @@ class Command(NamedTuple):
             tree_changes.drop(self.ws, one)
         self.guarded.end(self.ws.fd)
 
-    def end(self) -> tuple[tree_changes.RecordedChanges, list[dict[str, str]], list[dict[str, str]]]:
-        """Look at what it changed and left; return that, what was set aside, and what was moved. Not for a job."""
+    def end(self) -> tuple[tree_changes.RecordedChanges, list[dict[str, str]]]:
+        """Look at what it changed and left; return that, and what was set aside. Not for a job."""
         try:
-            set_aside, moved = self.guarded.end(self.ws.fd)
+            set_aside = self.guarded.end(self.ws.fd)
         finally:
             recorded = tree_changes.end(self.ws, self.recordings[0]) if self.recordings else tree_changes.RecordedChanges()
-        return recorded, set_aside, moved
+        return recorded, set_aside
 
 
 @contextmanager

@@ -39,14 +39,14 @@ class Guarded:
             self._look = self._look()
         return self._look
 
-    def end(self, root: int) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    def end(self, root: int) -> list[dict[str, str]]:
         """Look at what the command left, and take away what was made for it.
 
         Args:
             root: an open descriptor of the project, which may have another path by now.
 
         Returns:
-            What the look set aside, and the new protected names that were moved aside.
+            What was set aside, new protected names among it.
         """
         set_aside: list[dict[str, str]] = []
         try:
@@ -54,8 +54,8 @@ class Guarded:
             if isinstance(self._look, Look):
                 set_aside = command_check.end(self._look, self.confined.report, root)
         finally:
-            moved = self.confined.finish(root)
-        return set_aside, moved
+            set_aside += self.confined.finish(root)
+        return set_aside
 
 
 def begin(

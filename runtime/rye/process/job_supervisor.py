@@ -362,8 +362,7 @@ def _end(confined: Confined, look: list[Any], root: int) -> list[dict[str, str]]
     from rye.process.autorun.command_check import Look
     from rye.process.guarded_run import Guarded
 
-    set_aside, moved = Guarded(confined, Look(*look)).end(root)
-    return [*set_aside, *moved]
+    return Guarded(confined, Look(*look)).end(root)
 
 
 def _run_after(argv: list[str], root_fd: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.process import job_report
 from rye.process.autorun import command_check
-from rye.sandbox import hidden_paths, project_mounts
+from rye.sandbox import hidden_paths
 from rye.workspace import protected_paths
 
 # The last one where the sandbox has put an empty folder at an absent name.
@@ -40,15 +40,13 @@ _GIT: Final = re.compile(r"\.git/(?:config|hooks|modules|worktrees|commondir|inf
 _LINES: Final = 200
 
 
-def explained(
-    result: dict[str, Any], root: str, set_aside: list[dict[str, str]], moved: list[dict[str, str]]
-) -> dict[str, Any]:
+def explained(result: dict[str, Any], root: str, set_aside: list[dict[str, str]]) -> dict[str, Any]:
     """Add what the sandbox did: what it set aside, and which limit a failed command met."""
-    notes = [command_check.message(set_aside), project_mounts.message(moved)]
+    notes = [command_check.message(set_aside)]
     if not result["success"]:
         notes += _hints(result["sandbox"], root, f"{result['stderr']}\n{result['output']}")
-    if set_aside or moved:
-        result["set_aside"] = [*set_aside, *moved]
+    if set_aside:
+        result["set_aside"] = set_aside
     for line in notes:
         result["output"] = job_report.with_line(result["output"], line)
     return result

@@ -20,7 +20,7 @@ import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Final
 
 from rye.config import user_dirs
 from rye.fs import atomic
@@ -31,6 +31,9 @@ from rye.workspace import protected_paths, running_commands
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
 _GIT_WHEN_PRESENT = ("config.worktree",)
+
+NAME: Final = "protected name"
+"""What is said to have been moved aside."""
 
 
 class Shield(Record):
@@ -177,18 +180,6 @@ def _names_in(path: str) -> list[str]:
         return []
 
 
-def message(moved: Sequence[dict[str, str]]) -> str:
-    """Say in one line what was moved aside; empty for nothing."""
-    if not moved:
-        return ""
-    listed = "; ".join(f"{one['path']} ({one['stored'] or 'NOT moved: remove it'})" for one in moved)
-    return (
-        f"[sandbox: programs of the user run files at these names by themselves, so they were moved aside, whoever "
-        f"made them while the command ran (an editor of the user, too): {listed}. "
-        "Tell the user; only they can put it back, or allow the name by `protected: {allow: [NAME]}`.]"
-    )
-
-
 def _moved(root: str, name: str) -> dict[str, str] | None:
     path, stored = f"{root}/{name}", f"{name}.rye-set-aside-{secrets.token_hex(3)}"
     try:
@@ -198,7 +189,7 @@ def _moved(root: str, name: str) -> dict[str, str] | None:
         os.rename(path, f"{root}/{stored}")
     except OSError:
         stored = ""
-    return {"path": name, "what": "a new protected name", "stored": stored}
+    return {"path": name, "what": NAME, "stored": stored}
 
 
 def _other_name(root: str, fixed: Sequence[str]) -> str:

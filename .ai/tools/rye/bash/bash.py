@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:e8a6f0fd62576ec7d1f4bf196fac918eb56be52ae19491f76f0fcf8835bfd31a:hSUrR-Y_uB8HNZigu9gFrZ-tmIEa5wrfiqvz5XDMl6qdKmWt0R_bc2z5U6ZpHwWRys9sKj9DwmULS9gX73_BAg==:b63173adc9f5699f
+# rye:signed:2026-11-28T04:25:33Z:f5dda5b858c9b59d229ac197b4728cc132fc483d3ec553001bad06f7078a82e7:foRky_qUPZFGsA0CUd9-kIm42elYEUlxhoiOUgNFW1vmB8i8j2Lg7uctTf9jDyXDeUs2haJvNu4NwDVkzdECCQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -182,9 +182,9 @@ def _recorded(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command
             result = start(begun)
         finally:
             # A job's supervisor does this at its end.
-            recorded, set_aside, moved = (tree_changes.RecordedChanges(), [], []) if begun.job_ids else begun.end()
+            recorded, set_aside = (tree_changes.RecordedChanges(), []) if begun.job_ids else begun.end()
     result |= tree_changes.fields(recorded)
-    return explained(result, ws.real, set_aside, moved)
+    return explained(result, ws.real, set_aside)
 
 
 def _as_job(

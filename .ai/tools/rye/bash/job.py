@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T01:14:05Z:e9903aa528f2e41b706e3f8774bd9f9478000914b87dd3e6cfe35596ac495a88:jrR-jFCvCW7-CY4lYVvUP45IWUnyCeEil4yYc4orGIIa7jU0Uu1CSIDAB9bcLJurenKlLDAvEIJQ8ltF_GhLCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T04:09:22Z:076bfb2cd8c985bcf6e25b9c6a2572e05e22160e3ad9f8a37661863736250472:sRAD34HYFaZ92jxkybJ2CK3sxGL-Ph3H_AsY3umMhOArNn4-JYi9zsOGDFwMD6WZ_BtvH94bIutNSZEMn5IQBQ==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -15,7 +15,6 @@ Prefer it to sleeping in bash: wait returns as soon as the job is over.
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +82,7 @@ CONFIG_SCHEMA = {
 
 _DEFAULT_WAIT = 30.0
 _COMMAND_SHOWN = 80
-_END_SECONDS = 5.0
+_END_SECONDS = 6.0
 _ANSWER_SECONDS = 5.0
 
 
@@ -162,11 +161,6 @@ def _end(home: int, record: Record) -> dict[str, Any]:
     if record["status"] == "running":
         jobs.ask(home, {"do": "end"}, _END_SECONDS)
         record = jobs.record(home) or record
-        # The supervisor answers before its last write of the record may be seen.
-        end = time.monotonic() + 1.0
-        while record["status"] == "running" and time.monotonic() < end:
-            time.sleep(0.02)
-            record = jobs.record(home) or record
     if record["status"] == "running":
         raise RyeError("job_unreachable", f"The supervisor of job {job_id} does not answer.", "Try again in a moment.")
     fields = job_report.status_fields(record)

@@ -30,7 +30,7 @@ _GIT_WRITES: Final = frozenset(
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MOST_INCLUDED: Final = 100
-NAME: Final = "protected name"
+NAME: Final = project_mounts.NAME
 PROGRAM: Final = "program of git's settings"
 _MOST_NAMES: Final = 200
 
