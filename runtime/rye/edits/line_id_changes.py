@@ -14,6 +14,7 @@ from rye.edits.change_forms import Change
 from rye.edits.refusals import ENDS, Problems, around_dead, clean_id, refusal, stale_error, why_dead, wrong_version
 from rye.edits.splices import FinalNewline, Newline, Revived, Splice
 from rye.errors import EditError
+from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
 from rye.plain_class import Record
@@ -35,6 +36,10 @@ class Options(Record):
     newline: Newline = "keep"
     on_stale: str = "refuse"
     form: str = "lid"
+
+
+def _is_known(document: Document, before: str) -> bool:
+    return journal.made_by_named_calls(document.ws, document.path, before, document.index.content_hash)
 
 
 class Checker:
@@ -71,7 +76,12 @@ class Checker:
             hint = f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written."
             raise EditError("no_index", short if options.form == "short" else unread, hint)
         self._since = self._revision(version, changes)
-        if document.before is not None and options.on_stale != "rebase":
+        # What an edit wrote that was killed before it stored the line IDs is no change by others.
+        if (
+            document.before is not None
+            and options.on_stale != "rebase"
+            and not _is_known(document, document.before.content_hash)
+        ):
             raise stale_error(document, changes, options.form)
         self._positions = document.index.positions()
 

@@ -353,6 +353,10 @@ class History:
             self._end = len(self._data)
         return self._with_mark(key, "key")
 
+    def of_path(self, path: str) -> list[Row]:
+        """Return all changes of one file that were made by themselves, newest first."""
+        return self._with_mark(path, "path")
+
     def _with_mark(self, text: str, name: str) -> list[Row]:
         """Return the rows whose field of this name has this text, newest first."""
         mark = json.dumps(text).encode("ascii")

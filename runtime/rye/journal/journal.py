@@ -374,6 +374,21 @@ def pending_keys(ws: Workspace) -> set[str]:
         return set()
 
 
+def made_by_named_calls(ws: Workspace, path: str, before: str, after: str) -> bool:
+    """Tell whether named calls alone led from one content of a file to another (digests), as the journal has it.
+
+    Their callers know of them: each asks again after a crash, and is told that its change was made.
+    """
+    for row in history.History(ws).of_path(path):
+        entry = history.entry_of(ws, row)
+        if entry is None or not entry.key or entry.files is not None or entry.after != after:
+            break
+        after = entry.before or ""
+        if after == before:
+            return True
+    return False
+
+
 def drop_if_old(path: Path) -> None:
     """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
     try:

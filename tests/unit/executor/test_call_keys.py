@@ -71,6 +71,15 @@ def test_control_without_a_key_and_under_another_one_it_is_made_again(files):
         assert content[:-1] in once(files, "rye/file-system/read", {"file_path": "a.txt", "line_ids": "none"})["data"]["output"]
 
 
+def test_control_a_change_by_others_between_two_named_edits_is_refused(files):
+    assert once(files, EDIT, APPEND)["status"] == "success"
+    (files / "a.txt").write_text("one\nother\n")
+    assert (
+        once(files, EDIT, {"file_path": "a.txt", "changes": [{"find": "one", "replace": "two"}]}, "k2")["code"] == "stale_file"
+    )
+    assert text(files) == "one\nother\n"
+
+
 def test_several_files_a_written_file_and_an_undo_are_once_too(files):
     both = {"file_path": "a.txt", "changes": ["end+|more", "b.txt:end+|more"]}
     made = once(files, EDIT, both, "both")
@@ -177,6 +186,10 @@ def killed_everywhere(root, changes, key):
         killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         status = once(project, EDIT, wanted, key)["status"]
         rows.append((killed, status, [text(project, name).count("more") for name in ("a.txt", "b.txt")]))
+        if key:
+            # What it changed is no change by others, which would be refused.
+            following = {"file_path": "a.txt", "changes": [{"find": "one", "replace": "two"}], "on_stale": "refuse"}
+            assert once(project, EDIT, following, "following")["status"] == "success", rows
     return rows
 
 
