@@ -70,7 +70,7 @@ class HttpAnswer(Record):
 
     Attributes:
         url: where it came from, after redirects.
-        status: HTTP status, 200 to 299, 304, or an error's.
+        status: HTTP status, 200 to 299, or an error's.
         reason: HTTP reason phrase.
         headers: in lower case; the last of repeated ones.
         body: as many bytes as were asked for, decompressed.
@@ -183,7 +183,7 @@ class Connections:
         Raises:
             UsageError: `bad_url`.
             FetchError: `fetch_timeout`, `connection_failed`, `answer_truncated`, `unsupported_encoding`, `bad_answer`.
-            ConnectError: see `AddressGuard.judged`.
+            ConnectError: see `AddressGuard.allowed_addresses`.
         """
         import httpx
 

@@ -39,7 +39,7 @@ _BROWSERS = {
 }
 _LABELS = {label: codec for codec, labels in _BROWSERS.items() for label in labels.split()}
 # No encodings of text on the web, or ones that let the same bytes mean two things.
-_REFUSED = {"utf-7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
+_REFUSED = {"utf_7", "punycode", "idna", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem"}
 _HTML = {"text/html", "application/xhtml+xml"}
 _TEXT = re.compile(
     r"text/[\w.+-]+\Z|[\w.-]+/(?:[\w.-]+\+)?(?:json|xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|sql|graphql|x-ndjson)\Z"
@@ -136,8 +136,8 @@ def _codec(label: str) -> str | None:
         found = codecs.lookup(name)
     except (LookupError, ValueError):
         return None
-    is_text = getattr(found, "_is_text_encoding", True)
-    return found.name if is_text and found.name.replace("-", "_") not in {one.replace("-", "_") for one in _REFUSED} else None
+    is_text = getattr(found, "_is_text_encoding", True) and found.name.replace("-", "_") not in _REFUSED
+    return found.name if is_text else None
 
 
 def _guessed(body: bytes) -> str:

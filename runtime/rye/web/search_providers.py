@@ -61,7 +61,7 @@ def ask(provider: Provider, query: str, count: int, seconds: float) -> list[Sear
 
     Raises:
         SearchError: `bad_key`, `rate_limited`, `provider_failed`, `bad_answer`, `extra_missing`.
-        RyeError: those of `fetch.fetch`.
+        RyeError: those of `client.fetch`.
     """
     rows = (_by_library if provider.kind == "ddgs" else _by_request)(provider, query, count, seconds)
     return [_result(row) for row in rows if isinstance(row, dict)][:count]

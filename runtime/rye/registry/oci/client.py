@@ -48,38 +48,28 @@ class RegistryServer:
 
     def tags(self, repository: str) -> list[str]:
         """Return the tags of a repository, page by page; [] where there is none."""
-        path: str | None = "tags/list?n=1000"
-        found: set[str] = set()
+        path, found = "tags/list?n=1000", set[str]()
         # Bounded: a server could link its pages in a circle.
         for _ in range(_MAX_PAGES):
-            if path is None:
-                return sorted(found)
             answer = self._ask("GET", repository, path, "tags", limit=_MAX_TAGS_BYTES)
             if answer.status == 404:
                 return sorted(found)
-            found.update(self._tag_list(answer))
-            path = self._following(answer)
+            try:
+                tags = json.loads(answer.body)["tags"] or []
+            except (ValueError, KeyError, TypeError, RecursionError):
+                is_html = answer.body.lstrip()[:1] == b"<"
+                raise self._bad_tags("it is HTML" if is_html else "it is not as a registry writes it") from None
+            if not isinstance(tags, list) or len(tags) > _MAX_TAGS or not all(isinstance(tag, str) for tag in tags):
+                raise self._bad_tags("it is not a list of names")
+            found.update(tags)
+            following = _NEXT.search(answer.headers.get("link", ""))
+            if following is None:
+                return sorted(found)
+            path = following[1]
+            # The next page must be the registry's own, since the request carries its token.
+            if not path.startswith(("/v2/", f"{self._host.origin}/v2/")):
+                raise self._bad_tags("its next page is elsewhere")
         raise self._bad_tags("its pages do not end")
-
-    def _tag_list(self, answer: HttpAnswer) -> list[str]:
-        try:
-            tags = json.loads(answer.body)["tags"] or []
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise self._bad_tags(
-                "it is HTML" if answer.body.lstrip()[:1] == b"<" else "it is not as a registry writes it"
-            ) from None
-        if not isinstance(tags, list) or len(tags) > _MAX_TAGS or not all(isinstance(tag, str) for tag in tags):
-            raise self._bad_tags("it is not a list of names")
-        return tags
-
-    def _following(self, answer: HttpAnswer) -> str | None:
-        match = _NEXT.search(answer.headers.get("link", ""))
-        if match is None:
-            return None
-        # The next page must be the registry's own, since the request carries its token.
-        if not match[1].startswith(("/v2/", f"{self._host.origin}/v2/")):
-            raise self._bad_tags("its next page is elsewhere")
-        return match[1]
 
     def _bad_tags(self, why: str) -> RegistryError:
         what = f"The list of tags of {self.name} cannot be used: {why}."
