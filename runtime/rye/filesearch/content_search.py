@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from heapq import nsmallest
 from typing import Any
 
 from rye.call import results
@@ -103,21 +102,11 @@ class ContentSearch:
             count = self.tree.count(self.pattern)
             return [("", count)] if count else [], int(count > 0), count
         keep = None if self.query.include is None else filesearch_tree.fits(filesearch_tree.glob_text(self.query.include))
-        file_count = total = 0
-
-        def found() -> Iterator[tuple[str, int]]:
-            nonlocal file_count, total
-            for some in self.tree.counts(self.pattern, view):
-                for item in some:
-                    if keep is None or keep(item[0]):
-                        file_count += 1
-                        total += item[1]
-                        self.folders.add(*item)
-                        yield item
-
-        # Memory is bounded by the window, not by how many files match.
-        first = nsmallest(self.query.offset + widened(self.query.limit), found(), key=lambda item: os.fsencode(item[0]))
-        return first, file_count, total
+        found = [one for some in self.tree.counts(self.pattern, view) for one in some if keep is None or keep(one[0])]
+        for one in found:
+            self.folders.add(*one)
+        found.sort(key=lambda one: os.fsencode(one[0]))
+        return found[: self.query.offset + widened(self.query.limit)], len(found), self.folders.total
 
     def file_window(self) -> tuple[int, list[tuple[str, int]]]:
         """Return where the window of files begins (from 0), and the shown path and count of those that are still there.
