@@ -6,16 +6,11 @@ its control: with the seal not looked at, it succeeds.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import re
 import shutil
-import sys
 
 import pytest
 
-from rye.cli.rt import main as rt_main
 from rye.line_ids import store
 from rye.workspace import cache, seals
 from rye.workspace.workspace import Workspace
@@ -24,7 +19,6 @@ from support.index_files import entry, settle
 
 # A checkpoint is about every 64 KiB: the second one of the file is at the second line.
 LINES = [f"{'#' * 65_536}\n", *(f"value_{n} = {n}\n" for n in range(2, 5_001))]
-LINES[1_200] = "REMOVE = True\n"
 UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
 
 
@@ -86,10 +80,13 @@ def shifted_digests(theirs):
 
 
 def cloned(theirs, project, monkeypatch):
-    """Bring the attacker's folder to the user, as a clone or an archive does."""
+    """Bring the attacker's folder to the user, as a clone or an archive does; a program there knows the file's state."""
     monkeypatch.undo()
     project.rmdir()
     shutil.copytree(theirs, project, symlinks=True)
+    record = json.loads(entry(project).read_bytes())
+    record["stamp"] = store.stamp_of((project / "f.txt").stat())
+    entry(project).write_text(json.dumps(record, separators=(",", ":")))
 
 
 def shows_other_text(project):
@@ -99,19 +96,6 @@ def shows_other_text(project):
 def leaves_lines_out(project):
     told = [text for _, text in rows(done("read", project, file_path="f.txt", offset=1_200, limit=100))]
     return told != [line.rstrip("\n") for line in LINES[1_199:1_299]]
-
-
-def replaces_another_line(project):
-    """`rt edit` of the line number that `rt open` showed."""
-    shown = call("rye/swe/open_file_chunk", project, path="f.txt", start=1_195, end=1_210)["output"]
-    (number,) = re.findall(r"(\d+)\W+REMOVE", shown)
-    with contextlib.chdir(project), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"REMOVE = False\n")))
-        # What was shown can differ from what the edit finds: then it is refused, and the number was wrong all the same.
-        code = rt_main.main(["edit", "f.txt", number, number])
-    changed = (project / "f.txt").read_text().splitlines(keepends=True)
-    wanted = [*LINES[:1_200], "REMOVE = False\n", *LINES[1_201:]]
-    return code != 0 or changed != wanted
 
 
 def rebases_onto_another_line(project):
@@ -126,8 +110,7 @@ def rebases_onto_another_line(project):
 
 ATTACKS = {
     "utf-7": (utf_7, shows_other_text),
-    "checkpoints, read": (false_checkpoints, leaves_lines_out),
-    "checkpoints, rt": (false_checkpoints, replaces_another_line),
+    "checkpoints": (false_checkpoints, leaves_lines_out),
     "digests": (shifted_digests, rebases_onto_another_line),
 }
 

@@ -392,11 +392,7 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bo
     file, data = _stable(file)
     content_hash = stored.index.content_hash if stored is not None and trusted and not read_whole else sha256(data).hexdigest()
     if stored is not None and stored.index.content_hash == content_hash:
-        text = (
-            Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
-            if stored.points is not None
-            else parse(data, stored.encoding)
-        )
+        text = parse(data, stored.encoding)
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.
             return _anew(ws, file, data, content_hash, declared, None)
