@@ -11,8 +11,8 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 
 from rye.edits.splices import Splice
@@ -133,34 +133,16 @@ def _update(ws: Workspace, path: str, change: Callable[[ShownWindow], ShownWindo
         if fd is None:
             return
         key = seals.secret(ws)
-        with _turn(fd):
-            name, views = _read(fd, key)
-            if known and path not in views:
-                return
-            # Taken out and put back at the end: the file unused for longest is dropped first.
-            views[path] = change(views.pop(path, ShownWindow()))
-            records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
-            # Half of what a read accepts, so that what is written can always be read again.
-            while len(body := json.dumps({"format": _FORMAT, "views": records}, indent=1).encode()[1:]) > _STATE_BYTES // 2:
-                del records[next(iter(records))]
-            cache.write(fd, f"{name}.json", seals.sealed(key, name, body))
-
-
-@contextmanager
-def _turn(fd: int) -> Iterator[None]:
-    """Take turns with others that change it now; one that takes too long is not waited for."""
-    end = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if time.monotonic() > end:
-                break
-            time.sleep(0.005)
-        except OSError as err:
-            if err.errno not in atomic.NO_LOCKS:
-                raise
-            break
-    # Closing the descriptor releases the lock.
-    yield
+        # One that takes too long is not waited for. Closing the descriptor releases the lock.
+        with suppress(OSError):
+            atomic.wait(fd, fcntl.LOCK_EX, _STATE, time.monotonic() + _WAIT_SECONDS, lambda: None)
+        name, views = _read(fd, key)
+        if known and path not in views:
+            return
+        # Taken out and put back at the end: the file unused for longest is dropped first.
+        views[path] = change(views.pop(path, ShownWindow()))
+        records = {name: _record(view) for name, view in [*views.items()][-_FILES:]}
+        # Half of what a read accepts, so that what is written can always be read again.
+        while len(body := json.dumps({"format": _FORMAT, "views": records}, indent=1).encode()[1:]) > _STATE_BYTES // 2:
+            del records[next(iter(records))]
+        cache.write(fd, f"{name}.json", seals.sealed(key, name, body))
