@@ -65,9 +65,9 @@ class Applied(Record, frozen=False):
     cut: bool = False
     brief: list[str] = field(factory=list)
 
-    def regions(self, context: int = 2) -> list[tuple[int, int]]:
-        """Return the changed ranges [start, stop) in the new text, with `context` lines around, joined where they meet."""
-        places = ((at - context, at + len(splice.lines) + context) for splice, at in placed(self.splices))
+    def regions(self) -> list[tuple[int, int]]:
+        """Return the changed ranges [start, stop) in the new text, with two lines around, joined where they meet."""
+        places = ((at - 2, at + len(splice.lines) + 2) for splice, at in placed(self.splices))
         return joined_ranges((max(0, low), min(self.document.count, high)) for low, high in places)
 
     def printed(self) -> list[str]:

@@ -31,7 +31,6 @@ LISTED_LINES = 400
 _NAMED_FILES = 5
 _HEAD = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MINUTE, _DAY = 60, 86_400
-_MAX_TEXT = 4 * 1024 * 1024
 _NOBODY = "a person at a terminal, or a program without a name"
 
 
@@ -185,9 +184,7 @@ def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | s
 def _text(contents: Contents, state: State | None) -> bytes | None:
     if state is None:
         return b""
-    if state.kind != "file" or state.value is None or state.size > _MAX_TEXT:
-        return None
-    data = contents.read(bytes.fromhex(state.value))
+    data = hunks.content_of(contents, state)
     return None if data is None or hunks.code_of(data) is None else data
 
 

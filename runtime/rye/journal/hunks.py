@@ -200,7 +200,7 @@ class Texts(NamedTuple):
 
 def texts(contents: Contents, change: Change) -> Texts | None:
     """Return a file's lines before and after; None where it has none to compare, or a side is not stored."""
-    sides = [_text(contents, state) for state in (change.before, change.after)]
+    sides = [content_of(contents, state) for state in (change.before, change.after)]
     if sides[0] is None or sides[1] is None:
         return None
     codes = [code_of(side) for side in sides if side is not None]
@@ -212,7 +212,8 @@ def texts(contents: Contents, change: Change) -> Texts | None:
     return Texts(lines[0], lines[1], (names[0], names[1]))
 
 
-def _text(contents: Contents, state: State | None) -> bytes | None:
+def content_of(contents: Contents, state: State | None) -> bytes | None:
+    """Return the stored content of a file that is not too large to be compared; None where there is none."""
     if state is None or state.kind != "file" or state.value is None or state.size > MAX_TEXT:
         return None
     return contents.read(bytes.fromhex(state.value))

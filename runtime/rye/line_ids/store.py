@@ -298,9 +298,9 @@ def encoding_fields(encoding: Encoding) -> list[Any]:
     return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
 
 
-def _label(name: str, kind: str = "line_index") -> str:
+def _label(name: str) -> str:
     """Return what a seal covers besides the record: its kind and its file, by the name in the cache."""
-    return f"{kind} {name}"
+    return f"line_index {name}"
 
 
 def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
