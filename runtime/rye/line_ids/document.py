@@ -344,10 +344,17 @@ def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str |
     Raises:
         WorkspaceError: as `view`; `conflict` when `path` does not lead to the physical `parts` any more.
     """
-    with ws.file(path) as file:
-        if file.parts != parts:
-            raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
+    with _file_at(ws, path, parts) as file:
         yield _open(ws, file, encoding, read_whole=True)
+
+
+@contextmanager
+def _file_at(ws: Workspace, path: str, parts: Parts) -> Iterator[OpenFile]:
+    with ws.file(path) as file:
+        # A link can be switched between finding the lock's name and holding the lock.
+        if file.parts != parts:
+            raise WorkspaceError("conflict", f"{path} points to another place now.", "Try again, or name the file itself.")
+        yield file
 
 
 @contextmanager
@@ -356,21 +363,15 @@ def _locked(ws: Workspace, path: str, *, needed: bool = True) -> Iterator[OpenFi
 
     Where no file system has locks, one that is not `needed` is left out: indexes are replaced whole.
     """
-    # A link can be switched between finding the lock's name and holding the lock; then both are looked up again.
-    for _ in range(5):
-        with ws.held(path, os.O_PATH) as (_, parts):
-            pass
-        with ExitStack() as held:
-            try:
-                held.enter_context(cache.locked(ws, b"/".join(parts)))
-            except WorkspaceError as err:
-                if needed or err.code != "no_locks":
-                    raise
-            file = held.enter_context(ws.file(path))
-            if file.parts == parts:
-                yield file
-                return
-    raise WorkspaceError("conflict", f"{path} keeps pointing to other places.", "Name the file itself.")
+    with ws.held(path, os.O_PATH) as (_, parts):
+        pass
+    with ExitStack() as held:
+        try:
+            held.enter_context(cache.locked(ws, b"/".join(parts)))
+        except WorkspaceError as err:
+            if needed or err.code != "no_locks":
+                raise
+        yield held.enter_context(_file_at(ws, path, parts))
 
 
 def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bool) -> Document:
