@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from rye.errors import UsageError
 
@@ -37,43 +38,30 @@ def expand(glob: str) -> list[str]:
     Raises:
         UsageError: `bad_glob` for an unclosed brace, or more than `MAX_ALTERNATIVES`.
     """
-    done: list[str] = []
+    done: dict[str, None] = {}
     pending = [glob]
     while pending:
         text = pending.pop()
-        brace = _first_brace(text, glob)
-        if brace is None:
-            done.append(text)
+        # Where the brace opened last stands, and its commas: the group that closes first holds no other.
+        cuts: list[int] = []
+        for sign in _SIGN.finditer(text):
+            if sign[0] == "{":
+                cuts = [sign.start()]
+            elif sign[0] == "," and cuts:
+                cuts.append(sign.start())
+            elif sign[0] == "}" and cuts:
+                options = [text[low + 1 : high] for low, high in pairwise([*cuts, sign.start()])]
+                # Reversed, because the stack is popped from its end: the patterns keep their order.
+                pending += [text[: cuts[0]] + option + text[sign.end() :] for option in reversed(options)]
+                break
         else:
-            start, stop, options = brace
-            # Reversed, because the stack is popped from its end: the patterns keep their order.
-            pending.extend(text[:start] + option + text[stop:] for option in reversed(options))
+            if cuts:
+                raise bad_glob(glob, "a { is not closed")
+            done[text] = None
         # Checked at each step: nested braces multiply, and the full list might not fit into memory.
         if len(done) + len(pending) > MAX_ALTERNATIVES:
             raise bad_glob(glob, f"its braces expand to more than {MAX_ALTERNATIVES} patterns")
-    return done
-
-
-def _first_brace(text: str, glob: str) -> tuple[int, int, list[str]] | None:
-    """Return (start, stop, options) of the first brace group, or None."""
-    depth, start, cut = 0, 0, 0
-    options: list[str] = []
-    for match in _SIGN.finditer(text):
-        sign, at = match[0], match.start()
-        if sign == "{":
-            depth += 1
-            if depth == 1:
-                start, cut = at, at + 1
-        elif sign == "," and depth == 1:
-            options.append(text[cut:at])
-            cut = at + 1
-        elif sign == "}" and depth:
-            depth -= 1
-            if not depth:
-                return start, at + 1, [*options, text[cut:at]]
-    if depth:
-        raise bad_glob(glob, "a { is not closed")
-    return None
+    return [*done]
 
 
 def ending(glob: str) -> str | None:
