@@ -261,7 +261,7 @@ NEWS = [
     (lambda root: (root / "linked.txt").write_text("y = 2\n"), {"link.zz": CHANGED}),
     (lambda root: ((root / "link.zz").unlink(), (root / "link.zz").symlink_to("a.zz")), {"link.zz": CHANGED}),
     # An open document's own change, and its end.
-    (lambda root: put(root, **{"a.zz": "BAD\n"}), {"a.zz": CHANGED}),
+    (lambda root: put(root, **{"a.zz": "name = BAD\n"}), {"a.zz": CHANGED}),
     # What is no source, what is ignored, hidden or a cache, and a linked folder.
     *[
         (lambda root, name=name: put(root, **{name: "x"}), {})
