@@ -160,7 +160,7 @@ web/transport.py
 
 edits/line_id_changes.py
 * a stale file is edited: tools/test_edit_lines.py::test_story[a stale file is refused with what became of the lines]
-- if document.before is not None and options.on_stale != "rebase":
+- if options.on_stale != "rebase" and _changed_by_others(document):
 * lines that nobody was shown are replaced: tools/test_edit_lines.py::test_story[a line that came between refuses the range until it was read]
 - if not (is_seen and neighbours_seen and before):
 * lines that were apart when they were seen are replaced as neighbours: tools/test_edit_lines.py::test_story[a line that is gone refuses the range that it stood in until that was read]

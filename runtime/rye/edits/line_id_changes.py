@@ -38,8 +38,12 @@ class Options(Record):
     form: str = "lid"
 
 
-def _is_known(document: Document, before: str) -> bool:
-    return journal.made_by_named_calls(document.ws, document.path, before, document.index.content_hash)
+def _changed_by_others(document: Document) -> bool:
+    before = document.before
+    if before is None:
+        return False
+    # What a named edit wrote that was killed before it stored the line IDs is no change by others.
+    return not journal.made_by_named_calls(document.ws, document.path, before.content_hash, document.index.content_hash)
 
 
 class Checker:
@@ -76,12 +80,7 @@ class Checker:
             hint = f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written."
             raise EditError("no_index", short if options.form == "short" else unread, hint)
         self._since = self._revision(version, changes)
-        # What an edit wrote that was killed before it stored the line IDs is no change by others.
-        if (
-            document.before is not None
-            and options.on_stale != "rebase"
-            and not _is_known(document, document.before.content_hash)
-        ):
+        if options.on_stale != "rebase" and _changed_by_others(document):
             raise stale_error(document, changes, options.form)
         self._positions = document.index.positions()
 
