@@ -8,7 +8,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
@@ -226,6 +226,34 @@ def read_json(path: str | Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def shaped(path: str, shape: Mapping[str, type]) -> dict[str, Any]:
+    """Return the JSON object in a file with these members of these types; where it is not whole, one of empty members."""
+    found = read_json(path) or {}
+    is_whole = all(isinstance(found.get(name), kind) for name, kind in shape.items())
+    return {name: found[name] if is_whole else kind() for name, kind in shape.items()}
+
+
+@contextmanager
+def changing(path: str, shape: Mapping[str, type]) -> Iterator[dict[str, Any]]:
+    """Yield a record (`shaped`) to be changed, read under its lock, and store it, however the block ends. One of nothing goes.
+
+    Raises:
+        OSError: it cannot be stored.
+    """
+    with locked(f"{path}.lock"):
+        record = shaped(path, shape)
+        before = json.dumps(record)
+        try:
+            yield record
+        finally:
+            after = json.dumps(record)
+            if not any(record.values()):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            elif after != before:
+                write(path, after.encode(), 0o600, durably=False)
 
 
 def disk_size(info: os.stat_result) -> int:

@@ -8,7 +8,7 @@ state folder with its inode, so that the next call removes what a crash left.
 
 Not covered: a symbolic link at such a name can be replaced (the report says so); repositories inside the project other than its
 own, which `rye.process.autorun.command_check` looks at afterwards; and a name that is exchanged from outside the sandbox while
-a command runs, as git does with its configuration: a job is ended then (`rye.process.mount_watch`).
+a command runs, as git does with its configuration (`rye.process.mount_watch`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 from rye.config import user_dirs
@@ -30,6 +30,8 @@ from rye.workspace import protected_paths, running_commands
 
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
+# The record: what was made, by its name, with its identity; and the absent names of each command that runs.
+_SHAPE: Final = {"made": dict, "holders": dict}
 _GIT_WHEN_PRESENT = ("config.worktree",)
 
 NAME: Final = "protected name"
@@ -220,7 +222,7 @@ def is_made(root: str, path: str) -> bool:
     try:
         if os.listdir(path):
             return False
-        made = _read(root).get("made", {})
+        made = atomic.shaped(_path(root), _SHAPE)["made"]
         info = os.lstat(path)
         # Nothing is known yet of one that is just being made.
         return made.get(path.removeprefix(f"{root}/")) in ([], [info.st_dev, info.st_ino])
@@ -245,7 +247,7 @@ def release(root: str | int, token: str) -> None:
 def made_names(root: str) -> dict[str, int]:
     """Return the names that were made in the root for mounts and may be there now, each with its inode."""
     out: dict[str, int] = {}
-    for name, known in _read(root)["made"].items():
+    for name, known in atomic.shaped(_path(root), _SHAPE)["made"].items():
         if "/" not in name:
             with suppress(OSError):
                 out[name] = known[1] if known else os.lstat(f"{root}/{name}").st_ino
@@ -307,27 +309,10 @@ def _path(root: str | int) -> str:
     return f"{user_dirs.state_dir(root)}/{user_dirs.MOUNTS_RECORD}"
 
 
-def _read(root: str | int) -> dict[str, Any]:
-    found = atomic.read_json(_path(root)) or {}
-    return {name: one if isinstance(one := found.get(name), dict) else {} for name in ("made", "holders")}
-
-
 def _write(root: str | int, record: dict[str, Any]) -> None:
     atomic.write(_path(root), json.dumps(record).encode(), 0o600, durably=False)
 
 
-@contextmanager
-def _record(root: str | int) -> Iterator[dict[str, Any]]:
-    """Yield the record, to be changed, under its lock."""
-    path = _path(root)
-    with atomic.locked(f"{path}.lock"):
-        record = _read(root)
-        try:
-            yield record
-        finally:
-            if record["made"] or record["holders"]:
-                _write(root, record)
-            else:
-                # Without a record, no later call has to check for what a killed process left.
-                with suppress(FileNotFoundError):
-                    os.unlink(path)
+def _record(root: str | int) -> AbstractContextManager[dict[str, Any]]:
+    """Yield the record, to be changed, under its lock. Without one no call checks for what a killed process left."""
+    return atomic.changing(_path(root), _SHAPE)

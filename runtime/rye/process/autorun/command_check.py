@@ -14,15 +14,14 @@ killed, the next look makes up for it.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import hashlib
 import json
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, NamedTuple
 
 from rye.config import user_dirs
@@ -117,9 +116,9 @@ def begin(
         if not token:
             raise OSError(errno.EIO, "the user's state folder cannot be used")
         with findings.opened(look.root, look.identity) as tree:
-            before = _stored(_path(tree))
+            before = atomic.shaped(_path(tree), _SHAPE)
             found = _all(tree, before, forbidden, exactly=forbidden)
-            refused, known = set(before["refused"]), set(before["known"] or ())
+            refused, known = set(before["refused"]), set(before["known"])
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
             written = ours({one.path for one in fresh}) if fresh and not before["running"] else set()
             with _record(tree) as record:
@@ -127,7 +126,7 @@ def begin(
                 alone = not record["running"] and not before["running"]
                 users = {one.mark for one in fresh if alone and one.path not in written}
                 # What is gone is the user's no more: a command could make it again.
-                record["known"] = sorted({one.mark for one in found} & (users | {*(record["known"] or ())}))
+                record["known"] = sorted({one.mark for one in found} & (users | {*record["known"]}))
                 record["parsed"] = tree.parsed
                 record["running"].append(token)
                 look = look._replace(known=record["known"])
@@ -189,11 +188,11 @@ def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) 
 
 
 def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
-    before, unmounted = _stored(_path(tree)), _unmounted(tree, look)
+    before, unmounted = atomic.shaped(_path(tree), _SHAPE), _unmounted(tree, look)
     covered = {path for path in _COVERED if look.own and unmounted.isdisjoint((".git", path))}
     exactly = unmounted.intersection(look.names)
     # Without the record what was there when the command began is what we know.
-    known = set((before["known"] or ()) if look.token in before["running"] else look.known)
+    known = set(before["known"] if look.token in before["running"] else look.known)
 
     def bad() -> list[Finding]:
         found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=exactly)
@@ -208,7 +207,7 @@ def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
             moved, remaining = _set_aside(tree, bad())
     with _record(tree) as record:
         # What the sandbox covers was not looked at: it is the user's still. So is what the user has brought back meanwhile.
-        record["known"] = sorted(known.union(record["known"] or ()))
+        record["known"] = sorted(known.union(record["known"]))
         record["refused"] = sorted({one.mark for one in remaining})
         record["parsed"] = tree.parsed
         # Also forget commands whose process was killed: while one is in the list, nothing new is the user's.
@@ -282,10 +281,10 @@ def bring_back(ws: Workspace, one: Kept) -> int:
                     _swap(fd, name, one.stored)
                 raise OSError(errno.ESTALE, "it was changed meanwhile")
         forbidden = protected_paths.forbidden_names(tree.fd)
-        found = _all(tree, _stored(_path(tree)), forbidden, exactly=forbidden)
+        found = _all(tree, atomic.shaped(_path(tree), _SHAPE), forbidden, exactly=forbidden)
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
         with _record(tree) as record:
-            record["known"] = sorted(marks.union(record["known"] or ()))
+            record["known"] = sorted(marks.union(record["known"]))
             record["refused"] = [mark for mark in record["refused"] if mark not in marks]
     return len(marks)
 
@@ -443,25 +442,10 @@ def _free_name(fd: int, name: str) -> str:
 # --- the record ---
 
 
-@contextlib.contextmanager
-def _record(tree: Tree) -> Iterator[dict[str, Any]]:
+def _record(tree: Tree) -> AbstractContextManager[dict[str, Any]]:
     """Give the record to change, under its lock. Raises OSError."""
-    path = _path(tree)
-    with atomic.locked(f"{path}.lock"):
-        record = _stored(path)
-        before = json.dumps(record)
-        yield record
-        after = json.dumps(record)
-        if after != before:
-            atomic.write(path, after.encode(), 0o600, durably=False)
+    return atomic.changing(_path(tree), _SHAPE)
 
 
 def _path(tree: Tree) -> str:
     return f"{user_dirs.state_dir(tree.fd)}/{_RECORD}"
-
-
-def _stored(path: str) -> dict[str, Any]:
-    found = atomic.read_json(path) or {}
-    if all(isinstance(found.get(name), kind) for name, kind in _SHAPE.items()):
-        return {name: found[name] for name in _SHAPE}
-    return {"known": None, "refused": [], "running": [], "parsed": {}}
