@@ -15,9 +15,8 @@ from rye.edits import splices as edits_splices
 from rye.fs import atomic, names
 from rye.journal import history as edits_history
 from rye.journal import hunks, tree_changes
-from rye.journal.entries import Entry, Recorded
+from rye.journal.entries import Entry
 from rye.journal.history import History, Row
-from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -125,7 +124,7 @@ def tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
     out: list[str] = []
     with suppress(OSError), Contents(known_tree.folder(ws.fd)) as contents:
         for piece in _pieces(contents, changes):
-            out += [piece] if isinstance(piece, str) else whole_diff(piece)
+            out += piece
             if len(out) > LISTED_LINES:
                 break
     return out
@@ -138,47 +137,42 @@ def recorded_diff(entry: Entry) -> list[str]:
     return [line for one in hunks.of_file(entry) for line in one.diff()]
 
 
-def _codes(entry: Entry) -> tuple[Encoding, Encoding]:
-    """Return the encodings of what an entry removed and added."""
-    after = entry.encoding_after or entry.encoding
-    return Encoding(entry.encoding, newline="\n".encode(entry.encoding)), Encoding(after, newline="\n".encode(after))
-
-
 def whole_diff(entry: Entry) -> list[str]:
     """Return the unified diff of an entry that changed a whole file."""
-    before, after = _codes(entry)
-    (splice,) = entry.splices
-    old, new = parse(b"".join(splice.removed), before), splice.added
+    (splice,), there = entry.splices, (entry.before is not None, entry.after is not None)
+    codes = (entry.encoding, entry.encoding_after or entry.encoding)
+    return _diff(entry.path, (splice.removed, splice.added), codes, there)
+
+
+def _diff(path: str, sides: tuple[list[bytes], list[bytes]], codes: tuple[str, str], there: tuple[bool, bool]) -> list[str]:
+    """Return the unified diff of a file's lines before and after: with the codec name of both, and whether there was a file."""
+    before, after = (Encoding(name, newline="\n".encode(name)) for name in codes)
+    removed, new = sides
+    old = parse(b"".join(removed), before)
     if before.name == after.name:
         exact = edits_splices.refine(old, [edits_splices.Splice(0, old.count, new)])
-        exact = [one for one in exact if old.lines(one.start, one.stop) != one.lines]
-        diff = edits_splices.unified_diff(entry.path, old, exact)
+        diff = edits_splices.unified_diff(path, old, [one for one in exact if old.lines(one.start, one.stop) != one.lines])
     else:
-        diff = ["", "", *(f"-{before.show(line)}" for line in splice.removed), *(f"+{after.show(line)}" for line in new)]
-    diff[:2] = [
-        "--- /dev/null" if entry.before is None else f"--- a/{entry.path}",
-        "+++ /dev/null" if entry.after is None else f"+++ b/{entry.path}",
-    ]
+        diff = ["", "", *(f"-{before.show(line)}" for line in removed), *(f"+{after.show(line)}" for line in new)]
+    diff[:2] = [f"--- a/{path}" if there[0] else "--- /dev/null", f"+++ b/{path}" if there[1] else "+++ /dev/null"]
     return diff
 
 
-def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[Entry | str]:
-    """Yield, for each change, an entry of the whole file whose diff can be printed, or one line that says what changed."""
+def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[list[str]]:
+    """Yield the diff of each change, or a line that says what changed."""
     for one in changes:
         sides = [_text(contents, state) for state in one[1:]]
         path = names.show(os.fsencode(one.path))
         if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
-            yield f"{path}: {said(one.before)} -> {said(one.after)}"
+            yield [f"{path}: {said(one.before)} -> {said(one.after)}"]
             continue
         code, was = (hunks.code_of(side) or UTF8 for side in (sides[1], sides[0]))
         # Text without a letter beyond ASCII is in the encoding of the other side, too.
         was, code = code if sides[0].isascii() else was, was if sides[1].isascii() else code
-        before, after = (None if state is None else "0" * 64 for state in one[1:])
-        lines = Recorded(0, split(sides[0], was), split(sides[1], code))
-        made = Entry("0" * 15, 0.0, "", path, before, after, was.name, [lines], whole=True)
-        yield changed(made, encoding_after=code.name)
+        there = (one.before is not None, one.after is not None)
+        yield _diff(path, (split(sides[0], was), split(sides[1], code)), (was.name, code.name), there)
         if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
-            yield f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"
+            yield [f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"]
 
 
 def _text(contents: Contents, state: State | None) -> bytes | None:
