@@ -143,7 +143,7 @@ def test_such_a_job_lives_on_without_who_ran_it_and_ends_whole(project, mode, nu
     script = """if 1:
         import sys, rye
         answer = rye.toolset(sys.argv[1]).call("bash", {"command": sys.argv[2], "timeout": 0.3})
-        print(answer, flush=True)
+        print(f"{answer}\\n", flush=True)
         sys.stdin.read()"""
     words = [sys.executable, "-c", script, project, f"echo up; (setsid sleep {number} &); sleep {number}"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:

@@ -3,8 +3,8 @@
 A reaper becomes it (see `rye.process.reaper`), from the beginning or with a command that has reached its timeout. Its order is
 a file (JSON: `confined`, `folder`, `seconds`, `input`, `root`, `look`, `after`, `held`, `facts`, `user_space`, `running`: the
 output of the command that runs already). It holds the descriptor in `held`: the job lives as long as it does.
-In the job's folder it stores `job.json` (what the job is, and its status) and `output` (see `capture`; both streams as
-they come), and listens on `socket`: one request a connection, one line of JSON each way.
+In the job's folder it stores `job.json` (what the job is, and its status) and `output` (both streams as they come, see
+`rye.process.output_files`), and listens on `socket`: one request a connection, one line of JSON each way.
 
 Requests: `{"do": "write", "data": text}`, `{"do": "close_stdin"}`, `{"do": "end"}`, `{"do": "wait"}`. The last two are answered
 when the job is over. Answers: `{"ok": true}` or `{"error": code}`.
