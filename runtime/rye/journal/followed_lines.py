@@ -18,7 +18,7 @@ from rye.journal.entries import Entry
 from rye.journal.file_history import Step
 from rye.journal.history import History
 from rye.journal.hunks import Hunk, MergeHunk, Missing
-from rye.line_ids.diff import align
+from rye.line_ids.diff import align, trim
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
@@ -158,7 +158,8 @@ def certain(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, i
     """
     threes = [Counter(_around(side)) for side in (old, new)]
     ones = [Counter(side) for side in (old, new)]
-    head, tail = hunks.shared_ends(old, new)[0], hunks.shared_ends(old[::-1], new[::-1])[0]
+    whole = (0, len(old), 0, len(new))
+    head, tail = trim(old, new, whole)[0], trim(old[::-1], new[::-1], whole)[0]
 
     def is_certain(o: int, n: int) -> bool:
         three = (_at(old, o - 1), old[o], _at(old, o + 1))

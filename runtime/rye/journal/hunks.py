@@ -50,14 +50,6 @@ def lines_of(data: bytes) -> list[bytes]:
     return io.BytesIO(data).readlines()
 
 
-def shared_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many lines two texts share at their beginning, and after that at their end."""
-    most = min(len(one), len(other))
-    head = next((at for at in range(most) if one[at] != other[at]), most)
-    tail = next((at for at in range(most - head) if one[-1 - at] != other[-1 - at]), most - head)
-    return head, tail
-
-
 def in_place_of(own: Sequence[int], above: int | None, below: int | None, made_at: int) -> tuple[int, int]:
     """Return the lines that stand where a hunk was: [start, stop).
 
