@@ -507,7 +507,8 @@ def git_position(ws: Workspace, folder: str = "", *, whole: bool = False) -> str
     """
     linked = None if folder else hidden_paths.linked_repository(ws.real)
     top, where = linked or (ws.real, os.path.join(ws.real, folder, ".git"))
-    with suppress(OSError, ValueError), _GitFiles(top) as files:
+    with suppress(OSError, ValueError), closing(os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+        files = _GitFiles(top, fd)
         if not linked:
             with suppress(OSError):
                 where = os.path.join(ws.real, folder, files.line(where).removeprefix("gitdir:").strip())
@@ -527,18 +528,11 @@ def _commit(text: str) -> str:
     return text if _COMMIT.fullmatch(text) else ""
 
 
-class _GitFiles:
-    """The files of a repository, read by absolute paths below a folder, through no link."""
+class _GitFiles(NamedTuple):
+    """The files of a repository, read by absolute paths below a folder that is open, through no link."""
 
-    def __init__(self, top: str) -> None:
-        self._top = top
-        self._fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-    def __enter__(self) -> _GitFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._fd)
+    top: str
+    top_fd: int
 
     def reference(self, where: str, name: str) -> str:
         folder = where
@@ -558,12 +552,12 @@ class _GitFiles:
 
     def _text(self, path: str, most: int) -> str:
         # Exact, as no link is followed; what leads out of the folder is not opened.
-        below = os.path.normpath(path).removeprefix(f"{self._top.rstrip('/')}/")
+        below = os.path.normpath(path).removeprefix(f"{self.top.rstrip('/')}/")
         if below.startswith("/"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         # A command may have put a named pipe or a device there, which would block, or never end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        with closing(beneath.open_unlinked(self._fd, below.split("/"), flags)) as fd:
+        with closing(beneath.open_unlinked(self.top_fd, below.split("/"), flags)) as fd:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
             return os.pread(fd, most, 0).decode("utf-8", "replace")
