@@ -111,10 +111,6 @@ def everything_back(run: Run, about: object) -> None:
 
 def whole(run: Run, about: object) -> str:
     """All of the call's changes stand there and in the record, or none; the other way can be gone from here."""
-    # A kill between making a folder for a file and noting the change leaves it, empty.
-    for path in sorted(photo(run.project).keys() - run.old.keys(), reverse=True):
-        with suppress(OSError):
-            (run.project / path).rmdir()
     entries = run.entries()
     now = photo(run.project)
     assert now in (run.old, run.new), (about, "mixed", {path for path in now | run.old if now.get(path) != run.old.get(path)})

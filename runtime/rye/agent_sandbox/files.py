@@ -18,7 +18,7 @@ from rye.call import context, profile
 from rye.call.context import CallOptions
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
-from rye.journal import commit, tree_changes
+from rye.journal import commit, journal, tree_changes
 from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import conflict, discard, temporary_name
 from rye.workspace.path_errors import wrong_kind
@@ -53,7 +53,7 @@ def put(root: str, path: str, source: BinaryIO) -> None:
     with context.using(options=named), Workspace(root) as ws:
         profile.refuse_changes(ws.root)
         commit.recover(ws)
-        with ws.place(tool_path(path), create_parents=True) as place:
+        with journal.place_for(ws, tool_path(path)) as place:
             _refuse_kind(place)
             temporary = temporary_name()
             # As others may read the old file, not sooner than it is whole.

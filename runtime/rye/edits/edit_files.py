@@ -225,7 +225,7 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
 def _place_of(stack: ExitStack, ws: Workspace, name: str, *, is_new: bool, dry_run: bool) -> Place:
     """Hold a file's place; a dry run makes no folders for a new one, so that there may be nothing to hold."""
     try:
-        return stack.enter_context(ws.place(name, create_parents=is_new and not dry_run))
+        return stack.enter_context(journal.place_for(ws, name) if is_new and not dry_run else ws.place(name))
     except WorkspaceError as err:
         if err.code != "file_not_found" or not (is_new and dry_run):
             raise

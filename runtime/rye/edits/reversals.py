@@ -42,7 +42,7 @@ def reversals(
     """
     with ExitStack() as stack:
         # Places first: the locks are named by the physical paths.
-        held = (ws.place(one.path, create_parents=not dry_run and one.after is None) for one in entries)
+        held = (ws.place(one.path) if dry_run or one.after is not None else journal.place_for(ws, one.path) for one in entries)
         places = [stack.enter_context(place) for place in held]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         pieces: list[FileChange] = []

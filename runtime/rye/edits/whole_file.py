@@ -97,7 +97,7 @@ def replace_file(
     data = data if data.startswith(bom) else bom + data
     with Workspace(project_path) as ws:
         recovered = commit.recover(ws)
-        with ws.place(file_path, create_parents=True) as place, cache.locked(ws, place.path):
+        with journal.place_for(ws, file_path) as place, cache.locked(ws, place.path):
             old = ws.content_of(place)
             _check_digest(place, old, expected_sha256)
             _check_escapes(ws, place, old, content, encoding)

@@ -23,6 +23,7 @@ import contextlib
 import os
 import stat
 import time
+import zlib
 from typing import TYPE_CHECKING
 
 from rye.call import context, profile
@@ -35,7 +36,7 @@ from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
-from rye.workspace import cache
+from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
@@ -131,6 +132,54 @@ def _remove_empty(ws: Workspace, folders: Iterable[str]) -> None:
         *above, name = [os.fsdecode(part) for part in names.parse(folder).split(b"/")]
         with contextlib.suppress(OSError), closing(beneath.open_unlinked(ws.fd, above, beneath.DIRECTORY)) as fd:
             os.rmdir(name, dir_fd=fd)
+
+
+@contextlib.contextmanager
+def place_for(ws: Workspace, path: str, *, guarded: bool = True) -> Iterator[Place]:
+    """Hold open the folder in which a file will be, and make what is missing of it; parameters and errors as `Workspace.place`.
+
+    A note of the folders is stored until the block ends, so that a kill in it leaves none of them empty.
+    """
+    folders = ws.missing_folders(path)
+    with running_commands.running(ws.fd) if folders else contextlib.nullcontext("") as token:
+        note = _note_folders(ws, folders, token)
+        try:
+            with ws.place(path, create_parents=True, guarded=guarded) as place:
+                yield place
+        finally:
+            if note is not None:
+                with contextlib.suppress(OSError):
+                    note.unlink(missing_ok=True)
+
+
+def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path | None:
+    if not token:
+        return None
+    record = {"folders": [names.show(one) for one in folders], "token": token}
+    try:
+        waiting = history.folder(ws) / "pending"
+        waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = waiting / f"{os.urandom(8).hex()}.folders"
+        # In one step: half of a note would be none.
+        atomic.write(path, entries.dump(record), 0o600, durably=False)
+    except OSError:
+        return None
+    return path
+
+
+def _recover_folders(ws: Workspace, note: Path) -> None:
+    """Remove the empty folders that a process which was killed had made for a file."""
+    try:
+        record = entries.parse(note.read_bytes())
+        token, folders = str(record["token"]), [str(one) for one in record["folders"]]
+    except OSError:
+        return
+    except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
+        drop_if_old(note)
+        return
+    if not running_commands.is_alive(ws.fd, token):
+        _remove_empty(ws, folders)
+        note.unlink(missing_ok=True)
 
 
 def link_count(place: Place) -> int:
@@ -295,6 +344,8 @@ def recover(ws: Workspace) -> None:
     except OSError:
         return
     for path in found:
+        if path.suffix != ".json":
+            continue
         entry = entries.load(path)
         if entry is None:
             drop_if_old(path)
@@ -307,6 +358,11 @@ def recover(ws: Workspace) -> None:
                 path.unlink(missing_ok=True)
         except OSError:
             continue
+    # Behind the changes: a file that came keeps its folders.
+    for path in found:
+        if path.suffix == ".folders":
+            with contextlib.suppress(OSError):
+                _recover_folders(ws, path)
 
 
 def pending_keys(ws: Workspace) -> set[str]:

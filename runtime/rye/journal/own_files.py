@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple
 
 from rye.fs import atomic, names
-from rye.journal import commit
+from rye.journal import commit, journal
 from rye.workspace import cache
 from rye.workspace.atomic_replace import conflict, digest_of
 from rye.workspace.workspace import Place, Workspace
@@ -81,11 +81,11 @@ def write(
 def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool = True) -> list[tuple[Place, bytes | None]]:
     """Hold the places and the locks of files until the stack ends; return each place with the file's content, None for no file.
 
-    Errors as `Workspace.place`.
+    Errors as `journal.place_for`.
     """
     # First: what a crash left half done must not be taken for the present state of a file.
     commit.recover(ws)
-    places = [stack.enter_context(ws.place(path, create_parents=True, guarded=guarded)) for path in paths]
+    places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in paths]
     # All locks in one call, which takes them in a fixed order: two writers cannot wait for each other.
     stack.enter_context(cache.locked(ws, *{place.path for place in places}))
     return [(place, ws.content_of(place)) for place in places]

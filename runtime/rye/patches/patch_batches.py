@@ -268,7 +268,7 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
         why = f"{patch.doc_path} would have the same docPath as {' and '.join(twins)}; no batch could name either of them."
         raise EditError("duplicate_doc_path", why, "Choose another path, or patch the file that is there.")
     try:
-        place = stack.enter_context(ws.place(patch.doc_path, create_parents=write))
+        place = stack.enter_context(journal.place_for(ws, patch.doc_path) if write else ws.place(patch.doc_path))
     except WorkspaceError as err:
         if err.code != "file_not_found" or write:
             raise

@@ -307,6 +307,18 @@ class Workspace:
         with self.file(place.shown) as file:
             return file.read()
 
+    def missing_folders(self, path: str) -> list[bytes]:
+        """Return the physical paths of the folders that `place` would make for a file, the outer first."""
+        parts = self.components(path)[:-1]
+        try:
+            count, physical = self._existing(parts)
+        except OSError:
+            return []
+        missing = parts[count:]
+        if {b"", b".", b".."} & {*missing}:
+            return []
+        return [b"/".join([*physical, *missing[: at + 1]]) for at in range(len(missing))]
+
     def _existing(self, parts: beneath.Parts) -> tuple[int, beneath.Parts]:
         """Return how many of some components lead to a folder that is there, and its physical path. Raises OSError."""
         for count in range(len(parts), -1, -1):
