@@ -133,6 +133,10 @@ def test_cells_are_added_deleted_moved_and_copied(project):
     # A cell in JSON, as somebody wrote it: it is laid out as the others, which keep their addresses.
     edit(project, f'{ends(project)[-1][1]}+|{{"cell_type": "raw", "metadata": {{}}, "source": ["r"]}}')
     edit(project, f"{'-'.join(ends(project)[-1])} delete")
+    # Half of a character can be in JSON as an escape only.
+    edit(project, f'{ends(project)[-1][1]}+|{{"cell_type": "raw", "metadata": {{}}, "source": ["\\ud83d"]}}')
+    assert sources(project)[-1] == "\ud83d"
+    edit(project, f"{'-'.join(ends(project)[-1])} delete")
     (first, last), _, (_, end) = ends(project)
     edit(project, f"{first}-{last} move after {end}")
     assert sources(project) == ["two", "three", "new = 1\nmore = 2"]

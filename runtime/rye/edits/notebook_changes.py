@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from rye.call.safe_text import is_encodable
 from rye.edits.apply import Plan
 from rye.edits.splices import Revived
 from rye.line_ids.document import Document
@@ -116,7 +117,8 @@ def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: b
             _step(document, neighbour).decode(),
         )
         cells = [_cell(book, *part) for part in _parts(texts)] if given is None else given
-        objects = [json.dumps(cell, ensure_ascii=False, indent=step) for cell in cells]
+        # Half of a character, as JSON can have it, is in a file only as an escape.
+        objects = [json.dumps(cell, ensure_ascii=not is_encodable(cell), indent=step) for cell in cells]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
     # What stands behind decides on the comma.
     lines[-1] += "," if is_followed or any(cell.start == plan.start for cell in book.cells) else ""
@@ -132,7 +134,7 @@ def _as_json(texts: list[str]) -> tuple[list[Any] | None, list[str]]:
         return None, []
     try:
         cells = json.loads(f"[{joined}]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None, []
     if not all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
         return None, []
