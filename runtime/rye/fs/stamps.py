@@ -71,11 +71,12 @@ class Basis:
     def rest_on(self, path: str) -> None:
         """Note what a path leads to: before it is read, since a change after that must be noticed.
 
-        Of what is not there nothing is noted if its folder is: what comes into a folder changes the folder.
+        Of what is not there nothing is noted if its folder is: what comes into a folder changes the folder. A link is there,
+        whether or not it leads to anything.
         """
         if self._is_kept and path not in self._stamps:
             found = stamp(path)
-            if found is not None or self._stamps.get(os.path.dirname(path)) is None:
+            if found is not None or self._stamps.get(os.path.dirname(path)) is None or os.path.islink(path):
                 self._stamps[path] = found
 
     def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
