@@ -107,6 +107,8 @@ def test_without_bubblewrap_what_the_report_claims_holds():
 @pytest.mark.parametrize("user", USERS)
 def test_no_path_that_a_command_can_change_shows_what_is_hidden(user, layer):
     # Where nothing above is hidden: hiding must be the work of the view, not of its place.
+    if UNHIDDEN is None and layer == "landlock":
+        pytest.skip("this user can write to no folder that is not hidden")
     # Each user tries each attack under one layer; a run of full size all under both.
     share = ((USERS.index(user) + (layer == "landlock")) % 2, 2) if times(1) == 1 and len(USERS) == 2 else (0, 1)
     active, *found = run_as(user, ["visible_paths.py", "confined.py"], layer, *share, below=UNHIDDEN)

@@ -14,6 +14,7 @@ import pytest
 from rye.sandbox import landlock
 from support.git_actions import WAYS
 from support.harness import times
+from support.machine import needs_bubblewrap
 from support.other_users import USERS, run_as
 
 # A job that still runs may write where only Landlock holds it: it is judged at its own end.
@@ -32,6 +33,7 @@ def share(user: int, ways: list[str], turn: int = 0) -> list[str]:
     return ways[(USERS.index(user) + turn) % len(USERS) :: len(USERS)]
 
 
+@needs_bubblewrap
 @by_user
 def test_no_program_of_the_command_runs(user):
     ways = share(user, [*WAYS], turn=1) if times(1) == 1 else [*WAYS]
@@ -57,6 +59,7 @@ def test_control_without_the_sandbox_each_runs(user):
     assert [way["name"] for way in found_by(user, "off", "git_actions", *share(user, [*WAYS])) if not way["ran"]] == []
 
 
+@needs_bubblewrap
 @by_user
 def test_no_key_does_anything(user, rng):
     found = found_by(user, "require", "git_keys", rng.randrange(1 << 30), 0.06)
@@ -69,6 +72,7 @@ def test_control_without_a_look_many_keys_do():
     assert len(fired) >= 25, fired
 
 
+@needs_bubblewrap
 @by_user
 def test_no_program_runs_by_a_repository_that_many_built(user, rng):
     *fired, figures = found_by(user, "require", "random_repositories", times(12), rng.randrange(1 << 30))
@@ -81,6 +85,7 @@ def test_control_where_nothing_looks_repositories_run_programs():
     assert figures["fired"] > 4, figures
 
 
+@needs_bubblewrap
 @by_user
 def test_no_program_runs_by_a_file_that_came_in_any_way(user, rng):
     (found,) = found_by(user, "require", "random_scripts", times(16), rng.randrange(1 << 30))
