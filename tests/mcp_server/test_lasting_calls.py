@@ -110,3 +110,17 @@ def test_a_server_without_a_timer_reads_on_during_a_call(project, tmp_path):
         assert "result" in server.ask("ping")
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
         assert "out" in server.text("bash", command="echo out")
+
+
+def test_calls_that_wait_take_no_thread_each_to_be_told_that_they_do(server):
+    for _ in range(MOST_AT_ONCE):
+        server.begin("tools/call", {"name": "read", "arguments": {"file_path": "hangs.py"}})
+    server.ask("ping")
+    before = len(os.listdir(f"/proc/{server.process.pid}/task"))
+    told = [
+        server.begin("tools/call", {"name": "read", "arguments": {"file_path": "a.py"}}, progressToken=number)[1]
+        for number in range(100)
+    ]
+    server.ask("ping")
+    assert len(os.listdir(f"/proc/{server.process.pid}/task")) < before + 10
+    assert not any(one()["result"]["isError"] for one in told)

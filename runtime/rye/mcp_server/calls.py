@@ -18,6 +18,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -261,6 +262,8 @@ class Calls:
         self._written = written
         self._places = defaultdict[str, _Places](_Places)
         self._changed = threading.Condition(threading.Lock())
+        self._lasting: list[_Progress] = []
+        self._is_told = False
 
     def run(self, request: Request, cancellation: context.Cancellation, done: Done, report: Report | None = None) -> None:
         """Run a call and tell `done`; where as many run as may, return: a thread that becomes free runs it.
@@ -302,10 +305,31 @@ class Calls:
                 places.taken += 1
         if progress is not None:
             turn = None if waits else turns.current.get()
-            # A call that is over in a moment needs no thread for it.
-            (turns.start if turn is None else turn.beside)(progress.send)
+            if turn is None:
+                self._follow(progress)
+            else:
+                # A call that is over in a moment needs no thread for it.
+                turn.beside(partial(self._follow, progress))
         if not waits and work():
             self._go_on(request.limited_as)
+
+    def _follow(self, progress: _Progress) -> None:
+        """Have the progress of a call that lasts or waits sent; one thread does so for all of them."""
+        with self._changed:
+            self._lasting.append(progress)
+            self._is_told = self._is_told or turns.start(self._send)
+
+    def _send(self) -> None:
+        while True:
+            time.sleep(_PROGRESS_EVERY)
+            with self._changed:
+                self._lasting = lasting = [one for one in self._lasting if not one.ended]
+                # Decided with the lock held: a call that comes now starts another thread.
+                self._is_told = bool(lasting)
+            for one in lasting:
+                one.look()
+            if not lasting:
+                return
 
     def _go_on(self, name: str) -> None:
         """Do what waits for a place that became free, and give the place back in the end."""
@@ -359,7 +383,7 @@ class _Progress:
         self._number = 0
         self._tail = ""
         self._told = time.monotonic()
-        self._ended = False
+        self.ended = False
 
     def take(self, text: str) -> None:
         """Take a piece of output, from any thread."""
@@ -368,18 +392,12 @@ class _Progress:
             # Only the tail: a command that prints without end must not fill the memory between two reports.
             self._tail = (self._tail + text)[-_PROGRESS_TAIL:]
 
-    def send(self) -> None:
-        """Send what is due, again and again, until the call is over."""
-        while not self._ended:
-            time.sleep(_PROGRESS_EVERY)
-            self.look()
-
     def look(self, *, is_last: bool = False) -> None:
         """Send what is due: output, or that the call still runs; nothing after the last."""
         with self._lock:
-            if self._ended:
+            if self.ended:
                 return
-            self._ended = is_last
+            self.ended = is_last
             if not self._tail:
                 if is_last or time.monotonic() - self._told < _HEARTBEAT_SECONDS:
                     return
