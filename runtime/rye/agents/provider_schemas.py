@@ -217,7 +217,11 @@ _FORMATS: Final[dict[str, tuple[Callable[[Offer, dict[str, Any]], dict[str, Any]
 
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
-    return _coerced(schema, with_own_names(schema, arguments, schema) if isinstance(arguments, dict) else arguments, schema)
+    try:
+        return _coerced(schema, with_own_names(schema, arguments, schema) if isinstance(arguments, dict) else arguments, schema)
+    except RecursionError:
+        # A form of the schema is that form itself, or the arguments are nested too deeply: the tool's own check judges them.
+        return arguments
 
 
 def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
