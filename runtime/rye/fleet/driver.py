@@ -38,8 +38,9 @@ _START_SECONDS: Final = 60
 _CONNECT_SECONDS: Final = 15
 # Seconds until a job whose result was lost with its worker is looked at again.
 _LOST_SECONDS: Final = 0.1
-# Seconds until a Ctrl-C is seen.
+# Seconds until a Ctrl-C is seen, and for which a scheduler may be silent meanwhile.
 _LOOK_SECONDS: Final = 0.2
+_COUNT_SECONDS: Final = 2
 
 
 class Progress(NamedTuple):
@@ -310,8 +311,14 @@ class _Driver:
         now = time.monotonic()
         if now - self._counted <= 1:
             return
-        count = len(found := self._client.nthreads())
-        self._threads, self._counted, self._most = sum(found.values()), now, max(self._most, count)
+        self._counted = now
+        try:
+            found = self._client.sync(self._client.scheduler.ncores, callback_timeout=_COUNT_SECONDS)
+        except TimeoutError:
+            # A scheduler that hangs must not keep a Ctrl-C waiting.
+            return
+        count = len(found)
+        self._threads, self._most = sum(found.values()), max(self._most, count)
         cluster = self._client.cluster
         if cluster is None or count >= self._most:
             self._whole = now

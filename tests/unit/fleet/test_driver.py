@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -206,20 +207,40 @@ def test_a_job_that_ends_every_worker_is_unknown_and_holds_up_no_other(workspace
     assert found["w3"]["code"] == "worker_died"
 
 
-def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
-    place = tmp_path / "scheduler.json"
-    here, other = environment(), environment(USER_SPACE=str(tmp_path / "elsewhere"))
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    dask = [sys.executable, "-m", "dask"]
-    worker = [*dask, "worker", "--scheduler-file", str(place), "--nthreads", "1", "--no-dashboard"]
-    scheduler = [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(place), "--no-dashboard"]
-    started = [subprocess.Popen(scheduler, env=here, **quiet), subprocess.Popen(worker, env=here, **quiet)]
+_DASK = [sys.executable, "-m", "dask"]
+
+
+@contextlib.contextmanager
+def cluster(tmp_path):
+    """Start a scheduler and a worker; yield its address, the scheduler, and what starts another worker."""
+    place, started = tmp_path / "scheduler.json", []
+
+    def start(*words, env):
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+        words = (*_DASK, *words, "--scheduler-file", str(place), "--no-dashboard")
+        started.append(subprocess.Popen(words, env=env, **quiet))
+        return started[-1]
+
+    def worker(env):
+        start("worker", "--nthreads", "1", env=env)
+
     try:
+        scheduler = start("scheduler", "--host", "127.0.0.1", "--port", "0", env=environment())
+        worker(environment())
         assert until(place.exists, 4 * PATIENCE)
-        address = until(lambda: json.loads(place.read_text() or "{}").get("address"))
+        yield until(lambda: json.loads(place.read_text() or "{}").get("address")), scheduler, worker
+    finally:
+        for one in reversed(started):
+            one.send_signal(signal.SIGCONT)
+            one.terminate()
+            one.wait(PATIENCE)
+
+
+def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
+    with cluster(tmp_path) as (address, _, worker):
         found = rye.fleet.run(workspaces, [edit("x")], scheduler=address)
         assert [record["status"] for record in found] == ["done"] * 6
-        started.append(subprocess.Popen(worker, env=other, **quiet))
+        worker(environment(USER_SPACE=str(tmp_path / "elsewhere")))
         from distributed import Client
 
         with Client(address, set_as_default=False) as client:
@@ -228,10 +249,21 @@ def test_workers_of_a_cluster_must_share_the_users_state(workspaces, tmp_path):
             rye.fleet.run(workspaces, [edit("y")], scheduler=address)
         assert told.value.code == "state_not_shared"
         assert {(one / "a.txt").read_text() for one in workspaces} == {"one\nx\n"}
-    finally:
-        for one in reversed(started):
-            one.terminate()
-            one.wait(PATIENCE)
+
+
+def test_ctrl_c_ends_a_run_whose_scheduler_answers_nothing(workspaces, tmp_path):
+    waits = {"item_id": BASH, "parameters": {"command": "echo x > ran; sleep 60"}}
+    file = jobs_file(tmp_path, [{"workspace": "w0", "calls": [waits]}])
+    with cluster(tmp_path) as (address, scheduler, _):
+        with at_a_prompt(file, "--scheduler", address, "--out", str(tmp_path / "out.jsonl")) as driver:
+            assert until((workspaces[0] / "ran").exists, 4 * PATIENCE)
+            scheduler.send_signal(signal.SIGSTOP)
+            # So that the driver asks it.
+            time.sleep(2)
+            driver.send_signal(signal.SIGINT)
+            said = driver.communicate(timeout=PATIENCE)[1]
+        assert driver.returncode == 130, said
+        assert "cancelled with 1 of 1 jobs left" in said
 
 
 def test_the_command_line_says_what_is_wrong(workspaces, tmp_path, capfd, monkeypatch):
