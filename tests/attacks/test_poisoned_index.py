@@ -6,19 +6,27 @@ its control: with the seal not looked at, it succeeds.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
+import re
 import shutil
+import sys
+import time
 
 import pytest
 
-from rye.line_ids import store
+from rye.cli.rt import main as rt_main
+from rye.line_ids import document, store
 from rye.workspace import cache, seals
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
-from support.index_files import entry, settle
+from support.index_files import entry, folder, settle
 
 # A checkpoint is about every 64 KiB: the second one of the file is at the second line.
 LINES = [f"{'#' * 65_536}\n", *(f"value_{n} = {n}\n" for n in range(2, 5_001))]
+LINES[1_200] = "REMOVE = True\n"
 UTF7 = "def total(prices):\n    return sum(prices) +ACM- os.system('id')\n"
 
 
@@ -80,13 +88,10 @@ def shifted_digests(theirs):
 
 
 def cloned(theirs, project, monkeypatch):
-    """Bring the attacker's folder to the user, as a clone or an archive does; a program there knows the file's state."""
+    """Bring the attacker's folder to the user, as a clone or an archive does."""
     monkeypatch.undo()
     project.rmdir()
     shutil.copytree(theirs, project, symlinks=True)
-    record = json.loads(entry(project).read_bytes())
-    record["stamp"] = store.stamp_of((project / "f.txt").stat())
-    entry(project).write_text(json.dumps(record, separators=(",", ":")))
 
 
 def shows_other_text(project):
@@ -96,6 +101,19 @@ def shows_other_text(project):
 def leaves_lines_out(project):
     told = [text for _, text in rows(done("read", project, file_path="f.txt", offset=1_200, limit=100))]
     return told != [line.rstrip("\n") for line in LINES[1_199:1_299]]
+
+
+def replaces_another_line(project):
+    """`rt edit` of the line number that `rt open` showed."""
+    shown = call("rye/swe/open_file_chunk", project, path="f.txt", start=1_195, end=1_210)["output"]
+    (number,) = re.findall(r"(\d+)\W+REMOVE", shown)
+    with contextlib.chdir(project), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"REMOVE = False\n")))
+        # What was shown can differ from what the edit finds: then it is refused, and the number was wrong all the same.
+        code = rt_main.main(["edit", "f.txt", number, number])
+    changed = (project / "f.txt").read_text().splitlines(keepends=True)
+    wanted = [*LINES[:1_200], "REMOVE = False\n", *LINES[1_201:]]
+    return code != 0 or changed != wanted
 
 
 def rebases_onto_another_line(project):
@@ -110,7 +128,8 @@ def rebases_onto_another_line(project):
 
 ATTACKS = {
     "utf-7": (utf_7, shows_other_text),
-    "checkpoints": (false_checkpoints, leaves_lines_out),
+    "checkpoints, read": (false_checkpoints, leaves_lines_out),
+    "checkpoints, rt": (false_checkpoints, replaces_another_line),
     "digests": (shifted_digests, rebases_onto_another_line),
 }
 
@@ -137,6 +156,34 @@ def test_control_without_the_seal_the_clone_is_believed(name, theirs, project, m
     monkeypatch.setattr(seals, "unsealed", unchecked)
     monkeypatch.setattr(seals, "own", lambda fd, _, name, suffix, limit=1 << 28: (name, cache.read(fd, name + suffix, limit)))
     assert harm(project)
+
+
+def look(project):
+    with Workspace(str(project)) as ws, document.without_ids(ws, "big.log") as found:
+        return found.text.lines(100_000, 100_003), found.text.count
+
+
+def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
+    """It can ask for the file's times and inode, but not for the secret."""
+    lines = [b"%08d a line of a log that is long enough\n" % n for n in range(150_000)]
+    (project / "big.log").write_bytes(b"".join(lines))
+    time.sleep(0.06)
+    true = (lines[100_000:100_003], 150_000)
+    assert look(project) == true
+    (path,) = folder(project).glob("*.points")
+    record = json.loads(path.read_bytes())
+    del record["seal"]
+    points = store._unpacked(record["points"])
+    for at in range(1, len(points.lines)):
+        points.lines[at] += 1
+    record["points"] = store._packed(points)
+    record["count"] += 1
+    body = json.dumps(record, separators=(",", ":")).encode()[1:]
+    path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))
+    assert look(project) == true
+    # The control: sealed with the project's secret, it is believed.
+    path.write_bytes(seals.sealed(key(project), f"points {path.stem}", body))
+    assert look(project) != true
 
 
 def test_the_index_of_another_project_counts_as_missing(project, tmp_path):

@@ -303,25 +303,34 @@ def view_lines(project_path: str, path: str, show: Callable[[Document], T], enco
 
 @contextmanager
 def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
-    """Open a file for one look, as a document whose lines have no IDs; nothing is locked or indexed. Errors as `view`."""
+    """Open a file for one look, as a document whose lines have no IDs; nothing is locked or indexed. Errors as `view`.
+
+    Of a large file the offsets of some lines are stored, so that the next look need not count them.
+    """
     with ws.file(path) as file:
-        # Below this the whole file is read in less time than its index.
+        # Below this the whole file is read in less time than what is stored of it.
         is_whole = file.stat.st_size <= _GLANCE_WHOLE or encoding is not None
         text = _glanced(file, encoding, None) if is_whole else _large(ws, file)
         yield Document(ws, file, file.shown, text, line_ids_index.fresh(0, "", b"", 32), None, known=False, data=None)
 
 
 def _large(ws: Workspace, file: OpenFile) -> Text:
-    """Return the text of a large file: as it was indexed in just this state, else counted now."""
-    stored = None
-    with suppress(WorkspaceError):
-        stored = store.load(ws, file.path, dense=False)
-    if stored is not None and stored.points is not None and stored.stamp == store.stamp_of(file.stat):
-        return reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
+    """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
+    stamp, stored = store.stamp_of(file.stat), None
+    found = store.load_checkpoints(ws, file.path, stamp)
+    if found is None:
+        with suppress(WorkspaceError):
+            stored = store.load(ws, file.path, dense=False)
+        if stored is not None and stored.points is not None and stored.stamp == stamp:
+            found = stored.encoding, stored.count, stored.points
+    if found is not None:
+        encoding, count, points = found
+        return reopen(file.fd, encoding, file.stat.st_size, count, points)
     # Plain UTF-8 is counted without holding it in memory; compared after the scan: a writer may have changed the file.
     text = None if binary_kind(os.pread(file.fd, 64, 0)) else streamed(file.fd, UTF8)
     if text is None or not store.same_state(os.fstat(file.fd), file.stat):
-        return _glanced(file, None, stored)
+        text = _glanced(file, None, stored)
+    store.save_checkpoints(ws, file, text)
     return text
 
 
@@ -393,7 +402,11 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bo
     file, data = _stable(file)
     content_hash = stored.index.content_hash if stored is not None and trusted and not read_whole else sha256(data).hexdigest()
     if stored is not None and stored.index.content_hash == content_hash:
-        text = parse(data, stored.encoding)
+        text = (
+            Text(stored.encoding, len(data), stored.count, stored.points, lambda low, high: data[low:high])
+            if stored.points is not None
+            else parse(data, stored.encoding)
+        )
         if text.count != stored.count:
             # Not ours: a clone can bring an index that names the right content.
             return _anew(ws, file, data, content_hash, declared, None)

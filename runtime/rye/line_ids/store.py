@@ -1,9 +1,10 @@
-"""Where a file's line index is stored between calls.
+"""Where a file's line index is stored between calls, and where lines begin in large files.
 
 `<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
 `last_modified`, `lines: [{id, line_num, content_hash}]`) and what persistent IDs need besides. For a file of more than
 `ALL_IDS_MAX` lines, `lines` lists only those that were shown, without their digests; `<name>.<digest>.lines` beside it holds 8
-bytes of the digest of each line, and the record names it by its SHA-256.
+bytes of the digest of each line, and the record names it by its SHA-256. `<name>.points` holds the checkpoints of a large file
+that was looked at without line IDs, for one state of the file (see `stamp_of`).
 
 Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short or of another version counts as
 missing. One that another user space sealed is left alone: `<name>-<space>.json` stands beside it. That an index existed is
@@ -22,14 +23,15 @@ from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
+from rye.errors import WorkspaceError
 from rye.fs import atomic, names
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import EPOCHS, Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding, restored
-from rye.workspace.text import Checkpoints
-from rye.workspace.workspace import Workspace
+from rye.workspace.text import Checkpoints, Text
+from rye.workspace.workspace import OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
 MOST_FILES, MOST_BYTES = 50_000, 1 << 30
@@ -298,9 +300,9 @@ def encoding_fields(encoding: Encoding) -> list[Any]:
     return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
 
 
-def _label(name: str) -> str:
+def _label(name: str, kind: str = "line_index") -> str:
     """Return what a seal covers besides the record: its kind and its file, by the name in the cache."""
-    return f"line_index {name}"
+    return f"{kind} {name}"
 
 
 def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
@@ -335,3 +337,48 @@ def prune(fd: int) -> None:
     """Remove what was stored longest ago, beyond the bounds; looks at about one call of 256."""
     with suppress(OSError):
         atomic.prune(f"/proc/self/fd/{fd}", MOST_FILES, MOST_BYTES, every=256)
+
+
+_CHECKPOINT_FORMAT = 3
+_CHECKPOINT_BYTES = 1 << 22
+
+
+def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
+    """Store the checkpoints of a file read in the state that it was opened in; that they cannot be stored is no failure."""
+    stamp, path = stamp_of(file.stat), file.path
+    # A write in the same tick of the clock would leave the stamp as it is.
+    if not settled(stamp, file.looked):
+        return
+    record = {
+        "format": _CHECKPOINT_FORMAT,
+        "file_path": names.show(path),
+        "stamp": stamp,
+        "encoding": encoding_fields(text.encoding),
+        "count": text.count,
+        "points": _packed(text.points),
+    }
+    body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
+    with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
+        key = seals.secret(ws)
+        name, _ = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        cache.write(fd, f"{name}.points", seals.sealed(key, _label(name, "points"), body))
+        prune(fd)
+
+
+def load_checkpoints(ws: Workspace, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+    """Return the encoding, the count of lines and the checkpoints of a file in just this state; None if none are stored."""
+    with suppress(WorkspaceError, OSError), cache.folder(ws, *FOLDER) as fd:
+        key = seals.secret(ws)
+        name, raw = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
+        return _read(key, name, raw, path, stamp) if raw is not None else None
+    return None
+
+
+def _read(key: bytes, name: str, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
+    try:
+        record = seals.unsealed(key, _label(name, "points"), raw)
+        if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
+            return None
+        return encoding_of(*record["encoding"]), whole_number(record["count"]), _unpacked(record["points"])
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None

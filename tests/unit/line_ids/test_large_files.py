@@ -1,4 +1,4 @@
-"""Where lines begin in an indexed large file is not counted again, and never believed of another state of the file."""
+"""Where lines begin in a large file is counted once, and never believed of another state of the file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from rye.line_ids import document, store
 from support.calling import done, rows
+from support.index_files import folder
 
 LINES = 150_000
 PLAIN = b"".join(b"%08d a line of a log that is long enough\n" % number for number in range(LINES))
@@ -40,12 +41,20 @@ def truth(path, start=100_000):
     return lines[start : start + 3], len(lines)
 
 
+def kept(project):
+    return next(folder(project).glob("*.points"), None)
+
+
 def never(*_):
     raise AssertionError("the file was counted")
 
 
-def test_a_look_at_an_indexed_file_counts_nothing(project, log, monkeypatch):
-    done("read", project, file_path="big.log")
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_second_look_counts_nothing(project, log, monkeypatch, is_indexed):
+    if is_indexed:
+        done("read", project, file_path="big.log")
+    else:
+        assert look(project) == truth(log)
     for name in ("streamed", "parse"):
         monkeypatch.setattr(document, name, never)
     for start in (0, 7, 99_999, LINES - 3):
@@ -73,17 +82,39 @@ def replace(path):
 
 @pytest.mark.parametrize("change", [rewrite, rewrite_with_the_old_time, replace])
 def test_a_changed_file_is_counted_again(project, log, change, monkeypatch):
-    done("read", project, file_path="big.log")
+    look(project)
     change(log)
     assert look(project) == truth(log)
     # Believing size and time alone shows wrong lines after one of the changes: the control.
     log.write_bytes(PLAIN)
     time.sleep(0.06)
+    look(project)
     monkeypatch.setattr(store, "stamp_of", lambda info: (0, 0, info.st_size, 0, 0))
     monkeypatch.setattr(store, "settled", lambda *_: True)
-    done("read", project, file_path="big.log")
+    kept(project).unlink()
+    look(project)
     change(log)
     assert look(project) != truth(log)
+
+
+def test_a_state_that_may_still_change_is_not_kept(project, log, monkeypatch):
+    """What counts is its age when it was looked at: a writer may have come back within the same tick of the clock."""
+    streamed = document.streamed
+
+    def slowly(*args):
+        time.sleep(0.01)
+        # Old enough by now, too young when it was looked at.
+        last = max(log.stat().st_mtime_ns, log.stat().st_ctime_ns)
+        monkeypatch.setattr(store, "_SETTLED_NS", time.time_ns() - 1_000_000 - last)
+        return streamed(*args)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(document, "streamed", slowly)
+        look(project)
+        assert kept(project) is None
+    monkeypatch.undo()
+    look(project)
+    assert kept(project) is not None
 
 
 def test_a_file_that_changes_between_reading_and_storing_is_not_known_by_its_new_times(project, monkeypatch):
@@ -101,6 +132,22 @@ def test_a_file_that_changes_between_reading_and_storing_is_not_known_by_its_new
         (first, _), (second, _) = rows(done("read", project, file_path="f.txt"))
     (changed, text), same = rows(done("read", project, file_path="f.txt"))
     assert (text, same, changed != first) == ("eno", (second, "two"), True)
+
+
+def test_what_does_not_hold_is_counted_anew_and_what_stands_in_its_place_is_not_touched(project, log, tmp_path):
+    look(project)
+    path, victim = kept(project), tmp_path / "victim"
+    whole = path.read_bytes()
+    for raw in (whole[:-9], whole.replace(b'"count":150000', b'"count":149999'), b"", b"\xff" * 100):
+        path.write_bytes(raw)
+        assert look(project) == truth(log), raw[:80]
+    victim.write_bytes(b"mine")
+    path.unlink()
+    path.symlink_to(victim)
+    assert (look(project), victim.read_bytes()) == (truth(log), b"mine")
+    path.unlink()
+    path.mkdir()
+    assert look(project) == truth(log)
 
 
 # --- any content, at every line and offset ---
