@@ -211,8 +211,7 @@ def _loaded(*words, cwd):
 
 # What reads options, translates their help, and parses Python: words without options and the system's tools need none of it.
 OF_WORDS = ["argparse", "gettext", "locale", "shlex", "tempfile"]
-# From 3.14 on a named tuple loads it, by way of `annotationlib`.
-OF_WORDS += ["ast"] if sys.version_info < (3, 14) else []
+OF_WORDS += ["ast"] if sys.version_info < (3, 14) else []  # From then on a named tuple loads it.
 
 
 @pytest.mark.parametrize(

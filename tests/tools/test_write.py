@@ -221,7 +221,6 @@ SYNTAX = [
     ("a.py", b"def f(:\n", b"x = 1\ndef f(:\n", None),
     ("a.py", b"x = 1\n", b"x = 1\ndef f(:\n", "in a.py at line 2"),
     ("a.py", None, b"-" * 50_000 + b"1", "nested too deeply"),
-    # Python 3.14 reads any number of names.
     ("a.py", None, b"a" + b".b" * 50_000, "nested too deeply" if sys.version_info < (3, 14) else None),
     ("a.py", b"x = 1\n" * 50_000, b"x = 1\n" * 50_000 + b"y = (\n", "not checked"),
     ("a.json", b'{"a": 1}\n', b'{"a": 1,}\n', "JSON"),

@@ -291,8 +291,7 @@ def test_a_tool_whose_schema_refers_to_itself_is_called_though_no_interface_list
 
 def test_a_tool_whose_schema_is_a_choice_of_itself_is_called_with_what_was_given(project):
     choice = {"anyOf": [{"$ref": "#/$defs/one"}, {"type": "string"}]}
-    put_tool(
-        project, "my/choice", schema={"type": "object", "properties": {"x": {"$ref": "#/$defs/one"}}, "$defs": {"one": choice}}
-    )
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/one"}}, "$defs": {"one": choice}}
+    put_tool(project, "my/choice", schema=schema)
     tools = rye.toolset(project, ["my"])
     assert not tools.answer("my__choice", {"x": None}).is_error

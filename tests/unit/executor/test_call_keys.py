@@ -187,7 +187,6 @@ def killed_everywhere(root, changes, key):
         status = once(project, EDIT, wanted, key)["status"]
         rows.append((killed, status, [text(project, name).count("more") for name in ("a.txt", "b.txt")]))
         if key:
-            # What it changed is no change by others, which would be refused.
             following = {"file_path": "a.txt", "changes": [{"find": "one", "replace": "two"}], "on_stale": "refuse"}
             assert once(project, EDIT, following, "following")["status"] == "success", rows
     return rows
