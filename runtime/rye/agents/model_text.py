@@ -20,6 +20,7 @@ COMMAND_FAILED: Final = "command_failed"
 
 _NOTICE: Final = re.compile(r"^\[tool_result: .*\]$", re.MULTILINE)
 _MOST_TOLD: Final = 3
+_MOST_SESSIONS: Final = 4_096
 _EXPECTED: Final = "[sandbox: bubblewrap]"
 _UNSPOKEN: Final = frozenset({"success", "output", "stderr", "sandbox", "media"})
 
@@ -119,6 +120,9 @@ class Sessions:
     def _is_news(self, session: str, line: str) -> bool:
         subject = line.partition(":")[0]
         with self._lock:
+            # Sessions come and go; the one that is forgotten is told once more.
+            if session not in self._told and len(self._told) >= _MOST_SESSIONS:
+                self._told.clear()
             told = self._told.setdefault(session, {"[sandbox": _EXPECTED})
             known, told[subject] = told.get(subject), line
             return known != line
