@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T04:09:22Z:076bfb2cd8c985bcf6e25b9c6a2572e05e22160e3ad9f8a37661863736250472:sRAD34HYFaZ92jxkybJ2CK3sxGL-Ph3H_AsY3umMhOArNn4-JYi9zsOGDFwMD6WZ_BtvH94bIutNSZEMn5IQBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T06:48:17Z:b0f72176267c8af59ccf1e8bf0e62fb9712f7a43da157c3aff51075b18534173:RrDfbTZSxZr4vLK_VfFsutpfbaEiKflGOj2WcstTq7DMbxSHg_Cf1hgAF_QdavD7Xkb_X3EKJduEBjowPmHjDw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
@@ -155,9 +155,10 @@ def _end(home: int, record: Record) -> dict[str, Any]:
     job_id = record["job_id"]
     if record["status"] == "lost":
         # No supervisor is left to ask: its processes are found by the variable that they carry.
-        found = run.end_marked(record["mark"])
-        text = f"The supervisor of job {job_id} had been killed; {found} processes that it left were ended."
-        return ok(text, job_id=job_id, **job_report.status_fields(record), ended=found)
+        if not run.end_marked(record["mark"]):
+            raise RyeError("job_unreachable", f"Not all that job {job_id} left could be ended.", "Try again in a moment.")
+        text = f"The supervisor of job {job_id} had been killed; what it left was ended."
+        return ok(text, job_id=job_id, **job_report.status_fields(record))
     if record["status"] == "running":
         jobs.ask(home, {"do": "end"}, _END_SECONDS)
         record = jobs.record(home) or record
