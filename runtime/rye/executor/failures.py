@@ -65,8 +65,6 @@ def crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
 def _kept(tool: Tool, error_id: str, trace: str) -> str:
     """Write a traceback into the project's state folder; return the file, or nothing where that cannot be written."""
     workspace: Any = context.current().workspace
-    if workspace is None:
-        return ""
     try:
         folder = f"{user_dirs.state_dir(workspace.fd)}/{FOLDER}"
         os.makedirs(folder, mode=0o700, exist_ok=True)

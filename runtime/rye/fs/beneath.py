@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from rye.fs import stamps
+
 Parts = tuple[bytes, ...]
 
 DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -72,12 +74,9 @@ def is_of_kernel(fd: int) -> bool:
     found = (ctypes.c_long * (_STATFS_SIZE // ctypes.sizeof(ctypes.c_long)))()
     if _libc.fstatfs(fd, found) == 0 and found[0] & 0xFFFFFFFF in _OF_KERNEL:
         return True
-    try:
-        device = os.fstat(fd).st_dev
-        # Most folders lie on the disk of the root.
-        return device != os.stat("/").st_dev and device == os.stat("/dev").st_dev
-    except OSError:
-        return False
+    device = os.fstat(fd).st_dev
+    # Most folders lie on the disk of the root.
+    return device != os.stat("/").st_dev and device == os.stat("/dev").st_dev
 
 
 def _openat2(root_fd: int, path: bytes, flags: int) -> int:
@@ -290,7 +289,8 @@ def below_root(root_fd: int, target: bytes) -> list[bytes]:
     # The path as it was opened, and the real one: a link's maker may have known either.
     for path in () if opened is None else (opened, real_path(root_fd, opened)):
         below = _without(target.split(b"/"), [part for part in os.fsencode(path).split(b"/") if part])
-        if below is not None and _leads_to(path, root_fd):
+        # After an exchange of the root the link means the other folder.
+        if below is not None and stamps.identity(path) == stamps.identity(root_fd):
             return below or [b"."]
     raise OSError(errno.EXDEV, "the path passes through an absolute symbolic link")
 
@@ -305,14 +305,6 @@ def _without(parts: list[bytes], parents: list[bytes]) -> list[bytes] | None:
             return None
         at += 1
     return parts[at:]
-
-
-def _leads_to(path: str, root_fd: int) -> bool:
-    """Tell whether the root is still at a path: after an exchange the link means the other folder."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(root_fd))
-    except OSError:
-        return False
 
 
 def real_path(fd: int, path: str) -> str:

@@ -261,8 +261,6 @@ def header_at(text: str, suffix: str) -> tuple[str, int, str] | None:
     """
     if suffix in (".yaml", ".yml"):
         return text, 0, ""
-    if not signature.is_script_suffix(suffix):
-        return None
     lines = text.split("\n")
     start = next((at for at, line in enumerate(lines) if line.strip() and not re.match(_BEFORE_HEADER, line)), 0)
     fence = lines[start].rstrip()

@@ -173,10 +173,7 @@ class Child:
         """Kill what still runs; return the exit code, negative for a signal."""
         if self._process.returncode is None:
             # Not reaped yet, so the group's number is still its own.
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                self._process.kill()
+            os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()

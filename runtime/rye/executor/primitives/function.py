@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call.safe_text import plain
 from rye.errors import ItemError
 from rye.executor import run_code
-from rye.executor.chain import Chain, Started, declared, malformed
+from rye.executor.chain import Chain, Started, declared
 from rye.items import parse
 from rye.plain_class import Record, field
 
@@ -42,13 +42,7 @@ class Plan(Record):
 def plan(chain: Chain) -> Plan:
     """Compile a tool. Errors as `rye.executor.chain.Primitive.plan`."""
     tool = chain.tool
-    if tool.suffix != ".py":
-        why = f"{tool.id} is a {tool.suffix} file, and {plain(str(tool.executor_id))} runs Python files (.py) only."
-        hint = "Write the tool as a Python file with execute(params, project_path), or name a runtime for its kind."
-        raise ItemError("runtime_missing", why, hint)
     entry_point = declared(chain, "config", {"entry_point": str}).get("entry_point", "execute")
-    if not entry_point.isidentifier():
-        raise malformed(tool.id, "entry_point must be a function's name")
     files = {path: base64.b64encode(data).decode() for path, data in chain.files.items()}
     memory = int(chain.config.get("memory_mb") or 0) << 20
     return Plan(run_code.compiled(parse.text_of(tool.verified.body), tool.id), entry_point, files, memory)

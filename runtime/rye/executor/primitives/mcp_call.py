@@ -80,12 +80,10 @@ class Session:
 class Plan(Record):
     """How the server is reached, and which of its tools is called."""
 
-    transport: str
     tool_name: str
     digest: str
     imported: tuple[str, dict[str, Any]]
-    process: program.Plan | None
-    request: http_request.Plan | None
+    server: program.Plan | http_request.Plan
 
 
 def plan(chain: Chain) -> Plan:
@@ -94,17 +92,16 @@ def plan(chain: Chain) -> Plan:
     transport, name, digest = (config.get(part, "") for part in ("transport", "tool_name", "tool_digest"))
     if transport not in _TRANSPORTS or not name or "tool_digest" not in config:
         raise malformed(chain.tool.id, f"config needs transport ({' or '.join(_TRANSPORTS)}), tool_name and tool_digest")
-    process = program.plan(chain) if transport == "stdio" else None
-    request = http_request.plan(chain) if transport == "http" else None
-    return Plan(transport, name, digest, (chain.tool.docstring, chain.tool.schema), process, request)
+    server = program.plan(chain) if transport == "stdio" else http_request.plan(chain)
+    return Plan(name, digest, (chain.tool.docstring, chain.tool.schema), server)
 
 
 def foresee(chain: Chain, plan: Plan, root: str) -> dict[str, Any] | None:
     """Return the confinement of a call, without starting anything; None for a request."""
-    if plan.process is not None:
-        return program.foresee(chain, plan.process, root)
-    assert plan.request is not None
-    return http_request.foresee(chain, plan.request, root)
+    server = plan.server
+    return (
+        program.foresee(chain, server, root) if isinstance(server, program.Plan) else http_request.foresee(chain, server, root)
+    )
 
 
 def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> Started:
@@ -115,11 +112,9 @@ def start(chain: Chain, plan: Plan, parameters: dict[str, Any], root: str) -> St
 
 def reached(chain: Chain, plan: Plan, root: str) -> Started:
     """Return what opens a session with the server, under what its call is confined to."""
-    if plan.process is None:
-        foresee(chain, plan, root)
-        assert plan.request is not None
-        return Started(partial(HttpSession, plan.request), None)
-    message, worker, warnings = program.waiting(chain, plan.process, {}, root)
+    if isinstance(plan.server, http_request.Plan):
+        return Started(partial(HttpSession, plan.server), http_request.foresee(chain, plan.server, root))
+    message, worker, warnings = program.waiting(chain, plan.server, {}, root)
     return Started(partial(StdioSession, worker, message), worker.reported, warnings)
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from rye.call.safe_text import plain
+from rye.call.safe_text import is_encodable, plain
 from rye.errors import ItemError, UsageError
 
 FOLDER: Final = "\0"
@@ -101,11 +101,7 @@ def text_of(item_id: str, name: str, value: Any) -> str:
         UsageError: `bad_value`, no argument of a program can hold it.
     """
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = "\0"
-    if "\0" in text:
+    if "\0" in text or not is_encodable(text):
         why = f"{plain(name)} of {item_id} holds a NUL or a lone surrogate, which no argument of a program can."
         raise UsageError("bad_value", why, "Leave it out.")
     return text
