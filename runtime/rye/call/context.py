@@ -29,29 +29,26 @@ class Cancellation:
     """The caller's right to end a call early; made by a front end, given with the call, used from any thread."""
 
     def __init__(self) -> None:
-        self._cancelled = False
-        self._callbacks: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
-
-    @property
-    def cancelled(self) -> bool:
+        self.cancelled = False
         """Whether `cancel` was called."""
-        return self._cancelled
+        self.callbacks: list[Callable[[], None]] = []
+        """What is to be called."""
+        self._lock = threading.Lock()
 
     def cancel(self) -> None:
         """End the call now: its deadline expires, and what it started is ended. Calling it twice changes nothing."""
         with self._lock:
             # The callbacks run outside the lock: they may take other locks, or cancel again.
-            callbacks = [] if self._cancelled else list(self._callbacks)
-            self._cancelled = True
+            callbacks = [] if self.cancelled else list(self.callbacks)
+            self.cancelled = True
         for callback in callbacks:
             callback()
 
     def when_cancelled(self, callback: Callable[[], None]) -> None:
         """Call `callback` once on cancellation, at once if that was before."""
         with self._lock:
-            if not self._cancelled:
-                self._callbacks.append(callback)
+            if not self.cancelled:
+                self.callbacks.append(callback)
                 return
         callback()
 
@@ -118,7 +115,7 @@ class Deadline:
         self.cancelled = False
         self._expired = False
         self._lock = threading.RLock()
-        self._callbacks: list[Callable[[], None]] = []
+        self._ends = Cancellation()
 
     def remaining(self) -> float:
         """Return the seconds left, never below zero."""
@@ -145,24 +142,18 @@ class Deadline:
         """End the call's time now, after any commit that already began."""
         with self._lock:
             self.cancelled = cancelled and not self._expired
-            # The callbacks run outside the lock: one that waits for a commit would otherwise block it.
-            callbacks = [] if self._expired else list(self._callbacks)
             self._expired = True
-        for callback in callbacks:
-            callback()
+        # Outside the lock: what waits for a commit would otherwise block it.
+        self._ends.cancel()
 
     def grace_seconds(self) -> float:
         """Return how long to wait after expiry for the tool to report what it did."""
         # Who registered an end has a process tree to bring down, and its output to hand over.
-        return 2.0 if self._callbacks else 0.05
+        return 2.0 if self._ends.callbacks else 0.05
 
     def when_expired(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the call is given up, at once if it already was."""
-        with self._lock:
-            if not self._expired:
-                self._callbacks.append(callback)
-                return
-        callback()
+        self._ends.when_cancelled(callback)
 
 
 class CallContext(Record, frozen=False):

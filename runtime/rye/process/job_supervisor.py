@@ -82,12 +82,10 @@ class Supervisor:
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # Before the program starts: what is exchanged from now on counts.
         self._mounts = MountWatch(self._confined.covered, self._look[4])
-        # Before the program starts, so that none of its descendants can leave the tree.
-        reaper.adopt_orphans()
         self._woken, self._waker = reaper.children_ended()
         self._listener = listening(self._dir)
         self._waiting_input = bytearray(order["input"], "latin-1")
-        self._input, self._input_open, self._close_input = -1, False, False
+        self._input, self._close_input = -1, False
         self._outputs: list[int] = []
         self._requests: dict[int, tuple[socket.socket, bytearray]] = {}
         self._waiting_clients: list[socket.socket] = []
@@ -104,18 +102,13 @@ class Supervisor:
         }
         # Before the program starts: whenever this process is killed, what it started can be found by the record's mark.
         write_record(self._dir, self.record)
-        try:
-            if order["running"]:
-                self._leader, *self._outputs = order["running"]
-            else:
-                self._spawn()
-        except OSError:
-            self._withdraw()
-            raise
+        if order["running"]:
+            self._leader, *self._outputs = order["running"]
+        else:
+            self._spawn()
 
     def _spawn(self) -> None:
         their_input, self._input = os.pipe()
-        self._input_open = True
         output, their_output = os.pipe()
         self._outputs = [output]
         argv = [os.fsencode(word) for word in self._confined.argv]
@@ -128,18 +121,11 @@ class Supervisor:
             # One loop serves everyone: neither a full input pipe nor an empty output pipe may block it.
             os.set_blocking(fd, False)
 
-    def _withdraw(self) -> None:
-        """Remove the record of a program that could not be started; its starter may be gone and cannot."""
-        for name in (RECORD, SOCKET, OUTPUT):
-            with suppress(OSError):
-                os.unlink(name, dir_fd=self._dir)
-        self._confined.finish(self._root)
-
     def descriptors(self) -> tuple[int, ...]:
         """Return what must stay open."""
         stored = self._stored.fd if self._stored else self._dir
         own = (self._dir, self._root, self._woken, self._waker, self._listener.fileno(), stored, self._held)
-        inputs = (self._input,) if self._input_open else ()
+        inputs = (self._input,) if self._input >= 0 else ()
         return (*own, *inputs, *self._outputs, *self._mounts.descriptors())
 
     def run(self) -> None:
@@ -199,7 +185,7 @@ class Supervisor:
         poll = select.poll()
         for fd in (self._listener.fileno(), self._woken, self._mounts.fd, *self._requests, *self._outputs):
             poll.register(fd, select.POLLIN)
-        if self._input_open and self._waiting_input:
+        if self._input >= 0 and self._waiting_input:
             poll.register(self._input, select.POLLOUT)
         for fd, _ in poll.poll(None if seconds is None else seconds * 1_000):
             if fd in self._outputs:
@@ -254,7 +240,7 @@ class Supervisor:
         if self._close_input:
             os.close(self._input)
             # Its number may be a client's next.
-            self._input, self._input_open = -1, False
+            self._input = -1
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -295,7 +281,7 @@ class Supervisor:
             return None
         if action not in ("write", "close_stdin"):
             return {"error": "bad_request"}
-        if not self._input_open or self._close_input:
+        if self._input < 0 or self._close_input:
             return {"error": "stdin_closed"}
         data = request["data"].encode("utf-8", "surrogateescape") if action == "write" else b""
         if len(self._waiting_input) + len(data) > MAX_STDIN:

@@ -11,14 +11,13 @@ import ctypes
 import errno
 import fcntl
 import os
-import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final
 
-from rye.fs import beneath, stamps
+from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 from rye.process import reaper
 
@@ -179,11 +178,9 @@ def _renew(path: str) -> None:
 
     folder, name = os.path.split(path)
     with closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
-        info = os.lstat(name, dir_fd=fd)
-        if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST:
+        data, info = atomic.read_regular(name, _MOST, dir_fd=fd, follow=False)
+        if info.st_size > _MOST:
             raise OSError(errno.EINVAL, "not a small file")
-        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd), "rb") as file:
-            data = file.read(_MOST)
         place = Place(fd, (os.fsencode(name),), info)
         atomic_replace.replace(place, data, atomic_replace.digest_of(data), atomic_replace.temporary_name())
 

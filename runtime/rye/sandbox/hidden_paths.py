@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from rye.config import user_dirs
-from rye.fs.atomic import closing
+from rye.fs import atomic
 from rye.plain_class import Record
 from rye.sandbox import environment
 from rye.workspace import protected_paths
@@ -362,9 +362,7 @@ def _is_repository(folder: str) -> bool:
 
 
 def _line(path: str) -> str:
-    with closing(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)) as fd:
-        # Not `open(fd)`: for a folder, which `.git` mostly is, that raises and leaves the descriptor open.
-        return os.read(fd, 4096).decode("utf-8", "surrogateescape").strip()
+    return atomic.read_regular(path, 4096)[0].decode("utf-8", "surrogateescape").strip()
 
 
 def programs(folder: str, homes: Iterable[str]) -> Iterator[str]:

@@ -14,13 +14,12 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from rye.fs import beneath, stamps
+from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 from rye.sandbox import project_mounts
 from rye.workspace import programs, protected_paths, repositories
 
 _MAX_FILE: Final = 1 << 20
-_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _CONFIGS: Final = ("config", "config.worktree")
 # Folders of a repository that git writes into; "" is its own. A work tree may lie beside them.
 _GIT_WRITES: Final = frozenset(
@@ -287,17 +286,12 @@ def _included(tree: Tree, path: str, value: str, repository: str, included: set[
 def content(fd: int, name: str) -> tuple[bytes | None, str]:
     """Return a file's bytes, and why it has none that could be judged."""
     try:
-        at = os.open(name, _READ, dir_fd=fd)
+        # One byte more than allowed shows that a file is too large to judge. A named pipe or a device would block git.
+        data, _ = atomic.read_regular(name, _MAX_FILE + 1, dir_fd=fd, follow=False)
     except OSError as err:
         link = err.errno in (errno.ELOOP, errno.EMLINK)
         return None, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
-    with closing(at):
-        # A named pipe or a device would block git, or give it other bytes at each read.
-        if not stat.S_ISREG(os.fstat(at).st_mode):
-            return None, "unreadable"
-        # One byte more than allowed shows that a file is too large to judge.
-        data = os.pread(at, _MAX_FILE + 1, 0)
-        return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
+    return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
 
 
 def _hooks(path: str, fd: int) -> Iterator[Finding]:
