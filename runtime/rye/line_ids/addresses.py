@@ -152,12 +152,6 @@ class Addresses:
         found_epoch, first, at, length = self._by_number[which]
         return at + number - first if found_epoch == epoch and number < first + length else None
 
-    def is_sound(self) -> bool:
-        """Tell whether no two lines have the same address."""
-        self.place(1, 1)
-        pairs = zip(self._by_number, self._by_number[1:], strict=False)
-        return all(one[0] != other[0] or one[1] + one[3] <= other[1] for one, other in pairs)
-
 
 def parsed(value: object) -> str | None:
     """Return the address that a caller names, as `spelled` spells it; None where it can be none, as an ID.

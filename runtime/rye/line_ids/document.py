@@ -407,9 +407,6 @@ def _open(ws: Workspace, file: OpenFile, declared: str | None, *, read_whole: bo
             if stored.points is not None
             else parse(data, stored.encoding)
         )
-        if text.count != stored.count:
-            # Not ours: a clone can bring an index that names the right content.
-            return _anew(ws, file, data, content_hash, declared, None)
         document = Document(ws, file, file.shown, text, stored.index, None, known=True, data=data, stored=stored)
         # An edit stores the index anyway.
         if confirmed or (not read_whole and not trusted and store.settled(store.stamp_of(file.stat), file.looked)):

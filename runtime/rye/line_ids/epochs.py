@@ -14,7 +14,6 @@ from pathlib import Path
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs.atomic import closing
-from rye.line_ids.index import EPOCHS
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
@@ -33,9 +32,6 @@ def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int
     try:
         last = _last(_rows(_file(ws)), name)
         epoch = _random_epoch() if last is None and _has_index(ws, name, index_folder) else (last or 0) + 1
-        # Damaged, or counted to the end.
-        if not 0 < epoch < EPOCHS:
-            epoch = _random_epoch()
         _append(_file(ws), name, epoch)
     except OSError:
         # Trouble with the state folder must not keep a file from being read.
@@ -88,7 +84,7 @@ def _rows(file: str) -> bytes:
 
 def _last(rows: bytes, name: str) -> int | None:
     """Return the last epoch of a file; a damaged row counts as none."""
-    found = re.findall(rb"^%b (\d{1,11})\n" % name.encode(), rows, re.MULTILINE)
+    found = re.findall(rb"^%b (\d{1,8})\n" % name.encode(), rows, re.MULTILINE)
     return int(found[-1]) if found else None
 
 

@@ -19,7 +19,7 @@ n, later lines count on from the last one. An address is the number and, from ep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
 from typing import NamedTuple
@@ -51,12 +51,6 @@ class Runs:
         # Where each run begins, and the end; made when a part is first asked for.
         self._starts: list[int] = []
 
-    def __len__(self) -> int:
-        return sum(length for length, _ in self._runs)
-
-    def __iter__(self) -> Iterator[Run]:
-        return iter(self._runs)
-
     def part(self, start: int, stop: int) -> list[Run]:
         """Return the runs of positions [start, stop)."""
         if not self._starts:
@@ -75,9 +69,6 @@ class Runs:
 
 ALL_IDS_MAX = 2_000
 """Files of up to so many lines have an ID for every line; in larger ones a line gets its ID when it is first shown."""
-
-EPOCHS = 16**7
-"""Epochs count from 1 to below this."""
 
 ENDS_STORED = 300
 """So many dead IDs are stored with what became of their lines; the rest only as taken, until the next epoch."""

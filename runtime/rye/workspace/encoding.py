@@ -18,7 +18,6 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le", b"\n\0"),
     (codecs.BOM_UTF16_BE, "utf-16-be", b"\0\n"),
 )
-_BOMS_BY_NAME = [(name, bom, newline) for bom, name, newline in _BOMS]
 _WIDE = {name for _, name, newline in _BOMS if len(newline) > 1}
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
@@ -176,15 +175,12 @@ def detect(data: bytes, declared: str | None = None) -> Encoding:
 
 def mark_of(name: str) -> bytes:
     """Return the byte order mark of an encoding, empty where it has none."""
-    return next((bom for known, bom, _ in _BOMS_BY_NAME if known == name), b"")
+    return next((bom for bom, known, _ in _BOMS if known == name), b"")
 
 
 def bom_of(declared: str) -> bytes:
     """Return the byte order mark that a codec's name asks for: UTF-8's with `utf-8-sig`, none with any other."""
-    try:
-        return codecs.BOM_UTF8 if codecs.lookup(declared).name == "utf-8-sig" else b""
-    except (LookupError, ValueError):
-        return b""
+    return codecs.BOM_UTF8 if codecs.lookup(declared).name == "utf-8-sig" else b""
 
 
 def _declared(name: str) -> Encoding:
@@ -199,21 +195,6 @@ def _declared(name: str) -> Encoding:
         pass
     why = f"Not a text encoding that can be edited by lines: {name}."
     raise UsageError("unknown_encoding", why, "Give a codec name such as latin-1, cp1252, shift_jis, gb18030 or utf-16-le.")
-
-
-def restored(name: str, bom: bytes, newline: bytes, *, certain: bool) -> Encoding:
-    """Return an encoding from its stored parts.
-
-    Raises:
-        ValueError: `detect` makes no such encoding.
-    """
-    try:
-        code = Encoding(name, bom, newline) if (name, bom, newline) in _BOMS_BY_NAME else _declared(name)
-    except UsageError:
-        raise ValueError(name) from None
-    if (code.bom, code.newline) != (bom, newline):
-        raise ValueError(name)
-    return changed(code, certain=certain)
 
 
 def _decodes(data: bytes, name: str) -> bool:
