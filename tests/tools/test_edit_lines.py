@@ -154,7 +154,7 @@ MALFORMED = [
     {"after_line_id": 1, "new_content": ""},
     {"line_id": 2},
     {"new_content": "", "find": "a", "replace": "b"},
-    {"find": "line 1", "replace": "line 1"},
+    *[{"find": "line 1", "replace": "line 1"}, {"find": "line 1"}, "2-3+|x"],
     *["x", "12", "12-15", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
     # At once, however long.
     *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
@@ -170,6 +170,12 @@ MALFORMED = [
         # Defect 10: the second of two overlapping changes was dropped silently.
         *[("overlapping_changes", both) for both in (["2|x", "2|y"], ["2-4|x", "3|y"], ["1-3|x", "3-5|y"], ["1-3|x", "1+|y"])],
         ("overlapping_changes", ["2-3 delete", "3 move after 5"]),
+        *[("malformed_change", ["f.txt rename to n.txt", "f.txt delete file"][::step]) for step in (1, -1)],
+        *[
+            ("invalid_line_id", some)
+            for some in (["99 move after g.txt:1", "g.txt:77|x"], ["99 find|a|b"], ["2 move after 99"])
+        ],
+        ("no_changes", []),
         ("file_exists", ["f.txt rename to g.txt"]),
         ("duplicate_file", ["2|x", "./f.txt:3|y"]),
         ("text_count", [{"find": "line", "replace": "x"}]),
@@ -195,10 +201,14 @@ def test_what_is_refused(project, file, seen, code, changes):
         assert (file.read_bytes(), (project / "g.txt").exists()) == (before, True), error
     if code == "malformed_change":
         assert "Nothing was written" in error
-        assert "hange 2" in error or "both edited and deleted" in error
+        assert "hange 2" in error or " is both " in error
         # The answer shows the forms.
         forms = ("find#old#new", "12-15|one", "end+|", "12-15 delete", "move after", "rename to")
         assert changes[1] not in ("nonsense", "4") or all(form in error for form in forms)
+    assert (
+        error.count({"overlapping_changes": " overlap", "no_change": "no-op", "invalid_line_id": "Change 1:"}.get(code, code))
+        < 2
+    )
     assert {"overlapping_changes": "overlap", "no_change": "no-op"}.get(code, "") in error
 
 
@@ -442,6 +452,10 @@ def test_the_end_and_start_of_a_file_that_was_never_read_take_lines(project, fil
     (project / "new.txt").write_text("first\n")
     edit(project, "2 copy after new.txt:end", "3 move before new.txt:start")
     assert shown(project / "new.txt") == ["line 3", "first", "line 2"]
+    (project / "old.txt").write_bytes(b"caf\xe9\n")
+    done("read", project, file_path="old.txt", encoding="latin-1", line_ids="short")
+    edit(project, "old.txt:1 copy after new.txt:end")
+    assert shown(project / "new.txt")[3:] == ["caf\xe9"]
 
 
 # --- byte order marks ---
@@ -452,6 +466,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
     data, mark = b"".join(b"line %d\n" % number for number in range(count)), b"\xef\xbb\xbf"
     (project / "f.txt").write_bytes(data)
     names = ids(project)
+    assert "+bom" in edit(project, bom="add", dry_run=True)["output"]
     added = edit(project, bom="add", diff=True)
     assert (project / "f.txt").read_bytes() == mark + data
     assert "utf-8 -> utf-8+bom" in added["output"]
@@ -474,6 +489,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
         ("\ufeffone\n".encode("utf-16-le"), {"bom": "remove"}, "bom_needed"),
         (b"caf\xe9\n", {"bom": "add", "encoding": "latin-1"}, "bom_needed"),
         (b"one\n", {"bom": "add", "changes": ["1|x"]}, "bom_alone"),
+        (b"one\n", {"bom": "add", "version": "1.7-abcdef12"}, "wrong_version"),
     ],
 )
 def test_marks_that_cannot_be_changed(project, content, more, code):

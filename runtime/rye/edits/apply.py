@@ -193,13 +193,9 @@ def apply(
         # A dry run opens no place, so a protected path must be refused here, as the real call refuses it.
         document.ws.guard(document.file.parts)
         return Applied(made.document, made.splices, made.diff, None, syntax_findings)
-    return _made(document, made, syntax_findings, show)
-
-
-def _made(document: Document, made: Prepared, findings: list[str], show: Show | None = None) -> Applied:
     with document.ws.place(document.path) as place:
-        _, (applied,), warnings = apply_all(document.ws, [FileChange(place, made)], made.entry.tool, None, show)
-    return changed(applied, warnings=[*warnings, *findings])
+        _, (applied,), warnings = apply_all(document.ws, [FileChange(place, made)], tool, None, show)
+    return changed(applied, warnings=[*warnings, *syntax_findings])
 
 
 def syntax_warnings(before: Document | None, after: Document, guard: str = "tell", *, short: bool = False) -> list[str]:
@@ -285,13 +281,13 @@ def _collect(applied: Applied, show: Show) -> None:
             return
 
 
-def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, dry_run: bool = False) -> Applied:
-    """Add or remove the byte order mark of a document that is open for editing; its lines keep their IDs.
+def prepare_bom(document: Document, place: Place, bom: Literal["add", "remove"], tool: str) -> Prepared:
+    """Work out what adds or removes the byte order mark of a document that is open for editing; its lines keep their IDs.
 
     Raises:
         EditError: `no_change`, `bom_needed`. Nothing was written.
     """
-    old, data, ws = document.text.encoding, document.data or b"", document.ws
+    old, data = document.text.encoding, document.data or b""
     mark = mark_of(old.name) if bom == "add" else b""
     # Without its mark UTF-16 or UTF-32 is bytes with NULs: the next read would refuse the file as binary.
     if (bom == "add" and not mark) or (bom == "remove" and len(old.newline) > 1):
@@ -306,12 +302,8 @@ def change_bom(document: Document, bom: Literal["add", "remove"], tool: str, *, 
     # The mark belongs to no line, so only the content hash changes.
     index = reconcile.splice(document.index, [], sha256(new).hexdigest())
     after = changed(document, text=parse(new, code), index=index, before=None, data=new, stored=None)
-    if dry_run:
-        ws.guard(document.file.parts)
-        return Applied(after, [], diff, None, [])
-    with ws.place(document.path) as place:
-        entry = journal.whole_entry(ws, tool, place, data, new, code.name)
-    return _made(document, Prepared(after, [], diff, entry, document), [])
+    entry = journal.whole_entry(document.ws, tool, place, data, new, code.name)
+    return Prepared(after, [], diff, entry, document)
 
 
 def index_not_stored(err: Exception) -> str:

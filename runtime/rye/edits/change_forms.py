@@ -13,7 +13,6 @@ The text of a string takes the lines' place exactly: each "\n" begins another li
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -131,8 +130,6 @@ def from_string(word: str) -> dict[str, Any]:
         head, bar, content = tab_head, tab, tab_content
     if bar != "\t" and (found := _FIND.match(word[:_LONGEST_HEAD])):
         return _find(found, word[found.end() :])
-    if word.lstrip().startswith("{") and isinstance(fields := _from_json(word), dict):
-        return fields
     if bar and (found := _TEXT.fullmatch(head)):
         return _text_change(found, [line.removesuffix("\r") for line in content.split("\n")])
     text = text.strip() if len(text) <= _LONGEST_HEAD else ""
@@ -146,13 +143,6 @@ def from_string(word: str) -> dict[str, Any]:
     if found := _RENAME.fullmatch(text):
         return {**_file(found), "rename_to": found["to"]}
     raise ValueError(f"{word[:60]!r} is no change. Write {FORMS}.")
-
-
-def _from_json(text: str) -> Any:
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _find(found: re.Match[str], text: str) -> dict[str, Any]:

@@ -16,20 +16,19 @@ from rye.edits.apply import (
     WholeFile,
     answer_lines,
     apply_all,
-    change_bom,
     prepare,
+    prepare_bom,
     syntax_warnings,
 )
 from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
-from rye.edits.refusals import wrong_version
 from rye.edits.splices import FinalNewline, Newline, Revived
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
-from rye.line_ids.document import Document, open_for_edit
+from rye.line_ids.document import Document
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache
 from rye.workspace.workspace import Place, Workspace
@@ -127,16 +126,11 @@ def edit_files(
     with Workspace(project_path) as ws:
         # First: settling a crash may change the content that is about to be read.
         recovered = commit.recover(ws)
-        job = _Job(ws, tool, options, file_path, version, guard, show, notebook, final_newline, convert_newlines, is_single)
-        if bom != "keep":
-            with open_for_edit(ws, file_path, encoding) as document:
-                if version is not None and not document.index.is_version(version):
-                    raise wrong_version(document, version, [], options.form)
-                applied = change_bom(document, bom, tool, dry_run=dry_run)
-                edited = Edited([applied], [], [applied.entry] if applied.entry else [], None, applied.warnings)
-        else:
-            with _open_files(job, requested, encoding, dry_run=dry_run) as files:
-                edited = _planned(job, requested, files, dry_run=dry_run)
+        job = _Job(
+            ws, tool, options, file_path, version, guard, show, notebook, final_newline, convert_newlines, bom, is_single
+        )
+        with _open_files(job, requested, encoding, dry_run=dry_run) as files:
+            edited = _planned(job, requested, files, dry_run=dry_run)
         edited.warnings[:0] = recovered
         if is_single:
             edited.files[0].warnings = edited.warnings
@@ -148,15 +142,6 @@ def _is_of_one_file(changes: Sequence[Change], file_path: str) -> bool:
         change.file == file_path and change.kind not in ("delete_file", "rename_to") and change.fields.get("to_file") is None
         for change in changes
     )
-
-
-def _checked(
-    document: Document, changes: Sequence[Change], options: Options, version: str | None, *, target: bool = False
-) -> Checker:
-    checker = Checker(document, changes, options, version, target=target)
-    for change in changes:
-        checker.add(change)
-    return checker
 
 
 class _Job(Record):
@@ -172,6 +157,7 @@ class _Job(Record):
     notebook: str
     final_newline: FinalNewline
     convert_newlines: Literal["lf", "crlf"] | None
+    bom: Literal["keep", "add", "remove"]
     is_single: bool
 
 
@@ -182,7 +168,6 @@ class _File(Record, frozen=False):
     place: Place
     document: Document | None = None
     checker: Checker | None = None
-    is_deleted: bool = False
     made: Prepared | None = None
     note: str = ""
     pieces: list[FileChange] = field(factory=list)
@@ -241,7 +226,10 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
         own = [change for change in changes if change.file == name and change.kind not in ("delete_file", "rename_to")]
         try:
             version = job.version if name == job.file_path else None
-            file.checker = _checked(file.document, own, job.options, version, target=not own and not job.is_single)
+            is_of_lines = job.is_single and job.bom == "keep"
+            file.checker = Checker(file.document, own, job.options, version, target=not own and not is_of_lines)
+            for change in own:
+                file.checker.add(change)
         except EditError as err:
             refused.append(err)
     for change in changes:
@@ -249,12 +237,8 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
             _transfer(change, files)
     for file in files.values():
         try:
-            if file.checker is not None and file.document is not None:
-                splices = file.checker.spliced(job.final_newline)
-                if job.convert_newlines is not None:
-                    splices = edits_splices.converted(file.document.text, splices, job.convert_newlines)
-                if splices or job.is_single:
-                    file.made = prepare(file.document, splices, job.tool)
+            if file.checker is not None:
+                file.made = _made(job, file.checker, file.place)
         except EditError as err:
             refused.append(err)
     if len(refused) == 1:
@@ -265,42 +249,44 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
     for change in changes:
         if change.kind == "rename_to":
             _rename(job, change, files)
-        elif change.kind == "delete_file":
+    for change in changes:
+        if change.kind == "delete_file":
             _delete(job, files[change.file])
     return _committed(job, list(files.values()), dry_run=dry_run)
 
 
+def _made(job: _Job, checker: Checker, place: Place) -> Prepared | None:
+    """Work out what becomes of the lines of a file, or of its byte order mark; None where nothing shall."""
+    document = checker.document
+    splices = checker.spliced(job.final_newline)
+    if job.bom != "keep":
+        return prepare_bom(document, place, job.bom, job.tool)
+    if job.convert_newlines is not None:
+        splices = edits_splices.converted(document.text, splices, job.convert_newlines)
+    return prepare(document, splices, job.tool) if splices or job.is_single else None
+
+
 def _transfer(change: Change, files: dict[str, _File]) -> None:
     """Put the lines that a change moves or copies to another file into the changes of that file."""
-    source, target = files[change.file], files[str(change.fields["to_file"])]
-    if source.checker is None or target.checker is None or source.document is None or target.document is None:
+    source, target = files[change.file].checker, files[str(change.fields["to_file"])].checker
+    found = source.spots.get(change.number) if source is not None else None
+    if source is None or target is None or found is None:
         return
-    found = source.checker.located(change)
-    if found is None:
-        return
-    text = source.document.text
-    raw = text.lines(*found)
-    if source.document.cells() is not None:
-        bodies = [target.document.encode(line) for line in source.document.texts(*found)]
-    elif text.encoding.name == target.document.text.encoding.name:
-        bodies = text.encoding.bodies(raw)
+    text, other = source.document.text, target.document
+    if source.document.cells() is None and text.encoding.name == other.text.encoding.name:
+        target.take(change, text.encoding.bodies(text.lines(*found)))
     else:
-        bodies = [target.document.encode(text.encoding.show(line)) for line in raw]
-    target.checker.take(change, bodies)
+        target.take(change, [other.encode(line) for line in source.document.texts(*found)])
 
 
 def _delete(job: _Job, file: _File) -> None:
     """Work out the deletion of a file."""
-    data = _content(job.ws, file)
-    if file.made is not None:
-        raise _both(file.name, "edited and deleted")
-    entry = journal.whole_entry(job.ws, job.tool, file.place, data, None)
-    file.is_deleted, file.pieces = True, [FileChange(file.place, WholeFile(entry, None))]
+    if file.made is not None or file.pieces:
+        why = f"{file.name} is both {'edited' if file.made is not None else 'renamed'} and deleted. Nothing was written."
+        raise EditError("malformed_change", why, "Choose one.")
+    entry = journal.whole_entry(job.ws, job.tool, file.place, _content(job.ws, file), None)
+    file.pieces = [FileChange(file.place, WholeFile(entry, None))]
     file.note = f"deleted {file.place.shown}"
-
-
-def _both(name: str, operation: str) -> EditError:
-    return EditError("malformed_change", f"{name} is both {operation}. Nothing was written.", "Choose one.")
 
 
 def _content(ws: Workspace, file: _File) -> bytes:
@@ -313,8 +299,6 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     source, target = files[change.file], files[str(change.fields["rename_to"])]
     if target.place.stat is not None or target.pieces:
         raise EditError("file_exists", f"{target.name} exists already. Nothing was written.", "Choose another name.")
-    if source.is_deleted:
-        raise _both(source.name, "renamed and deleted")
     data, names, encoding, lines = _content(job.ws, source), Revived(()), "utf-8", list[str]()
     known = store.load(job.ws, source.place.path, dense=False)
     before = journal.whole_entry(job.ws, job.tool, source.place, data, None)
@@ -331,11 +315,9 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     entry = journal.whole_entry(job.ws, job.tool, target.place, None, data, encoding)
     entry = changed(entry, mode=before.mode)
     made = WholeFile(entry, data, encoding, names)
-    source.is_deleted, source.pieces = True, [FileChange(source.place, WholeFile(before, None))]
+    source.pieces = [FileChange(source.place, WholeFile(before, None))]
     target.pieces = [FileChange(target.place, made)]
-    target.note = f"renamed {source.place.shown} to {target.place.shown}"
-    if source.made is not None:
-        target.note = "\n".join([target.note, *lines])
+    target.note = "\n".join([f"renamed {source.place.shown} to {target.place.shown}", *lines])
 
 
 def _names(document: Document) -> Revived:
@@ -350,12 +332,9 @@ def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
     short = job.show is not None and job.show.short
     for file in files:
         if file.made is not None:
-            if not file.is_deleted:
-                file.pieces = [FileChange(file.place, file.made)]
+            file.pieces = file.pieces or [FileChange(file.place, file.made)]
             warnings += syntax_warnings(file.document, file.made.document, job.guard, short=short)
     at_work = [file for file in files if file.pieces]
-    if not at_work:
-        raise EditError("no_change", "The changes leave every file as it is. Nothing was written.", "Check the new content.")
     notes = [file.note for file in at_work if file.note]
     if dry_run:
         for file in at_work:

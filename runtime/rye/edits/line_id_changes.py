@@ -68,6 +68,8 @@ class Checker:
         self.document, self.options = document, options
         self.problems = Problems(options.form)
         self.plans: list[Plan] = []
+        # Of changes that move or copy lines: which.
+        self.spots: dict[int, tuple[int, int]] = {}
         by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
         if not document.known and not by_text and not target:
             from rye.line_ids import epochs
@@ -266,8 +268,8 @@ class Checker:
 
     def _add_transfer(self, change: Change, start: int, stop: int) -> None:
         """Plan a move or copy of lines; into another file `several_files` puts them there."""
-        kind, document = change.kind, self.document
-        moved = kind.startswith("move")
+        document, moved = self.document, change.kind.startswith("move")
+        self.spots[change.number] = start, stop
         if moved:
             self.plans.append(Plan(change.number, start, stop, []))
         else:

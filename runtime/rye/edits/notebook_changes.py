@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from rye.call.safe_text import is_encodable
@@ -130,16 +131,12 @@ def _as_json(texts: list[str]) -> tuple[list[Any] | None, list[str]]:
     laid out as the lines of a notebook.
     """
     joined = "\n".join(texts).rstrip().removesuffix(",")
-    if not joined.lstrip().startswith("{"):
-        return None, []
-    try:
+    with suppress(ValueError, RecursionError):
         cells = json.loads(f"[{joined}]")
-    except (ValueError, RecursionError):
-        return None, []
-    if not all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
-        return None, []
-    lines = joined.split("\n")
-    return cells, lines if is_laid_out(cells, [b"[", *map(str.encode, lines), b"]"]) else []
+        if cells and all(isinstance(cell, dict) and "cell_type" in cell for cell in cells):
+            lines = joined.split("\n")
+            return cells, lines if is_laid_out(cells, [b"[", *map(str.encode, lines), b"]"]) else []
+    return None, []
 
 
 def _parts(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -193,12 +190,10 @@ def json_line(cell: Cell | None, lines: Sequence[str]) -> str | None:
     if cell is None or not lines:
         return None
     found = [re.fullmatch(r'\s+("(?:[^"\\]|\\.)*\\n"|"(?:[^"\\]|\\.)*"(?=,?\Z)),?', line) for line in lines]
-    if not all(found) or (len(lines) == 1 and not lines[0].rstrip().removesuffix(",").endswith('\\n"')):
-        return None
-    try:
-        return "".join(json.loads(one[1]) for one in found if one is not None)
-    except ValueError:
-        return None
+    if all(found) and (len(lines) > 1 or lines[0].rstrip().removesuffix(",").endswith('\\n"')):
+        with suppress(ValueError):
+            return "".join(json.loads(one[1]) for one in found if one is not None)
+    return None
 
 
 def _texts(document: Document, plan: Plan) -> list[str]:

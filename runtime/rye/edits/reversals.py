@@ -72,8 +72,6 @@ def _reversal(
             return restored
     document = _opened(ws, entry, place, stack)
     exact = sha256(document.data or b"").hexdigest() == entry.after
-    if entry.whole and document.text.encoding.newline != "\n".encode(entry.encoding):
-        raise _changed(entry, "its content is another")
     spots = _spots(ws, document, entry, numbers, exact=exact)
     names = [_names_in(entry, one) for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     if not _apart(document.text, spots):
@@ -90,15 +88,15 @@ def _reversal(
 
 def _opened(ws: Workspace, entry: Entry, place: Place, stack: ExitStack) -> Document:
     """Open the file, by the entry's encoding where nothing else tells that it is text."""
+    why = ""
     for encoding in (None, entry.encoding):
         try:
             return stack.enter_context(documents.open_locked_for_edit(ws, entry.path, place.parts, encoding))
         except WorkspaceError as err:
-            if err.code == "file_not_found" or (err.code == "binary_file" and encoding is not None):
-                raise _changed(entry, str(err)) from None
-            if err.code != "binary_file":
+            if err.code not in ("file_not_found", "binary_file"):
                 raise
-    raise AssertionError(entry.id)
+            why = str(err)
+    raise _changed(entry, why)
 
 
 def _damaged(entry: Entry) -> EditError:

@@ -339,7 +339,7 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     """Find a text in lines [start, stop); it may span lines, and a newline at its end is the line's own."""
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
-    all_text, starts = _joined(texts), _starts(texts)
+    all_text, starts = "\n".join([*texts, ""]), list(accumulate([len(text) + 1 for text in texts], initial=0))
     places, every = _places(all_text, old), _places(all_text, old, overlapping=True)
     splices = [
         terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
@@ -349,13 +349,8 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     return FoundText(len(places), lines, splices, len(every) > len(places))
 
 
-def replaced(texts: Sequence[str], old: str, new: str) -> list[tuple[int, int, list[str]]]:
-    """Return (first line, line behind the last, new lines) of each range of lines that matches of `old` touch."""
-    all_text = _joined(texts)
-    return _replaced(all_text, _starts(texts), _places(all_text, old), len(old), new)
-
-
 def _replaced(all_text: str, starts: list[int], places: list[int], size: int, new: str) -> list[tuple[int, int, list[str]]]:
+    """Return (first line, line behind the last, new lines) of each range of lines that matches of a text of `size` touch."""
     out: list[tuple[int, int, list[str]]] = []
     for low, high, inside in _regions(places, size, starts):
         pieces, at = list[str](), starts[low]
@@ -366,14 +361,6 @@ def _replaced(all_text: str, starts: list[int], places: list[int], size: int, ne
         # What took the newline of the last line leaves it without one here; the file's end is kept as it was.
         out.append((low, high, lines[:-1] if lines[-1] == "" else lines))
     return out
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return "\n".join([*texts, ""])
-
-
-def _starts(texts: Sequence[str]) -> list[int]:
-    return list(accumulate([len(text) + 1 for text in texts], initial=0))
 
 
 def _places(all_text: str, old: str, *, overlapping: bool = False) -> list[int]:
@@ -406,6 +393,5 @@ def _regions(places: list[int], size: int, starts: list[int]) -> list[tuple[int,
 def similar_lines(document: Document, start: int, stop: int, old: str) -> list[int]:
     """Return up to five lines that are the first line of a text but for white space."""
     first_line = "".join(old.strip("\n").partition("\n")[0].split())
-    if not first_line:
-        return []
-    return [at for at, text in enumerate(document.texts(start, stop), start) if first_line in "".join(text.split())][:5]
+    texts = enumerate(document.texts(start, stop) if first_line else (), start)
+    return [at for at, text in texts if first_line in "".join(text.split())][:5]

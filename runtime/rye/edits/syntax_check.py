@@ -58,8 +58,8 @@ def first_error(path: str, data: bytes) -> Broken | str | None:
         return f"Syntax not checked: that takes longer than {_SECONDS * 1000:.0f} ms."
     except (RecursionError, MemoryError):
         return "Syntax not checked: the file is nested too deeply."
-    except UnicodeError:
-        # The encoding is another matter, which the edit itself has judged.
+    except ValueError:
+        # The encoding is another matter, which the edit itself has judged; so is a NUL.
         return None
 
 
@@ -113,9 +113,6 @@ def _python(data: bytes) -> Broken | None:
             symtable.symtable(data, "edited", "exec")  # type: ignore[arg-type] # bytes, whose coding line counts
     except SyntaxError as err:
         return Broken(f"Python {sys.version_info[0]}.{sys.version_info[1]}", str(err.msg), err.lineno or 1)
-    except ValueError:
-        # A NUL, which no text file here holds.
-        return None
     return None
 
 

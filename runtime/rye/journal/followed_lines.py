@@ -127,8 +127,6 @@ def _taken_back(
     named = [pieces[number - 1] for number in entry.hunks] or pieces
     where = {line: at for at, line in enumerate(before)}
     spots = {at: piece for piece in named if (at := _place(piece, before, where)) is not None}
-    if len(spots) < len(named):
-        return None
     out = [*before]
     # From the end, so that the places before stay what they are.
     for at in sorted(spots, reverse=True):
