@@ -144,14 +144,8 @@ def play(
 ) -> Run:
     """Let a program make the calls of a script in a project.
 
-    Args:
-        name: of `PROGRAMS`.
-        folder: where it is installed.
-        project: its working directory.
-        home: the home that it gets: its settings, and the user's space of rye.
-        steps: as `scripted_api` takes them.
-        helped: with what its user must set; else at its defaults.
-        interrupt: end the program as a user would, by Ctrl-C, once this file is there.
+    It is one of `PROGRAMS`, installed in a folder, and gets a home: its settings, and the user's space of rye. The steps are those of
+    `scripted_api`. It is helped by what its user must set, or left at its defaults, and ended by Ctrl-C once the file `interrupt` is there.
     """
     home.mkdir(exist_ok=True)
     # smolagents gives its answer by a tool of its own.

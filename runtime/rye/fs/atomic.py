@@ -220,9 +220,10 @@ def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:
-    """Return the JSON object in a file; None where there is none, whatever is wrong."""
+    """Return the JSON object in a file of our own; None where there is none, whatever is wrong."""
     try:
-        record = json.loads(read(path) or b"")
+        # However large: what is taken for missing is forgotten.
+        record = json.loads(read(path, 1 << 40) or b"")
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None

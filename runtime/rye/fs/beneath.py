@@ -143,12 +143,19 @@ def open_unlinked(root_fd: int, parts: Sequence[str], flags: int) -> int:
         OSError: ELOOP or ENOTDIR where there is a link; ENOENT … as the kernel says.
     """
     path = os.fsencode("/".join(parts) or ".")
-    if len(path) < PATH_MAX:
+    if len(path) >= PATH_MAX and len(parts) > 1:
+        # A folder of any depth can be made, but only asked for in steps.
+        half = len(parts) // 2
+        at = open_unlinked(root_fd, parts[:half], DIRECTORY)
         try:
-            return _openat2(root_fd, path, flags)
-        except OSError as err:
-            if err.errno not in _UNABLE:
-                raise
+            return open_unlinked(at, parts[half:], flags)
+        finally:
+            os.close(at)
+    try:
+        return _openat2(root_fd, path, flags)
+    except OSError as err:
+        if err.errno not in _UNABLE:
+            raise
     trail = _Trail(root_fd)
     try:
         for part in parts[:-1]:

@@ -27,15 +27,8 @@ def words(some, value):
 def interface(members, name, schemas, *, parameter="", root="", least=0, references=False, **more):
     """What an interface's reference says of a tool's declaration, as a JSON Schema.
 
-    Args:
-        members: those that it knows.
-        name: the grammar of names.
-        schemas: the members that are schemas themselves.
-        parameter: the grammar of the names of parameters.
-        root: what may not stand at the root of a schema.
-        least: how many parameters a schema must have.
-        references: whether schemas may refer to others.
-        more: what else it says of members.
+    It knows these members, of which `schemas` are schemas, and the grammars of a name and a parameter's. `root` may not stand at the
+    root of a schema, which has at least so many parameters, and may have references to others; `more` is what else it says of members.
     """
     below = {"$ref": "#/$defs/part"}
     part = {

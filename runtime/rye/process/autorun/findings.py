@@ -29,6 +29,7 @@ _GIT_WRITES: Final = frozenset(
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MOST_INCLUDED: Final = 100
+_MOST_KEPT: Final = 10_000
 NAME: Final = project_mounts.NAME
 PROGRAM: Final = "program of git's settings"
 _MOST_NAMES: Final = 200
@@ -251,15 +252,18 @@ def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | Non
     from rye.process.autorun import git_settings
 
     digest = hashlib.sha256(data).hexdigest()
-    if digest not in tree.parsed:
+    found = tree.parsed.get(digest)
+    if found is None:
         try:
-            tree.parsed[digest] = git_settings.questionable(data, tree.root)
+            found = git_settings.questionable(data, tree.root)
         except git_settings.UnreadableError:
             # Not kept: git may be installed, or be quicker, the next time.
             return None
+        # Nor what would make each later command read and write megabytes.
+        if sum(len(text) for pair in found for text in pair) < _MOST_KEPT:
+            tree.parsed[digest] = found
     # What a path among them leads to is asked at each look.
-    pairs = ((key, value) for key, value in tree.parsed[digest])
-    return git_settings.refused(pairs, os.path.join(tree.root, path), tree.root)
+    return git_settings.refused(((key, value) for key, value in found), os.path.join(tree.root, path), tree.root)
 
 
 def settings_shown(tree: Tree, folder: str, data: bytes) -> list[str]:

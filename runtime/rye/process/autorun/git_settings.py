@@ -69,6 +69,7 @@ _URL: Final = re.compile(r"(?:https?|ssh|git|git\+ssh|ssh\+git)://[^-\x00-\x20\x
 _SSH: Final = re.compile(r"[\w.][\w.@-]*:(?!:)[^\x00-\x20\x7f]+")
 # Each takes a process of git: of a file with more such keys nothing stays.
 _MOST_UNSET: Final = 40
+_MOST_LISTED: Final = 1 << 25
 
 Setting = tuple[str, str]
 """A key as git prints it (section and name in lower case), and its value."""
@@ -115,6 +116,10 @@ def questionable(data: bytes, root: str = "") -> list[Setting]:
     """
     if not data.strip():
         return []
+    lines = data.split(b"\n")
+    # Git names the section with each key: a file of less than a megabyte could be listed as gigabytes.
+    if len(lines) * max(map(len, lines)) > _MOST_LISTED:
+        raise UnreadableError
     # Git parses its own format: quotes, continued lines and odd spellings are read as git will read them.
     listed = (
         _run(["--file", "-", "--no-includes", "--list", "-z"], root, data).decode("utf-8", "surrogateescape").split("\0")[:-1]
