@@ -109,7 +109,7 @@ class Admission:
             files = tool_files.read(read, self._space(candidate.space))
         # An admission by --allow-unsigned must not serve a later call that does not give it.
         known_as = ("unsigned" if allow_unsigned else "", *(part for one in links for part in self._key(one.candidate)))
-        return _ready.get(known_as) or _remember(_ready, known_as, self._prepare(links, files))
+        return _ready.get(known_as) or remember(_ready, known_as, self._prepare(links, files))
 
     def lasts(self, chain: Chain) -> bool:
         """Tell whether all that this chain rests on was noted, and every change of it from now on will be noticed."""
@@ -163,7 +163,7 @@ class Admission:
         if candidate.space == "system" and candidate.suffix == ".py" and not in_order:
             known_metadata = bundles.metadata_from_manifest(candidate, self._manifest_in("system"), self._space("system"))
         read = parse.read_tool(verified, candidate.item_id, candidate.suffix, known_metadata)
-        return _remember(_read, known_as, read)
+        return remember(_read, known_as, read)
 
     def admit(self, candidate: Candidate) -> Verified:
         """Return a candidate's bytes as verified, manifest included. Errors as `tool`."""
@@ -269,7 +269,8 @@ def describe(candidate: Candidate, verified: Verified, version: str) -> dict[str
     }
 
 
-def _remember(known: dict[Any, _T], key: object, value: _T) -> _T:
+def remember(known: dict[Any, _T], key: object, value: _T) -> _T:
+    """Keep a value for later calls, and return it."""
     # A server that sees ever new items must not grow; what is in use is back after one call.
     if len(known) >= _REMEMBERED:
         known.clear()

@@ -24,7 +24,7 @@ from rye.config import user_dirs
 from rye.config.settings import Settings
 from rye.errors import RyeError, TrustError
 from rye.executor import run_code, turns
-from rye.executor.admission import Admission, Ready
+from rye.executor.admission import Admission, Ready, remember
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate
 from rye.plain_class import Record
@@ -78,13 +78,10 @@ def prepare(item_id: str, project_path: str, *, item_type: str = "tool", allow_u
     candidate = admission.find(item_type, item_id)
     made = Prepared(admission, candidate, admission.tool(candidate, allow_unsigned=allow_unsigned))
     if admission.lasts(made.ready.chain):
-        if len(_prepared) >= _MOST_PREPARED:
-            _prepared.clear()
-        _prepared[asked] = made
+        remember(_prepared, asked, made)
     return made
 
 
-_MOST_PREPARED = 64
 _prepared: dict[tuple[str, str, bool, str, str], Prepared] = {}
 
 

@@ -156,8 +156,6 @@ def load(
     allow_downgrade: bool = False,
 ) -> dict[str, Any]:
     """Return an item's verified text, and copy the item if a destination is given; see `rye.api.load`."""
-    if destination is not None and destination == source:
-        raise UsageError("same_space", f"Source and destination are both {source}.", "Give two spaces.")
     with Workspace(project_path):
         admission = Admission.of(project_path)
         search_path = admission.search_path

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import shutil
 import socket
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rye.call import context
+from rye.call.command_channel import ready
 from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
@@ -109,8 +111,8 @@ def start(
         # In a file: the reaper of a command that hinders it would not read a long order.
         atomic.write(home / "order", json.dumps(order).encode(), 0o600, durably=False)
         answered = running[0].hand_on(str(home / "order")) if running else _launch(confined, cwd_fd, held[1], home / "order")
-    except OSError as err:
-        answered = str(err.errno)
+    except (OSError, RyeError) as err:
+        answered = str(getattr(err, "errno", errno.EAGAIN))
     if answered == "ok":
         running_commands.pass_on(token)
         # The supervisor is in them itself, so it cannot remove them: a later command does, once they are empty.
@@ -125,10 +127,7 @@ def start(
 def _launch(confined: Confined, cwd_fd: int, held: int, order: Path) -> str:
     """Have a reaper become the supervisor, which starts the command itself; return `ok`, or why not: an errno."""
     with closing(os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)) as nothing:
-        try:
-            tree = run.Tree(changed(confined, ready=None), cwd_fd, (nothing, nothing, nothing), (held,), str(order))
-        except RyeError:
-            return str(errno.EAGAIN)
+        tree = run.Tree(changed(confined, ready=None), cwd_fd, (nothing, nothing, nothing), (held,), str(order))
         try:
             return tree.hand_on()
         finally:
@@ -205,37 +204,25 @@ def records(root: Root) -> list[Record]:
 
 
 def ask(dir_fd: int, request: Record, seconds: float) -> Record | None:
-    """Put a request to a job's supervisor and return its answer; None when it is gone, or has not answered in time."""
-    with socket.socket(socket.AF_UNIX) as line:
-        try:
-            # A supervisor that has just ended leaves its socket or removes it: both mean that it is gone.
-            line.connect(job_supervisor.address(dir_fd))
-            line.sendall(json.dumps(request).encode() + b"\n")
-        except OSError:
-            return None
-        return _answer(line, seconds)
-
-
-def _answer(line: socket.socket, seconds: float) -> Record | None:
-    end = time.monotonic() + seconds
-    # In steps, because the call may be cancelled meanwhile.
-    line.settimeout(min(_STEP_SECONDS, seconds + 0.001))
-    answered = b""
-    while not answered.endswith(b"\n"):
-        try:
-            block = line.recv(4_096)
-        except TimeoutError:
+    """Send a request to a job's supervisor; None when it is gone, or does not answer in time."""
+    end, answered = time.monotonic() + seconds, b""
+    # One that has just ended leaves its socket or removes it, or ends the line: all mean that it is gone.
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as line:
+        line.connect(job_supervisor.address(dir_fd))
+        line.sendall(json.dumps(request).encode() + b"\n")
+        while not answered.endswith(b"\n"):
+            # In steps, because the call may be cancelled meanwhile.
+            if ready(line.fileno(), select.POLLIN, min(_STEP_SECONDS, seconds)):
+                block = line.recv(4_096)
+                if not block:
+                    return None
+                answered += block
+            elif time.monotonic() > end:
+                return None
             context.check_deadline()
-            if time.monotonic() < end:
-                continue
-            return None
-        except OSError:
-            return None
-        if not block:
-            return None
-        answered += block
-    answer: Record = json.loads(answered)
-    return answer
+        answer: Record = json.loads(answered)
+        return answer
+    return None
 
 
 def _output_limit(root: Root, found: list[Record]) -> int:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from rye.call.command_channel import ready
 from rye.sandbox import resource_limits
 
 # Behind the standard library on the path, so that no module beside it stands in for one of its own.
@@ -165,10 +166,8 @@ def give_back(reaper: Reaper) -> None:
 
 
 def _is_usable(idle: Reaper) -> bool:
-    poll = select.poll()
-    poll.register(idle.line, select.POLLIN)
     # One that says something before its order was killed.
-    return not poll.poll(0) and idle.forker.inherited == _inherited()
+    return not ready(idle.line.fileno(), select.POLLIN, 0) and idle.forker.inherited == _inherited()
 
 
 def _inherited() -> tuple[object, ...]:

@@ -17,10 +17,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from rye.call import context
+from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.plain_class import Record
 from rye.process import reaper, reapers, terminal_text
@@ -233,9 +234,8 @@ class Tree:
         if order:
             with suppress(OSError):
                 self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
-        poll, end = select.poll(), time.monotonic() + _HAND_ON_SECONDS
-        poll.register(self.status, select.POLLIN)
-        while self._job is None and not self.ended and poll.poll(max(0.0, end - time.monotonic()) * 1_000):
+        end = time.monotonic() + _HAND_ON_SECONDS
+        while self._job is None and not self.ended and ready(self.status, select.POLLIN, max(0.0, end - time.monotonic())):
             self.read_status()
         return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
@@ -355,33 +355,23 @@ def run(
     Raises:
         RyeError: `command_failed_to_start`.
     """
-    captures = (stdout or Capture(), stderr or Capture())
-    (out_read, out_write), (err_read, err_write) = pipes(2)
-    try:
+    with ExitStack() as ours, ExitStack() as theirs:
+        (out_read, out_write), (err_read, err_write) = pipes(2)
+        ours.callback(close_all, (out_read, err_read))
+        theirs.callback(close_all, (out_write, err_write))
         # A file, not a pipe: a command that never reads its input must not block the writer.
         input_fd = held_open(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    except BaseException:
-        close_all((out_read, out_write, err_read, err_write))
-        raise
-    try:
+        theirs.callback(os.close, input_fd)
         kept = () if hand_on is None else (out_read, err_read, held)
         tree = Tree(confined, cwd_fd, (input_fd, out_write, err_write), kept)
-    except BaseException:
-        close_all((out_read, err_read))
-        raise
-    finally:
+        ours.callback(tree.close)
         # Our write ends must go, else the pipes never report the end of output.
-        close_all((input_fd, out_write, err_write))
-    is_in_turn = running_commands.turn.held
-    try:
+        theirs.close()
+        if running_commands.turn.held:
+            ours.callback(running_commands.turn.take)
         running_commands.turn.leave()
-        outputs = {out_read: captures[0], err_read: captures[1]}
+        outputs = {out_read: stdout or Capture(), err_read: stderr or Capture()}
         return watch(tree, outputs, seconds, keep_all=True, hand_on=hand_on, asked=asked)
-    finally:
-        if is_in_turn:
-            running_commands.turn.take()
-        tree.close()
-        close_all((out_read, err_read))
 
 
 def watch(
@@ -527,9 +517,7 @@ class _Watch:
         # A process that survived may write faster than we read, so the time is bounded, not the bytes.
         end = time.monotonic() + DRAIN
         for fd in list(self._open):
-            poll = select.poll()
-            poll.register(fd, select.POLLIN)
-            while poll.poll(0) and self._read(fd) and time.monotonic() < end:
+            while ready(fd, select.POLLIN, 0) and self._read(fd) and time.monotonic() < end:
                 pass
         if self._live is not None:
             self._live.close()

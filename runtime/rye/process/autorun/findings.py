@@ -221,10 +221,14 @@ def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding
             with suppress(OSError):
                 with closing(tree.folder(folder)) as fd:
                     info = os.lstat(name, dir_fd=fd)
-                    data, _ = content(fd, name)
+                    digest = _program_digest(fd, name, info)
                 if not stat.S_ISDIR(info.st_mode):
-                    digest = hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
                     yield Finding(path, PROGRAM, digest)
+
+
+def _program_digest(fd: int, name: str, info: os.stat_result) -> str:
+    data, _ = content(fd, name)
+    return hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
 
 
 def _work_tree(tree: Tree, repository: str) -> str:
@@ -332,9 +336,7 @@ def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> I
                 # Whatever it leads to now: another file can be put there later.
                 yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
             elif stat.S_ISREG(entry.st_mode) and (entry.st_mode & 0o111 or started_by_another):
-                data, _ = content(hooks, name)
-                digest = hashlib.sha256(data).hexdigest() if data is not None else str(entry.st_ino)
-                yield Finding(f"{folder}/{name}", "hook", digest)
+                yield Finding(f"{folder}/{name}", "hook", _program_digest(hooks, name, entry))
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
