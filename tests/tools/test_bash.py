@@ -244,6 +244,7 @@ def test_git_commits_under_the_users_name_and_a_repositorys_own_comes_first(proj
         ("echo {} > .mcp.json", [".mcp.json is protected"]),
         ("echo x > .ai/x", ["write or edit_lines"]),
         ("touch /usr/share/x", ["only in the project"]),
+        ("getent hosts example.org || echo 'Could not resolve host' >&2; exit 6", ["the network is off"]),
     ],
 )
 def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, command, words):
@@ -253,7 +254,7 @@ def test_a_failure_that_the_sandbox_caused_says_so_and_what_to_do(project, comma
     for name in (".vscode", ".ai"):
         (project / name).mkdir()
     (project / ".mcp.json").write_text("{}")
-    data = bash(project, command)
+    data = bash(project, command, network="off")
     if data["sandbox"]["kind"] != "bubblewrap":
         pytest.skip("only bubblewrap protects names in the project and mounts the rest read-only (Debian package bubblewrap)")
     assert (data["success"], [word for word in ("[sandbox: ", *words) if word not in data["output"]]) == (False, [])

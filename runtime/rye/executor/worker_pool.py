@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import select
+import signal
 import sys
 import threading
 import time
@@ -220,7 +221,7 @@ class Worker:
         code = os.waitstatus_to_exitcode(self.tree.exit_status)
         # A sandbox that waits for its child ends with 128 and the signal's number.
         number = -code if code < 0 else code - 128
-        return f"signal {run.signal_name(number)}" if number > 0 else f"exit code {code}"
+        return f"signal {run.signal_name(number)}" if 0 < number <= signal.SIGRTMAX else f"exit code {code}"
 
     def close(self) -> None:
         """Kill what still runs and close all descriptors; a second call waits for the first."""

@@ -155,6 +155,7 @@ def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row:
         if isinstance(item, parse.Tool):
             from rye.items import schema
 
+            tool_files.read(item, spaces.Space("", os.fsdecode(_anchor(target)[0])))
             # A reader would find out only when it runs the tool that it can never be called.
             schema.SchemaChecker(item.schema)
     row["digest"] = verified.digest

@@ -15,6 +15,7 @@ import pytest
 import rye
 from rye.call.context import CallOptions
 from rye.config import user_dirs
+from support.signed_tools import put_yaml
 from support.waiting import until
 
 needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
@@ -103,6 +104,9 @@ def test_a_command_that_ended_is_answered_with_its_result(files):
     assert first["data"]["exit_code"] == again["data"]["exit_code"] == 3
     assert (again["data"]["output"], again["data"]["repeated"]) == (first["data"]["output"], True)
     assert (again["status"], again["metadata"]["ran"]) == ("error", False)
+    # One that was refused before it ran is not one whose end nobody saw.
+    put_yaml(files, "my/rest", "rye/core/runtimes/http_runtime", tool_type="http", config={"url": "https://a.example/"})
+    assert [once(files, "my/rest", {}, "refused")["code"] for _ in range(2)] == ["permission_missing"] * 2
 
 
 def test_a_nested_call_has_no_key_of_its_own(files):

@@ -56,6 +56,7 @@ def test_a_tool_runs_in_a_process_of_its_own_and_the_response_says_what_held(pro
     said = response["isolation"]
     assert (said["permissions"], said["kind"] in ("bubblewrap", "landlock", "none")) == (["read"], True)
     assert (type(said["holds"]), type(said["missing"])) == (list, dict)
+    assert call(project, {"text": ""}, dry_run=True)["isolation"] == said
     json.dumps(response, allow_nan=False)
 
 
@@ -130,6 +131,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
     ("body", "code", "told"),
     [
         ("os._exit(3)", "tool_died", "exit code 3"),
+        ("os._exit(200)", "tool_died", "exit code 200"),
         ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
         (
             "sys.stderr.write('one\\n\\x1b[2Jtwo [LID:a1]\\n'); sys.stderr.flush()\nos._exit(4)",

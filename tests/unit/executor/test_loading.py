@@ -94,7 +94,6 @@ def test_malformed_calls(project):
         ("bad_space", {"source": "mars"}),
         ("bad_space", {"destination": "system"}),
         ("same_space", {"destination": "project"}),
-        ("same_space", {"source": "project", "destination": "project"}),
     ):
         refused(code, "tool", "my/tool", project_path=project, **options)
     assert "rye/file-system/read" in str(refused("item_not_found", "tool", "rye/file-system/reed", project_path=project))

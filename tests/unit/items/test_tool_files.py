@@ -85,6 +85,9 @@ def test_only_files_below_the_tools_folder_that_are_there_are_signed_and_only_th
     text = tool_text("my/tool", more='__files__ = ["gone.txt"]')
     put(project, "tools/my/tool.py", text)
     assert sign(project, "my/tool")[0]["code"] == "file_not_found"
+    large = [put(project, f"tools/my/_{at}", b"x" * (1 << 20)).name for at in range(9)]
+    put(project, "tools/my/tool.py", tool_text("my/tool", more=f"__files__ = {large}"))
+    assert sign(project, "my/tool")[0]["code"] == "malformed_item"
     trust_key()
     put(project, "tools/my/tool.py", signed(text))
     assert call(project)["code"] == "malformed_item"
