@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rye.sandbox import bubblewrap, sandbox
+from rye.sandbox import bubblewrap, hidden_paths, sandbox
 from support.other_users import ORDINARY, UNHIDDEN
 from support.shell_calls import bash, set_sandbox
 
@@ -36,20 +36,24 @@ def place(tmp_path_factory):
         yield Path(name)
 
 
-def test_root_in_another_users_project_reads_no_other_users_files(place, user_space, layer):
+def test_root_in_another_users_project_reads_no_other_users_files(place, user_space, layer, monkeypatch):
     project = place / "project"
     project.mkdir()
     (project / "file").write_text("text")
     for path in (project, project / "file"):
         os.chown(path, ORDINARY, ORDINARY)
-    for name, owner in (("roots", 0), ("anothers", ANOTHER)):
+    # Nor what the owner has at home, as whom the command runs.
+    (place / "home").mkdir()
+    os.chown(place / "home", ORDINARY, ORDINARY)
+    monkeypatch.setattr(hidden_paths, "_accounts_home", {0: "/root", ORDINARY: str(place / "home")}.get)
+    for name, owner in (("roots", 0), ("anothers", ANOTHER), ("home/owners", ORDINARY)):
         (place / name).write_text("canary")
         (place / name).chmod(0o600)
         os.chown(place / name, owner, owner)
     wrote = "mkdir -p ~/.x && touch ${TMPDIR:-/tmp}/y && echo wrote"
-    command = f"cat {place}/roots {place}/anothers; id -u; cat file; echo new > new; {wrote}"
+    command = f"cat {place}/roots {place}/anothers {place}/home/owners; id -u; cat file; echo new > new; {wrote}"
     set_sandbox(user_space, "off")
-    assert bash(project, command)["output"].count("canary") == 2
+    assert bash(project, command)["output"].count("canary") == 3
     (project / "new").unlink()
     set_sandbox(user_space, "auto")
     found = bash(project, command)

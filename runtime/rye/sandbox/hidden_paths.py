@@ -131,7 +131,7 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
     """
     hidden, open_home = [], ""
     ways = _Ways(root)
-    for place in dict.fromkeys((*_candidates(), *_named_by_variables(root, frozenset(passed)))):
+    for place in dict.fromkeys((*_candidates(), *_owners_home(root), *_named_by_variables(root, frozenset(passed)))):
         real, _ = ways.of(place) or _NOWHERE
         if real == "/":
             continue
@@ -175,6 +175,16 @@ def _candidates() -> Iterator[str]:
         yield from (f"{home}/{name}" for name in _SECRETS_OF_HOME)
     for name in _NAMING:
         yield from _paths_in(os.environ.get(name, ""))
+
+
+def _owners_home(root: str) -> Iterator[str]:
+    """Yield the home of the project's owner where that is another user: root's commands run as the owner, wherever it lies."""
+    owner = os.stat(root).st_uid
+    home = _accounts_home(owner) if os.geteuid() == 0 and owner else ""
+    with suppress(OSError):
+        # That of many a service is a folder of the system's, or the project.
+        if home and os.stat(home).st_uid == owner and os.path.realpath(home) != root:
+            yield home
 
 
 def _paths_in(value: str) -> list[str]:

@@ -85,7 +85,7 @@ def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
 
 
 HOLD = "1.10>=1.9 1.2.3==1.2.* 3rc1>2.9.9 1>=2;python_version<'3'"
-FAIL = "1.2.3==1.2 2.0~=1.4 3>=what"
+FAIL = "1.2.3==1.2 2.0~=1.4 3>=what 4;'what'in'where'"
 
 
 @pytest.mark.parametrize("versions", f"{HOLD} {FAIL}".split())

@@ -111,6 +111,6 @@ def _why_not(text: str) -> str:
         return "" if requirement.specifier.contains(found, prereleases=True) else f"{plain(found, 40)} is installed"
     except PackageNotFoundError:
         return "not installed"
-    except ValueError:
-        # The requirement, or the version that is installed, is none that packages may have.
+    except (ValueError, LookupError):
+        # The requirement, its marker, or the version that is installed, is none that packages may have.
         return "which cannot be read"
