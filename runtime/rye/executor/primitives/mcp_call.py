@@ -16,7 +16,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -305,9 +305,7 @@ class StdioSession(Session):
         """Have the waiting process become the server."""
         self._worker = worker
         self._words: list[str] = message["argv"][1:]
-        self._lines = bytearray()
-        self._searched = 0
-        self._total = 0
+        self._coming = self._messages()
         self._errors = b""
         context.deadline().when_expired(worker.kill)
         self._worker.send(framed({**message, "input": None, "folder": None, "filter": worker.report["kind"] != "none"}))
@@ -317,46 +315,41 @@ class StdioSession(Session):
 
     def _asked(self, message: dict[str, Any]) -> Iterator[dict[str, Any]]:
         self._send(message)
-        while True:
-            found = self._next()
+        for found in self._coming:
             if "method" in found and "id" in found:
                 # A server may ask whether its client lives; it may have nothing else of us, neither a model nor folders.
                 refusal = {"error": {"code": -32601, "message": "not offered"}}
                 self._send({"jsonrpc": "2.0", "id": found["id"], **({"result": {}} if found["method"] == "ping" else refusal)})
             yield found
 
-    def _next(self) -> dict[str, Any]:
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        """Yield what the server sends, as long as it is asked."""
+        rest, total = bytearray(), 0
         while True:
-            end = self._lines.find(b"\n", self._searched)
-            if end < 0:
-                self._searched = len(self._lines)
-                self._read()
-                continue
-            line = bytes(memoryview(self._lines)[:end])
-            # From the front, which moves nothing: a server may send thousands of lines in one block.
-            del self._lines[: end + 1]
-            self._searched = 0
-            with suppress(ValueError, RecursionError):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    return message
+            block = self._read()
+            total += len(block)
+            first, *lines = block.split(b"\n")
+            # A long line comes in many blocks, and is put together once.
+            rest += first
+            if len(rest) > _MOST_BYTES:
+                raise _failed("a message has more than 16 MB")
+            if total > _MOST_IN_ALL:
+                raise _failed("it sent more than 64 MB in one call")
+            if lines:
+                yield from _objects([bytes(rest), *lines[:-1]])
+                rest = bytearray(lines[-1])
 
-    def _read(self) -> None:
+    def _read(self) -> bytes:
         limit = context.deadline()
         found = self._worker.read((self._worker.printed, self._worker.errors), limit.remaining())
         limit.check()
         self._errors = (self._errors + found.get(self._worker.errors, b""))[-_ERRORS_MAX:]
         block = found.get(self._worker.printed)
-        self._lines += block or b""
-        self._total += len(block or b"")
-        if len(self._lines) > _MOST_BYTES:
-            raise _failed("a message has more than 16 MB")
-        if self._total > _MOST_IN_ALL:
-            raise _failed("it sent more than 64 MB in one call")
         if block == b"":
             policy, last = self._worker.policy, isolated.last_words(self._errors)
             advice = _advice(self._words, policy.root, policy.permissions)
             raise _failed(f"it ended{f'. Its last words: {last}' if last else ' without a word'}", advice)
+        return block or b""
 
     def close(self) -> None:
         """End the server with all that it started."""
@@ -388,14 +381,18 @@ class HttpSession(Session):
         return answer
 
 
-def _messages(answer: Any) -> list[dict[str, Any]]:
-    bodies = [answer.body.decode("utf-8", "replace")]
+def _messages(answer: Any) -> Iterator[dict[str, Any]]:
+    bodies: list[str] = [answer.body.decode("utf-8", "replace")]
     if "text/event-stream" in answer.headers.get("content-type", ""):
         events = (one.split("\n") for one in bodies[0].replace("\r\n", "\n").split("\n\n"))
         bodies = ["\n".join(line[5:].removeprefix(" ") for line in one if line.startswith("data:")) for one in events]
-    found: list[Any] = []
-    for body in bodies:
+    return _objects(bodies)
+
+
+def _objects(texts: Iterable[str | bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the messages that texts are, of those that are none, nothing."""
+    for text in texts:
+        found: Any = None
         with suppress(ValueError, RecursionError):
-            message = json.loads(body)
-            found += message if isinstance(message, list) else [message]
-    return [one for one in found if isinstance(one, dict)]
+            found = json.loads(text)
+        yield from (one for one in (found if isinstance(found, list) else [found]) if isinstance(one, dict))
