@@ -41,3 +41,15 @@ def test_a_reader_that_went_away_is_no_traceback():
         process.stdout.close()
         assert "Traceback" not in process.stderr.read()
     assert process.returncode in (0, 141)
+
+
+@pytest.mark.parametrize("as_inherited", ["signal(SIGCHLD, SIG_IGN)", "pthread_sigmask(SIG_BLOCK, valid_signals())"])
+def test_what_a_parent_ignored_or_blocked_hinders_no_sandbox(project, as_inherited):
+    code = f"import os, sys; from signal import *; {as_inherited}; os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    words = [sys.executable, "-c", code, "-m", "rye", "bash", "echo hi"]
+    plain, done = (
+        subprocess.run(each, cwd=project, capture_output=True, text=True, env=environment(), check=False, timeout=20)
+        for each in ([sys.executable, *words[3:]], words)
+    )
+    # A lesser sandbox would be named on standard error.
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", plain.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found] # `signal` makes enumerations, which takes time; this has no stubs
 import atexit
 import gc
 import io
@@ -60,6 +61,7 @@ def run_command(command: str, run: Callable[[], int], *, as_json: bool = False) 
 
     Whatever goes wrong is said in one line on standard error; with `as_json` a refusal is JSON on standard output, too.
     """
+    _heed_children()
     # Before anything can print: a parent that closed the descriptors leaves the streams None.
     _repair_streams()
     _drop_current_folder_from_path()
@@ -105,6 +107,15 @@ def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
         return 3 if isinstance(err, TrustError) else 2 if isinstance(err, UsageError) else 1
     finally:
         sys.stdout.flush()
+
+
+def _heed_children() -> None:
+    """Take back what a parent blocked, and that it ignored its children: what this process starts would inherit both.
+
+    Bubblewrap then waits for ever, and the exit code of a search is lost.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _repair_streams() -> None:

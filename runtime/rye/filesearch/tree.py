@@ -177,6 +177,10 @@ class SearchTree:
         self._judge(code, stderr, pattern)
 
     def _judge(self, code: int, stderr: bytes, pattern: Pattern | None) -> None:
+        # First: where the host reaps all children itself, no exit code is known.
+        refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
+        if refusal is not None:
+            raise refusal
         # 1 means no match. A child that we ended has no exit code of its own to judge.
         if self.timed_out or code in (0, 1) or stderr.startswith(_NO_FILES):
             self._note(stderr)
@@ -189,9 +193,6 @@ class SearchTree:
             why = "The search needed more memory than it may have: a line, or a .gitignore that leads to a device, has no end."
             hint = advice("no_ignore", f"Give {parameter_text(no_ignore=True)}, or a smaller path.", "Search a smaller folder.")
             raise WorkspaceError("search_failed", why, hint)
-        refusal = ripgrep.refusal(pattern, stderr) if pattern is not None else None
-        if refusal is not None:
-            raise refusal
         # Exit code 2: some places failed; above: it ended early.
         if not self._note(stderr) or code > 2:
             words = stderr.decode("utf-8", "replace").strip().removeprefix("rg: ")[:500]

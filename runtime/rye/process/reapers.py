@@ -11,6 +11,7 @@ import atexit
 import os
 import resource
 import select
+import signal
 import socket
 import sys
 import threading
@@ -85,6 +86,9 @@ class _Forker:
                 environment(),
                 # The socket first: it may have the number of a stream that this process has closed.
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), number), *nothing],
+                # A host may block or ignore some, and a reaper goes by SIGCHLD and SIGTERM.
+                setsigmask=(),
+                setsigdef=signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP},
             )
 
     def new(self, groups: tuple[str, ...]) -> Reaper:

@@ -8,8 +8,10 @@ LD_PRELOAD, takes effect inside the sandbox and never in bubblewrap itself.
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -27,6 +29,9 @@ _PLACES: Final = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/
 # Nothing is hidden there.
 _INSTALLED: Final = ("/bin/", "/usr/bin/")
 _NAMESPACES: Final = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_WORKS: Final = "works"
+_HEED: Final = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+_HEEDING: Final = (sys.executable, "-I", "-S", "-c", _HEED)
 _LIFE: Final = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _USERS: Final = ("--unshare-user",)
 _NO_MORE_USERS: Final = ("--unshare-user", "--disable-userns")
@@ -102,12 +107,14 @@ def advice() -> str:
 
 def _probe(program: str) -> Ability:
     why = ""
+    # It would inherit that its children are ignored, and wait for ever.
+    heeding = _HEEDING if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else ()
     with atomic.closing(os.open("/", os.O_PATH | os.O_CLOEXEC)) as root:
         # It must mount an open descriptor, and fail if another file has taken the path since.
         mounts = (*_SYSTEM, "--tmpfs", "/tmp", "--ro-bind-fd", str(root), "/tmp")
         # The strictest first: an old bubblewrap has no --disable-userns, and root in a container may have no user namespaces.
         for users in (_NO_MORE_USERS, _USERS, *([()] if os.geteuid() == 0 else [])):
-            argv = [program, *mounts, *users, *_NAMESPACES, "--unshare-net", *_LIFE, "/bin/true"]
+            argv = [*heeding, program, *mounts, *users, *_NAMESPACES, "--unshare-net", *_LIFE, "/bin/echo", _WORKS]
             try:
                 result = subprocess.run(
                     argv,
@@ -121,8 +128,9 @@ def _probe(program: str) -> Ability:
             except (OSError, subprocess.TimeoutExpired) as err:
                 why = why or str(err)
                 continue
-            # A real start with the options that a command needs: installed and allowed are different things.
-            if result.returncode == 0:
+            # A real start with the options that a command needs: installed and allowed are different things. Judged by what it
+            # prints: a host may reap all children, and no exit code is known then.
+            if result.stdout.decode("utf-8", "replace").strip() == _WORKS:
                 return Ability(program, users, setuid=bool(os.stat(program).st_mode & stat.S_ISUID))
             message = result.stderr.decode("utf-8", "replace").strip().removeprefix("bwrap: ")
             why = why or message or f"exit {result.returncode}"

@@ -134,10 +134,12 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
         UsageError: `bad_environment`, when a variable cannot be one.
         RyeError: `sandbox_unavailable`, when `mode` is "require" and a wanted property does not hold; it names which and why.
             `sandbox_failed`, when other programs change what the sandbox covers each time that it is made.
+            `two_users`, when this process' real and effective user or group differ.
         WorkspaceError: `project_changed`, the root's path leads to another folder than `identity`.
     """
     # Before any layer: a NUL inside a word would become two options of bubblewrap.
     _check(argv, policy)
+    _refuse_two_users()
     _hold_to_root(policy)
     if mode == "off":
         return _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "the sandbox is off"))
@@ -180,6 +182,13 @@ def _hold_to_root(policy: Policy) -> None:
     """Refuse a root that a program exchanged after it was opened."""
     if not leads_to(policy.root, policy.identity):
         raise project_changed(policy.root)
+
+
+def _refuse_two_users() -> None:
+    """Refuse a host that acts as one user and may become another again: a shell that it starts does so at once."""
+    if (os.getuid(), os.getgid()) != (os.geteuid(), os.getegid()):
+        what = f"This process acts as user {os.geteuid()} and can be user {os.getuid()} again, and so could what it starts."
+        raise RyeError("two_users", what, "Give it one user for good (os.setresgid, os.setresuid) before it starts programs.")
 
 
 def _check(argv: list[str], policy: Policy) -> None:

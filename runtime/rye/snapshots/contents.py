@@ -242,16 +242,16 @@ class Contents:
 
     def _give(self, work: Callable[[], None], size: int) -> None:
         """Let the thread do what packs and writes so many bytes; where none can be started it is done at once."""
-        # Imported here: most looks store nothing.
-        from concurrent.futures import ThreadPoolExecutor
-
         while self._jobs and self._waiting_bytes + size > _WAITING_BYTES:
             self._wait_for_one()
-        self._thread = self._thread or ThreadPoolExecutor(1, "rye-contents")
         try:
+            # Imported here: most looks store nothing.
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._thread = self._thread or ThreadPoolExecutor(1, "rye-contents")
             job = self._thread.submit(self._do, work)
         except RuntimeError:
-            # The system gives no thread.
+            # The system gives no thread, or this process ends.
             self._thread = None
             self._do(work)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 from contextlib import suppress
@@ -10,6 +11,8 @@ from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import beneath
 from rye.workspace.path_errors import system_failure
+
+_STREAMS = range(3)
 
 
 class OpenRoot:
@@ -23,6 +26,8 @@ class OpenRoot:
         self._lock = threading.Lock()
         try:
             self.fd = os.open(path, beneath.DIRECTORY)
+            if self.fd in _STREAMS:
+                self.fd = _behind_streams(self.fd)
         except (OSError, ValueError) as err:
             why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
             what = f"Project folder not usable: {given} ({why})."
@@ -83,6 +88,19 @@ class OpenRoot:
             same = os.path.samestat(os.stat(path), self.stat) and self.is_open()
             return path == self.path and same and beneath.real_path(self.fd, path) == self.real
         return False
+
+
+def _behind_streams(fd: int) -> int:
+    """Return another descriptor for one that has a standard stream's number, with nothing as the streams that are closed.
+
+    What is started gets streams under these numbers, and would find those in place of the files that it is given.
+    """
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(_STREAMS))
+    os.close(fd)
+    while (nothing := os.open(os.devnull, os.O_RDWR)) in _STREAMS:
+        pass
+    os.close(nothing)
+    return moved
 
 
 # The root of the last call that a server or toolset made: it will ask again, and has one project.

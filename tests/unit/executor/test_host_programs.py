@@ -1,10 +1,12 @@
 """Programs that call `rye.execute` in their own process: whatever their streams are, in threads, after a fork."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
+import rye
 from support.harness import environment
 from support.signed_tools import put_tool
 
@@ -33,8 +35,43 @@ def program(project, body, timeout=60):
     return done.stdout
 
 
-def test_a_host_without_standard_output(project):
-    program(project, "sys.stdout = None\ncall()\nprint('to nobody', flush=True)\ncall()\n")
+USED = """
+def use():
+    call()
+    kind = "none"
+    for command, code in (("echo hi", 0), ("exit 3", 3)):
+        answer = rye.execute("rye/bash/bash", {"command": command}, project_path=project)
+        assert answer["data"].get("exit_code") == code, answer
+        kind = answer["data"]["sandbox"]["kind"]
+    assert kind == KIND, kind
+    job = call("rye/bash/bash", command="echo done", background=True)["data"]["job_id"]
+    assert "done" in call("rye/bash/job", action="wait", job_id=job)["data"]["output"]
+    for pattern, code in (("two", None), ("((", "bad_pattern")):
+        answer = rye.execute("rye/file-system/grep", {"pattern": pattern}, project_path=project)
+        assert answer.get("code") == code, answer
+"""
+HOSTS = {
+    "as others": "use()",
+    "no standard output": "sys.stdout = None; use(); print('to nobody', flush=True)",
+    "closed streams": "[os.close(fd) for fd in range(3)]; use()",
+    "blocked signals": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); use()",
+    "ignored children": "signal.signal(signal.SIGCHLD, signal.SIG_IGN); use()",
+    "at its end": "import atexit\ndef last():\n    try: use()\n    except BaseException: os._exit(1)\natexit.register(last)",
+}
+
+
+@pytest.mark.parametrize("body", HOSTS.values(), ids=HOSTS)
+def test_a_host_of_any_state(project, body):
+    kind = rye.execute("rye/bash/bash", {"command": "true"}, project_path=project)["data"]["sandbox"]["kind"]
+    program(project, f"{USED.replace('KIND', repr(kind))}{body}\n", timeout=20)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root acts as another for a time")
+def test_a_host_that_can_be_another_again_starts_nothing(project):
+    """A shell takes its real user and group at once."""
+    body = "os.setegid(65534)\nprint(rye.execute('rye/bash/bash', {'command': 'id'}, project_path=project)['code'])"
+    assert program(project, f"call('rye/bash/bash', command='id')\n{body}\n") == "two_users\n"
 
 
 @pytest.mark.slow
