@@ -146,7 +146,7 @@ SESSION = {
     "call without arguments": (request(1, "tools/call", {"name": "ls"}), result(1, isError=False)),
     "call that fails": (call(1, "read", file_path="gone.txt"), result(1, isError=True)),
     "call with wrong arguments": (call(1, "read", file_path=5), result(1, isError=True)),
-    "call of what is unknown": (call(1, "reed"), error(1, WRONG, "Unknown tool: 'reed'. Did you mean read")),
+    "call of what is unknown": (call(1, "reed"), error(1, WRONG, "Unknown tool: 'reed'. This server has read, ")),
     "call without a name": (request(1, "tools/call", {"arguments": {}}), error(1, WRONG, "name")),
     "call without parameters": (request(1, "tools/call"), error(1, WRONG, "name")),
     "call with a list": (request(1, "tools/call", {"name": "ls", "arguments": []}), error(1, WRONG, "arguments")),

@@ -155,7 +155,7 @@ MALFORMED = [
     {"line_id": 2},
     {"new_content": "", "find": "a", "replace": "b"},
     *[{"find": "line 1", "replace": "line 1"}, {"find": "line 1"}, "2-3+|x"],
-    *["x", "12", "12-15", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
+    *["x", "12", "1:3|x", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
     # At once, however long.
     *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
 ]
@@ -167,7 +167,6 @@ MALFORMED = [
         *[("invalid_parameters", [wrong]) for wrong in NO_CHANGE],
         *[("malformed_change", ["8|x", wrong]) for wrong in MALFORMED],
         ("invalid_line_id", [{"line_id": "start", "new_content": "x"}]),
-        # Defect 10: the second of two overlapping changes was dropped silently.
         *[("overlapping_changes", both) for both in (["2|x", "2|y"], ["2-4|x", "3|y"], ["1-3|x", "3-5|y"], ["1-3|x", "1+|y"])],
         ("overlapping_changes", ["2-3 delete", "3 move after 5"]),
         *[("malformed_change", ["f.txt rename to n.txt", "f.txt delete file"][::step]) for step in (1, -1)],

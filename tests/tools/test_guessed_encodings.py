@@ -32,7 +32,7 @@ def test_a_guess_is_shown_as_one_and_takes_nothing_but_ascii_unconfirmed(project
     assert (data["encoding"], f'encoding="{codec}"' in data["output"].split("\n")[-1]) == (f"{codec}?", True)
     change = [{"line_id": rows(data)[0][0], "new_content": new}]
     error = refused("unencodable", "edit_lines", project, file_path="f.txt", changes=change)
-    assert (f'encoding="{codec}"' in error, file.read_bytes()) == (True, text.encode(codec))
+    assert (f"a guess ({codec})" in error and f'encoding="{codec}"' in error, file.read_bytes()) == (True, text.encode(codec))
     # Confirmed once, it is remembered.
     done("edit_lines", project, file_path="f.txt", changes=change, encoding=codec)
     rest = text.split("\n", 1)[1]
@@ -90,6 +90,7 @@ def test_a_search_for_other_than_ascii_says_which_files_it_cannot_find_it_in(pro
     (project / "f.txt").write_bytes(FRENCH.encode("cp1252"))
     assert "other encodings" in done(GREP, project, pattern="élèves")["output"]
     assert "other encodings" not in done(GREP, project, pattern="missing")["output"]
+    assert "(cp1252? -> utf-8)" in done("write", project, file_path="f.txt", content="x\n", line_ids="short")["output"]
 
 
 def test_bytes_that_no_encoding_explains_are_said_to_be_escaped_in_searches(project):
@@ -111,6 +112,8 @@ def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
     output = data["output"]
     assert ("M\\xfcller" in output, data["encoding"]) == (True, "utf-8?")
     assert output.endswith('read again with encoding="latin-1", or with the encoding that the file has]')
+    error = refused("unencodable", "edit_lines", project, file_path="a.c", changes=["end+|ü"])
+    assert "is unknown, not UTF-8: it must be named before the character" in error
     assert "shown as" not in done("read", project, file_path="a.c", offset=2)["output"], "no such byte in this window"
     assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]
 

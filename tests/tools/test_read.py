@@ -61,9 +61,7 @@ SHORTENED = "… [line shortened: 2,000 of 3,013 characters shown]"
     ("data", "more", "texts"),
     [
         (b"a\r\nb", {}, ["a", "b"]),
-        # Defect 5: form feeds and U+2028 were taken for line ends.
         ("a\x0cb\u2028c\x85d\x1ce\nz\r\n".encode(), {}, ["a\x0cb\u2028c\x85d\x1ce", "z"]),
-        # Defect 7: the limit was never applied.
         (b"x" * 2_000 + b"\n" + b"y" * 3_013 + b"\n", {}, ["x" * 2_000, "y" * 2_000 + SHORTENED]),
         (
             "a\tb  \r\nc\u00a0d\r\n e\n   \na \t \na\rb\nplain 日本 🙂\na\u2003b\u2028b\u2029\n".encode(),
@@ -92,7 +90,6 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
 @pytest.mark.parametrize(
     ("parameters", "code", "said"),
     [
-        # Defect 8: limit -1 returned all but one line, offset 0 was taken. Defect 33: a missing path was no error.
         *[
             ({"file_path": "f.txt", **one}, "invalid_parameters", next(iter(one)))
             for one in ({"offset": 0}, {"limit": 0}, {"limit": -1}, {"limit": 100_001}, {"nope": 1})
@@ -101,6 +98,7 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         ({"file_path": "f.txt", "line_ids": "some"}, "invalid_parameters", "line_ids"),
         ({}, "invalid_parameters", "file_path"),
         ({"file_path": "f.txt", "offset": 3}, "bad_offset", "has 2 line(s)"),
+        ({"file_path": "f.txt:2-1"}, "bad_offset", '2-1 ends before it begins. Use read(file_path="f.txt:1-2")'),
         ({"file_path": "missing.txt"}, "file_not_found", ""),
         ({"file_path": "g.txt:2-3"}, "file_not_found", "File not found: g.txt"),
         ({"file_path": "folder"}, "is_directory", ""),

@@ -232,7 +232,7 @@ def test_a_new_syntax_error_is_told_with_its_address(project):
     assert "never closed" in refused("syntax_error", "edit_lines", project, **asked, guard="refuse")
     assert path.read_text() == "x = (1)\n"
     output = done("edit_lines", project, **asked, line_ids="short")["output"]
-    assert ("never closed" in output, "at line 2" in output) == (True, True)
+    assert ("never closed" in output, "at address 2" in output) == (True, True)
     # An error that was there before is not told again.
     assert done("edit_lines", project, file_path="a.py", changes=["2+|# more"], line_ids="short")["warnings"] == []
 

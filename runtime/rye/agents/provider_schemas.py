@@ -45,9 +45,12 @@ _MEANINGS: Final = tuple(
         "replace new newstring newstr newtext replacement",
         "newcontent newtext newlines content text replacement newstring",
         "lineid id line",
-        "ignorecase caseinsensitive icase",
+        "startlineid startline start",
+        "endlineid endline end",
+        "mode outputmode",
+        "ignorecase caseinsensitive icase i",
         "literal fixedstrings plain",
-        "context contextlines surroundinglines",
+        "context contextlines surroundinglines c",
         "background runinbackground isbackground",
         "depth maxdepth levels",
         "dryrun preview",
@@ -90,7 +93,8 @@ def with_own_names(schema: Any, arguments: dict[str, Any], root: Mapping[str, An
         return _nested(known, arguments, root)
     used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
-    for name in arguments:
+    # What is new comes last: beside old text it is `replace`, beside lines `new_content`.
+    for name in sorted(arguments, key=lambda one: folded(one).startswith("new")):
         if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
             used.add(meant)
@@ -103,6 +107,8 @@ def _meant(name: str, free: set[str]) -> str | None:
     if same := [one for one in free if folded(one) == plain_name]:
         return same[0] if len(same) == 1 else None
     found = {one for group in _MEANINGS if plain_name in group for one in free if folded(one) in group}
+    if found == {"replace", "new_content"}:
+        found.remove("replace" if "find" in free else "new_content")
     return found.pop() if len(found) == 1 else None
 
 

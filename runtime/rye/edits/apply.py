@@ -213,7 +213,7 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     named = ""
     if after.count:
         named = f" {after.shorts(at, at + 1)[0]}" if short else f" {at + 1} [LID:{after.ids(at, at + 1)[0]}]"
-    text = f"No valid {found.language} any more: {found.message}, in {after.path} at line{named}"
+    text = f"No valid {found.language} any more: {found.message}, in {after.path} at {'address' if short else 'line'}{named}"
     if guard == "refuse":
         line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
         raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", syntax_check.all_the_same())

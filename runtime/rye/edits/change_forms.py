@@ -22,7 +22,7 @@ from rye.workspace.text import content_lines
 
 _NAME = r"(?:\[?LID:)?[0-9a-z]+\]?"
 # An address as `read` prints it, `[LID:a1b2c3]`, holds a colon, too.
-_AT = r"(?:(?P<file>(?!\[?LID:)[^|\n]+?):)?"
+_AT = r"(?:(?P<file>(?!\[?LID:|\d+:)[^|\n]+?):)?"
 # A line beside a match has a mark in grep's answer, `12-`, which is copied with the address.
 _LINES = rf"(?P<first>{_NAME})-?(?:\s*-\s*(?P<last>{_NAME})-?)?"
 _RANGE = rf"{_AT}{_LINES}"
@@ -149,7 +149,7 @@ def _find(found: re.Match[str], text: str) -> dict[str, Any]:
     parts = text.split(sign := found["sign"])
     if len(parts) != 2:
         raise ValueError(
-            f"find{sign}old{sign}new has {sign} twice, not {len(parts)} times: where the text has it, take another sign "
+            f"find{sign}old{sign}new has {sign} twice, this {len(parts)} times: where the text has it, take another sign "
             "(find#old#new, find~old~new)."
         )
     count = {"count": int(found["count"])} if found["count"] else {}

@@ -178,8 +178,9 @@ class Checker:
         at_ = self._positions.get(name)
         if at_ is None:
             around = around_dead(index, self._positions, name)
-            self.problems.add("invalid_line_id", f"Change {number}: {why_dead(index, name, around)}", *around.values())
-            if name not in index.dead:
+            form = "lid" if name in index.dead else self.problems.form
+            self.problems.add("invalid_line_id", f"Change {number}: {why_dead(index, name, around, form)}", *around.values())
+            if name not in index.dead and form == "lid":
                 # Only IDs that the caller can have seen are suggested.
                 shown = [mark.id for mark in index.marks.values() if mark.shown >= 0]
                 self.problems.details.setdefault("nearest", {})[name] = nearest(name, shown)

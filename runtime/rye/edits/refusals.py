@@ -127,13 +127,13 @@ def refusal(document: Document, problems: Problems) -> EditError:
         rest = problems.details["available_count"] - len(ids)
         more = f" and {rest:,} more" if rest else ""
         now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}{more}."
-    kind = problems.codes[0]
+    kind, names = problems.codes[0], "addresses" if problems.form == "short" else "IDs"
     hint = (
         f"Call read or grep, then send the changes again: lines of {document.path} that a refusal shows first do not count."
         if problems.unshown
         else "Correct the changes and send all of them again."
-        if shown
-        else f"Call {call_text('read', file_path=document.path)} and use the IDs it shows."
+        if shown or kind in ("malformed_change", "pasted_ids")
+        else f"Call {call_text('read', file_path=document.path)} and use the {names} it shows."
     )
     return EditError(
         kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details

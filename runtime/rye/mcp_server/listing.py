@@ -102,6 +102,9 @@ class Offered(NamedTuple):
         return self.offer.space == "system" and self.offer.effects["read_only"]
 
 
+_FEW = 20
+
+
 class OfferedTools:
     """What a server offers now. Any thread may use it.
 
@@ -144,9 +147,12 @@ class OfferedTools:
         """Return the tool of that id, if it is offered."""
         return next((one for one in self._known.values() if one.offer.item_id == item_id), None)
 
-    def near(self, name: str) -> list[str]:
-        """Return the names that a wrong one may have meant."""
-        return nearest(name, self._known, 3)
+    def near(self, name: str) -> str:
+        """Say which tools a wrong name may have meant: all, where they are few, since other products name theirs otherwise."""
+        if len(self._known) <= _FEW:
+            return f"This server has {', '.join(self._known)}."
+        near = nearest(name, self._known, 3)
+        return f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
 
     def elsewhere(self, name: str) -> str | None:
         """Return the id of the installed tool of that name, which this server does not offer."""

@@ -123,8 +123,7 @@ class Service:
         # The last listing first; a tool installed since then costs one new listing.
         offered = self.listing.known(name) or self._look(self.listing.find, name) or self.listing.by_id(name)
         if offered is None:
-            near = self.listing.near(name)
-            hint = f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
+            hint = self.listing.near(name)
             installed = self._look(self.listing.elsewhere, name)
             if installed is not None:
                 hint = f"{installed} is installed, but this server does not offer it. {switch_for([installed])}"

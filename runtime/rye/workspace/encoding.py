@@ -128,14 +128,13 @@ class Encoding(Record):
             instead = f"change the file with {edit_with(...)}"
             otherwise = advice("encoding", f"give {parameter_text(encoding=...)}", instead)
             hint = f"Replace that character, or {otherwise} where the encoding is another."
-            if not self.certain and self.name != "utf-8":
-                message = (
-                    f"The file's encoding is only a guess, {self.name}, which does not write {culprit}. Nothing was written."
+            if not self.certain and "\0" not in text:
+                guess, known = (
+                    (self.name, f"only a guess ({self.name})") if self.name != "utf-8" else (..., "unknown, not UTF-8")
                 )
-                given = advice(
-                    "encoding", f"Give {parameter_text(encoding=self.name)}", f"Change it with {edit_with(self.name)}"
-                )
-                hint = f"{given} if it is right, or the right one."
+                message = f"The file's encoding is {known}: it must be named before {culprit} is written. Nothing was written."
+                given = advice("encoding", f"Give {parameter_text(encoding=guess)}", f"Change it with {edit_with(guess)}")
+                hint = f"{given} if it is right, or the right one." if guess is not ... else f"{given}, such as latin-1."
             raise EditError("unencodable", message, hint) from None
 
 

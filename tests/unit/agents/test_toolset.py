@@ -109,19 +109,19 @@ def takes(*names, **parts):
 
 
 TEXT_OR_OBJECT = {"type": ["string", "object"]}
-LINE = takes("line_id", "new_content")
+LINE = takes("line_id", "start_line_id", "end_line_id", "find", "replace", "new_content")
 # The tool's schema, the arguments, and what the tool gets; None: it is refused.
 SAID = [
     # A name is understood where it can mean one parameter.
     (takes("file_path", "content"), {"filePath": "a", "contents": "b"}, {"file_path": "a", "content": "b"}),
     (takes("file_path", "offset"), {"path": "a", "start_line": "3"}, {"file_path": "a", "offset": "3"}),
     (takes("path", "pattern"), {"regex": "x", "directory": "src"}, {"pattern": "x", "path": "src"}),
-    (takes("command", "working_dir"), {"cmd": "ls", "cwd": "src"}, {"command": "ls", "working_dir": "src"}),
+    (takes("find", "replace", "new_content"), {"new_string": "b", "old_string": "a"}, {"find": "a", "replace": "b"}),
     (takes("docPath"), {"path": "a"}, {"docPath": "a"}),
     (
         takes(changes={"type": "array", "items": LINE}),
-        {"changes": [{"lineId": "12", "newContent": "x"}]},
-        {"changes": [{"line_id": "12", "new_content": "x"}]},
+        {"changes": [{"lineId": "12", "newContent": "x"}, {"startLine": "1", "end_line": "2", "new_string": "x"}]},
+        {"changes": [{"line_id": "12", "new_content": "x"}, {"start_line_id": "1", "end_line_id": "2", "new_content": "x"}]},
     ),
     # What is known stays; what is given twice, or could be two things or none, is refused.
     (takes("file_path", "path"), {"path": "a"}, {"path": "a"}),

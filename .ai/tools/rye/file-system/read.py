@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T14:02:02Z:67f98064715b8a46c6cadda7e5d68aab75d867a8ead1c2c9fa6bc6d98cc34776:xcgDrF3Dck5EGYYagRJ9jNp3rK1vMO_bMSw8_AIf-x7LfzQuxEvyjAAw2dkgGv5aY4h-kfel1cwcH6sKWdhwCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T06:52:39Z:00995a7dca0704acf04d18fdfd980e4101be4d3be628543a70520a67fd343dda:TsG0LHqq8EQwkZWnWAFNUKtqI_IA0Vvvom_aPPrU3-1fOSM7XldMsZRqRTC3prJLZGvGM7eTMQ5p_NI5Qjn6Cw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -174,7 +174,7 @@ def _part(text: str, file_path: str, *, many: bool = False) -> dict[str, Any]:
     path, first, last = found.groups() if found else (text, None, None)
     offset = int(first or 1)
     # Who names the last line knows that there may be more.
-    limit = {"limit": max(int(last) - offset + 1, 1), "ranged": True} if last else {}
+    limit = {"limit": int(last) - offset + 1, "ranged": True} if last else {}
     # One version names a state of one file; several may be of several.
     since = {} if many and path and not (first or last) else {"changes_since": None}
     return {"file_path": path or file_path, "offset": offset, "named": None, **since, **limit}
@@ -291,6 +291,10 @@ def _facts(document: Document) -> dict[str, Any]:
 
 def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict[str, Any]:
     total, offset = document.count, params["offset"]
+    if params["limit"] < 1:
+        last = offset + params["limit"] - 1
+        hint = f"Use {call_text('read', file_path=f'{document.path}:{last}-{offset}')}."
+        raise UsageError("bad_offset", f"{offset}-{last} ends before it begins.", hint)
     start = offset - 1 if offset > 0 else max(0, total + offset)
     last = offset + params["limit"] - 1 if params.get("ranged") else offset
     by_address = "" if params.get("named") or document.no_ids else document.otherwise_named(offset, last)

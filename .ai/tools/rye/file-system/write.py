@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:960b603da50676ca050ce06e0c0a9f219b55664fbbe244794aa47c5121cb7f81:hMYdGzxjpZXkFa_2gisqsfNqxSZno6H2Iu2h0WVJGJ0MGW9oB_tOY6wDbx1DzB-4S1llFm-0yTr5O49BtNalCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T06:52:39Z:bc9a761bda49762e462c114e28faa190d6bd018440485ef5147646b9ca10abaf:O2rWuX2P7YNuRdQSmbYcXPXhHhBvPE4D2t-wEcPwAYmqSLiKqOoc9YyxsUFHSOGZhfZfSdjQZO7-wdUdcV6kCg==:b63173adc9f5699f
 """Create a text file, or replace the whole content of one.
 
 Requires: file_path inside the project and content, the complete text of the file, written exactly as given (UTF-8 without
@@ -122,7 +122,8 @@ def _described(replaced: Replaced, size: int) -> list[str]:
         lines = "" if replaced.before is None else "\n".join((replaced.diff() or [])[2:])
         counts = [len(re.findall(rf"^\{sign}", lines, re.MULTILINE)) for sign in "+-"]
         verb = "Created" if replaced.before is None else "Replaced"
-        many = f" (+{counts[0]} -{counts[1]} lines)" if lines else ""
+        change = f"+{counts[0]} -{counts[1]} lines" if lines else replaced.encodings()
+        many = f" ({change})" if change else ""
         return [f"{verb} {replaced.path}{many}; its lines are {replaced.addresses}"]
     if replaced.before is None:
         return [f"Created {replaced.path} ({size} bytes)"]
