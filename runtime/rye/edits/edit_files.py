@@ -231,6 +231,7 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
             for change in own:
                 file.checker.add(change)
         except EditError as err:
+            file.checker = None
             refused.append(err)
     for change in changes:
         if change.fields.get("to_file") not in (None, change.file):

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T06:52:39Z:00995a7dca0704acf04d18fdfd980e4101be4d3be628543a70520a67fd343dda:TsG0LHqq8EQwkZWnWAFNUKtqI_IA0Vvvom_aPPrU3-1fOSM7XldMsZRqRTC3prJLZGvGM7eTMQ5p_NI5Qjn6Cw==:b63173adc9f5699f
+# rye:signed:2026-11-28T07:12:52Z:c379ba778e10f1c43930c4c8ae8d628d2c3835e5de90cb3bd36b562b561d99e4:n5wgLMI5EWv1krp3z8flkcU08ezvXiA617CDEBphH1QJf4R6stCB2w9kEYqRIwot07gSmn9I2QrnR1pOP5EvDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -172,12 +172,12 @@ def _part(text: str, file_path: str, *, many: bool = False) -> dict[str, Any]:
         return {"file_path": path or file_path, "offset": 1, "changes_since": None, "named": named}
     found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d*)?(?:-(\d+))?)?", text, re.DOTALL)
     path, first, last = found.groups() if found else (text, None, None)
-    offset = int(first or 1)
+    ends = sorted((int(first or 1), int(last or first or 1)))
     # Who names the last line knows that there may be more.
-    limit = {"limit": int(last) - offset + 1, "ranged": True} if last else {}
+    limit = {"limit": ends[1] - ends[0] + 1, "ranged": True} if last else {}
     # One version names a state of one file; several may be of several.
     since = {} if many and path and not (first or last) else {"changes_since": None}
-    return {"file_path": path or file_path, "offset": offset, "named": None, **since, **limit}
+    return {"file_path": path or file_path, "offset": ends[0], "named": None, **since, **limit}
 
 
 def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> None:
@@ -291,10 +291,6 @@ def _facts(document: Document) -> dict[str, Any]:
 
 def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict[str, Any]:
     total, offset = document.count, params["offset"]
-    if params["limit"] < 1:
-        last = offset + params["limit"] - 1
-        hint = f"Use {call_text('read', file_path=f'{document.path}:{last}-{offset}')}."
-        raise UsageError("bad_offset", f"{offset}-{last} ends before it begins.", hint)
     start = offset - 1 if offset > 0 else max(0, total + offset)
     last = offset + params["limit"] - 1 if params.get("ranged") else offset
     by_address = "" if params.get("named") or document.no_ids else document.otherwise_named(offset, last)
