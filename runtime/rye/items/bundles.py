@@ -144,12 +144,6 @@ def metadata_from_manifest(candidate: Candidate, manifest: Manifest, space: Spac
     return (found["literals"], found["docstring"]) if found["tool"] == candidate.digest else None
 
 
-def changed_metadata(manifest: Manifest, space: Space) -> list[str]:
-    """Return the ids of the metadata files that are not those that a manifest lists; they are not believed."""
-    files = {item_id: spaces.read_file(space, _metadata_path(item_id)) or b"" for item_id in manifest.metadata}
-    return [item_id for item_id, raw in files.items() if sha256(raw).hexdigest() != manifest.metadata[item_id]]
-
-
 def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[str, str]]:
     """Compare the items in a bundle with those that its manifest lists, in both directions.
 
@@ -159,7 +153,8 @@ def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[s
     hint = "It is not the file that the manifest lists. Reinstall the package, or run `rye bundle create` in its checkout."
     rows = [
         {"verdict": "tampered", "type": "metadata", "item_id": item_id, "hint": hint}
-        for item_id in changed_metadata(manifest, space)
+        for item_id, listed in manifest.metadata.items()
+        if sha256(spaces.read_file(space, _metadata_path(item_id)) or b"").hexdigest() != listed
     ]
     for item_type in spaces.TYPES:
         present = dict(spaces.items_in(space, item_type))

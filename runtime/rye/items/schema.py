@@ -56,7 +56,6 @@ class SchemaChecker:
         # The library is loaded only where it is needed: that takes longer than a plain call.
         self._library: Any = self._compiled() if self._fits is None else None
         # What is asked of the schema at every call.
-        self._combined = list(_applying([schema], schema))
         self._certain = list(_applying([schema], schema, certain=True))
         self._defaults = _defaults(self._certain, schema)
         # In a plain schema only the parameters that say so can hold a path.
@@ -114,7 +113,7 @@ class SchemaChecker:
             return {}, [("", f"not JSON: {err}")]
 
     def _unknown(self, parameters: dict[str, Any]) -> list[Problem]:
-        parts = self._combined
+        parts = list(_applying([self.schema], self.schema))
         # An object that takes further members has no unknown parameters.
         if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
             return []

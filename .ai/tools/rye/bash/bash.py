@@ -258,8 +258,7 @@ def _run(channel: CommandChannel, cwd_fd: int, seconds: float, stdin: bytes, com
         outcome = run.run(confined, cwd_fd, seconds, stdin=stdin, stdout=stdout, stderr=stderr, **more)
     finally:
         # What a call of the command wrote later would come after the look.
-        if channel is not None:
-            channel.end()
+        channel.end()
     budget = command_budget()
     # Of two long ones, standard error gets a quarter.
     errors, errors_cut = stderr.shown(max(budget // 4, budget - stdout.total), stored.id, "stderr")

@@ -340,13 +340,7 @@ def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> I
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
-    folder, _, file = name.partition("/")
-    try:
-        at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=fd)
-    except OSError:
-        return
-    with closing(at):
-        data, why = content(at, file)
+    data, why = content(fd, name)
     inner_path = f"{path}/{name}" if path else name
     if why:
         yield Finding(inner_path, why, "")
