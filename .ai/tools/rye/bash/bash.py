@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T04:25:33Z:f5dda5b858c9b59d229ac197b4728cc132fc483d3ec553001bad06f7078a82e7:foRky_qUPZFGsA0CUd9-kIm42elYEUlxhoiOUgNFW1vmB8i8j2Lg7uctTf9jDyXDeUs2haJvNu4NwDVkzdECCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T07:22:11Z:746497b92d5c8b15a1a999eb35cf320af13e27a3f7608631354249bde6d981ef:xziZnRqF18Ysy6kHBGjKK-0RlvnxSOhLk4X7CY8qlKTnv9sEW0nBe-uafGGSw_sWR4Hc_f0uNCSwJbWJfmbeDg==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
