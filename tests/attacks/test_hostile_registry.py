@@ -185,7 +185,7 @@ CASES = {
     "led to a file": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "file:///etc/passwd"}, b"")),
     "led into a private network": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "https://10.9.8.7/blob"}, b"")),
     "a token server in a private network": ("bad_redirect", answering("/v2/", 401, {"WWW-Authenticate": 'Bearer realm="https://10.9.8.7/t"'}, b"")),
-    "led in a circle": ("bad_redirect", answering("/v2/my/blobs", 307, {"Location": "/v2/my/blobs/x"}, b"")),
+    "led in a circle": ("too_many_redirects", answering("/v2/my/blobs", 307, {"Location": "/v2/my/blobs/x"}, b"")),
     "compressed": ("bad_registry_answer", answering(MANIFESTS, 200, {"Content-Encoding": "gzip"}, b"\x1f\x8b")),
     "forbidden": ("manifest_refused", answering(MANIFESTS, 403, {}, b'{"errors":[{"message":"no\\u001b[2J"}]}')),
 }  # fmt: skip

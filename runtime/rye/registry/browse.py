@@ -17,7 +17,7 @@ from rye.items import parse, spaces
 from rye.items.versions import is_version, version_key
 from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, signed_by, verify_files
 from rye.registry.oci import manifest
-from rye.registry.oci.manifest import DESCRIPTION, KEY, SIGNER, VERSION
+from rye.registry.oci.manifest import DESCRIPTION, KEY, SIGNER, VERSION, ItemManifest
 from rye.registry.oci.reference import is_namespace, read_tag
 from rye.registry.oci.reference import parse as parse_reference
 from rye.registry.oci.store import OciStore, RegistryTarget, at_once
@@ -61,12 +61,8 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
     yanked = {(one.item_type, one.item_id, one.version) for one in tags if one.yanked}
     current = [one for one in tags if not one.yanked]
     out: list[dict[str, Any]] = []
-    for one, raw in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
-        if raw is None:
-            continue
-        try:
-            annotations = manifest.parse(raw).annotations
-        except RegistryError:
+    for one, claimed in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
+        if claimed is None:
             continue
         out.append(
             {
@@ -74,25 +70,29 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
                 "item_id": one.item_id,
                 "version": one.version,
                 "category": one.item_id.rpartition("/")[0],
-                "description": plain(annotations.get(DESCRIPTION, ""), 300),
-                "signer": plain(annotations.get(SIGNER, ""), 16),
-                "key_digest": plain(annotations.get(KEY, ""), 64),
+                "description": plain(claimed.annotations.get(DESCRIPTION, ""), 300),
+                "signer": plain(claimed.annotations.get(SIGNER, ""), 16),
+                "key_digest": plain(claimed.annotations.get(KEY, ""), 64),
                 "yanked": (one.item_type, one.item_id, one.version) in yanked,
-                "digest": manifest.digest_of(raw),
+                "digest": claimed.digest,
                 "registry": repository.store.name,
             }
         )
     return sorted(out, key=lambda row: (row["item_type"], row["item_id"], version_key(row["version"])))
 
 
-def _manifests(repository: Repository, tags: Sequence[str]) -> list[bytes | None]:
+# A tag that leads to no manifest of an item is not listed.
+_NO_ITEM = ("not_in_registry", "manifest_missing", "manifest_digest_mismatch", "manifest_oversized", "not_a_manifest")
+
+
+def _manifests(repository: Repository, tags: Sequence[str]) -> list[ItemManifest | None]:
     """Return the manifest of each tag; None for one that cannot be had."""
 
-    def one(tag: str) -> bytes | None:
+    def one(tag: str) -> ItemManifest | None:
         try:
-            return repository.store.manifest(repository.name, tag)
+            return manifest.parse(repository.store.manifest(repository.name, tag))
         except RegistryError as err:
-            if err.code in ("not_in_registry", "manifest_missing", "manifest_digest_mismatch", "manifest_oversized"):
+            if err.code in (*_NO_ITEM, "foreign_artifact"):
                 return None
             raise
 

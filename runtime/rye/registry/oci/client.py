@@ -5,7 +5,6 @@ Every answer is hashed again here.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +13,7 @@ from rye.call.safe_text import plain
 from rye.errors import RegistryError, UsageError
 from rye.registry.oci.http import PassingError, RegistryHost, RegistryRequest, unexpected_status
 from rye.registry.oci.layout import check_digest
-from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of
+from rye.registry.oci.manifest import INDEX_TYPE, MAX_MANIFEST_BYTES, MEDIA_TYPE, Layer, Pushed, digest_of, from_json
 from rye.web.client import HttpAnswer
 
 _MAX_TAGS_BYTES = 16 << 20
@@ -54,13 +53,11 @@ class RegistryServer:
             answer = self._ask("GET", repository, path, "tags", limit=_MAX_TAGS_BYTES)
             if answer.status == 404:
                 return sorted(found)
-            try:
-                tags = json.loads(answer.body)["tags"] or []
-            except (ValueError, KeyError, TypeError, RecursionError):
-                is_html = answer.body.lstrip()[:1] == b"<"
-                raise self._bad_tags("it is HTML" if is_html else "it is not as a registry writes it") from None
+            record = from_json(answer.body, self._bad_tags)
+            # Some registries write null for no tags.
+            tags = (record["tags"] or []) if isinstance(record, dict) and "tags" in record else None
             if not isinstance(tags, list) or len(tags) > _MAX_TAGS or not all(isinstance(tag, str) for tag in tags):
-                raise self._bad_tags("it is not a list of names")
+                raise self._bad_tags("it is not as a registry writes it")
             found.update(tags)
             following = _NEXT.search(answer.headers.get("link", ""))
             if following is None:

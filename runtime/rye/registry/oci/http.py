@@ -13,6 +13,7 @@ import re
 import threading
 import time
 import weakref
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
@@ -80,26 +81,26 @@ class RegistryHost:
         """Take `name[:port]`; http is spoken to this machine, or where it is asked for.
 
         Raises:
-            UsageError: `bad_registry`.
+            UsageError: `bad_registry`, `bad_url`.
         """
         if not _HOST.fullmatch(host):
             raise UsageError("bad_registry", f"Not a host: {host[:200]!r}.", "Write oci://host[:port][/prefix].")
         self.host = host
         scheme = "http" if plain_http or is_loopback(host) else "https"
-        try:
-            # As URLs are written back: in lower case, without the port that goes without saying.
-            self.origin = str(client.parse(f"{scheme}://{host}")).rstrip("/")
-        except UsageError as err:
-            raise UsageError("bad_registry", f"Not a host: {host[:200]!r}. {err.message}", "Write oci://host[:port].") from None
+        # As URLs are written back: in lower case, without the port that goes without saying.
+        self.origin = str(client.parse(f"{scheme}://{host}")).rstrip("/")
         # Taken here: the call's context is not visible in the threads that use this host.
         self._deadline = deadline()
         self._limit = FetchDeadline(float("inf"))
-        self._allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
-        self._proxy = str(context.settings().get("web.proxy")) or None
+        named = Allowed.of(context.settings().texts("web.allow_hosts"))
+        proxy = str(context.settings().get("web.proxy")) or None
+        # `_url` lets only a registry on this machine lead to this machine; a proxy's own loopback is another machine.
+        local, proxy = (("localhost", "127.0.0.1", "::1"), None) if is_loopback(host) else ((), proxy)
+        allowed = Allowed(frozenset({host.lower(), *local, *named.patterns}))
+        self._pool = Connections(self._limit, allowed, proxy, _CONNECTIONS)
+        # Who asks a registry need not close it.
+        weakref.finalize(self, self._pool.close)
         self._lock = threading.RLock()
-        self._connections: Connections | None = None
-        self._credentials: Credentials | None = None
-        self._credentials_known = False
         self._headers: dict[str, str] = {}
 
     def send(self, request: RegistryRequest) -> HttpAnswer:
@@ -109,21 +110,22 @@ class RegistryHost:
             RegistryError: `registry_unreachable`, `registry_busy`, `<what>_oversized`, `<what>_truncated`, `bad_redirect`,
                 `registry_unauthorized`, `bad_registry_answer`, `<what>_refused`. DeadlineError.
         """
-        for wait in (*_WAITS, None):
+        waits = list(_WAITS)
+        while True:
             self._deadline.check()
             try:
                 answer = self._authorized(request)
                 if answer.status in _PASSING:
                     raise self._busy(answer, f"the request for the {request.what}")
+                break
             except PassingError as err:
-                if wait is None:
+                if not waits:
                     raise
+                wait = waits.pop(0)
                 time.sleep(min(wait if err.pause is None else err.pause, self._deadline.remaining()))
-                continue
-            if request.answers is not None and answer.status not in request.answers:
-                raise unexpected_status(self.host, answer, request.what)
-            return answer
-        raise AssertionError
+        if request.answers is not None and answer.status not in request.answers:
+            raise unexpected_status(self.host, answer, request.what)
+        return answer
 
     def _busy(self, answer: HttpAnswer, asked: str) -> PassingError:
         err = PassingError("registry_busy", f"{self.host} answers {answer.status} to {asked}.", "Try again later.")
@@ -160,12 +162,7 @@ class RegistryHost:
 
         if request.method not in ("GET", "HEAD"):
             return send(first)
-        try:
-            return client.follow(first, send, lambda here, answer: self._url(answer.headers["location"], here))
-        except client.FetchError as err:
-            if err.code != "too_many_redirects":
-                raise
-            raise RegistryError("bad_redirect", f"{self.host}: {err.message}", "Check its address.") from None
+        return client.follow(first, send, lambda here, answer: self._url(answer.headers["location"], here))
 
     def _url(self, location: str, base: httpx.URL | None = None) -> httpx.URL:
         """Return where a location leads: not from https to http, from this machine's http to another's, or to another scheme.
@@ -196,9 +193,7 @@ class RegistryHost:
         try:
             # A slow sender cannot hold the call: each request has its own time.
             with self._limit.one_request(_REQUEST_SECONDS + max(request.limit, len(request.body)) / _SLOWEST):
-                answer = self._pool().send(
-                    request.method, url, sent, content=request.body, most=request.limit, compressed=False
-                )
+                answer = self._pool.send(request.method, url, sent, content=request.body, most=request.limit, compressed=False)
         except (client.FetchError, ConnectError) as err:
             raise self._failed(err, request) from None
         # An error's long page is only shown in part, so its cut does not matter.
@@ -222,23 +217,12 @@ class RegistryHost:
         code, why = ("registry_timeout", "does not answer in time") if late else ("registry_unreachable", "cannot be reached")
         return PassingError(code, f"{self.host} {why}: {err.message}", "Check the address and the network.")
 
-    def _pool(self) -> Connections:
-        with self._lock:
-            if self._connections is None:
-                # `_require_allowed_url` lets only a registry on this machine lead to this machine.
-                local = ("localhost", "127.0.0.1", "::1") if is_loopback(self.host) else ()
-                allowed = Allowed(frozenset({self.host.lower(), *local, *self._allowed.patterns}))
-                # A proxy's own loopback is another machine.
-                proxy = None if is_loopback(self.host) else self._proxy
-                self._connections = Connections(self._limit, allowed, proxy, _CONNECTIONS)
-                # Who asks a registry need not close it.
-                weakref.finalize(self, self._connections.close)
-            return self._connections
+    @cached_property
+    def _credentials(self) -> Credentials | None:
+        return credentials.credentials(self.host)
 
     def _answer(self, challenge: str, scope: str) -> str:
         """Return the Authorization header that answers a challenge."""
-        if not self._credentials_known:
-            self._credentials, self._credentials_known = credentials.credentials(self.host), True
         kind, _, rest = challenge.partition(" ")
         if kind.lower() == "basic" and self._credentials is not None and self._credentials.password:
             return self._credentials.basic

@@ -8,7 +8,7 @@ verified. Format: OCI image specification 1.1, `application/vnd.oci.image.manife
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -114,11 +114,7 @@ def parse(data: bytes) -> ItemManifest:
     Raises:
         RegistryError: `not_a_manifest`, `foreign_artifact`.
     """
-    try:
-        record = json.loads(data)
-    except (ValueError, RecursionError):
-        what = "HTML" if data.lstrip()[:1] == b"<" else "no JSON" if data else "empty"
-        raise _no_manifest(f"it is {what}") from None
+    record = from_json(data, _no_manifest)
     try:
         # An index or another artifact has the same outer shape.
         if record["schemaVersion"] != 2 or record.get("mediaType", MEDIA_TYPE) != MEDIA_TYPE:
@@ -132,6 +128,14 @@ def parse(data: bytes) -> ItemManifest:
         return ItemManifest(digest_of(data), tuple(map(_layer, layers_field)), texts)
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise _no_manifest(f"it lacks what a manifest has ({type(err).__name__})") from None
+
+
+def from_json(data: bytes, refused: Callable[[str], RegistryError]) -> Any:
+    """Return what a registry's JSON says; `refused` makes the error for what is none, from a word on what it is."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise refused("it is HTML" if data.lstrip()[:1] == b"<" else "it is no JSON" if data else "it is empty") from None
 
 
 def _layer(record: Any) -> Layer:
