@@ -245,7 +245,4 @@ def _only(search_path: Sequence[spaces.Space], name: str | None) -> list[spaces.
     known = [space.name for space in search_path]
     if name is None or name in known:
         return [space for space in search_path if name in (None, space.name)]
-    if name in ("project", "user", "system"):
-        same = known[0] if name == "project" else "system"
-        raise UsageError("bad_space", f"The {name} space is the {same} space here.", f"Use {same}.")
-    raise UsageError("bad_space", f"There is no space {name!r}.", "Spaces are project, user and system.")
+    raise UsageError("bad_space", f"There is no space {name!r} here.", f"Spaces here: {', '.join(known)}.")

@@ -92,8 +92,6 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
-        if scope["type"] != "http":
-            return
         refusal = self._judge(scope)
         if refusal is None:
             await self._app(scope, receive, send)

@@ -193,7 +193,7 @@ def test_add_makes_a_key_count_everywhere_and_revoke_nowhere(clone, user_space, 
     # Nothing brings it back.
     added.unlink()
     for line in (f"add {document}", f"approve {PRINT}"):
-        asked(clone, line, f"You revoked the key {PRINT}", code=3)
+        asked(clone, line, "You revoked the key ", code=3)
 
 
 def test_revoking_the_systems_key_stops_every_item_and_not_the_verb(clone):

@@ -16,19 +16,18 @@ from typing import Any, Final
 
 from rye.call import context
 from rye.call.context import Deadline
-from rye.call.safe_text import plain
+from rye.call.safe_text import of_json, plain
 from rye.config.settings import Settings
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.chain import Chain
 from rye.executor.primitives import mcp_call
-from rye.items import sign_verify
+from rye.items import sign_verify, spaces
 from rye.items.parse import Tool
 from rye.items.targets import Target
 from rye.journal import own_files
 from rye.journal.own_files import OwnFile
 from rye.trust import verify
 from rye.trust.signature import PrivateKey, form_of
-from rye.workspace.workspace import Workspace
 
 _TOOL: Final = "rye/cli/mcp-import"
 _SECONDS: Final = 120.0
@@ -131,20 +130,12 @@ def _changes(old: dict[str, Any], item: dict[str, Any]) -> list[str]:
 
 def _present(category: str, root: str) -> dict[str, dict[str, Any]]:
     """Return the items of an earlier import by their ids; of one that is not as it was written, nothing but the id."""
-    found = {}
-    with Workspace(root) as workspace:
-        folder = os.path.join(root, ".ai/tools", category)
-        for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
-            stem, suffix = os.path.splitext(name)
-            if suffix != ".yaml" or stem.startswith("_"):
-                continue
-            try:
-                with workspace.file(f".ai/tools/{category}/{name}") as file:
-                    # Behind the line of the signature, as `write` wrote it.
-                    read = json.loads(file.read().partition(b"\n")[2])
-            except (RyeError, ValueError, RecursionError):
-                read = {}
-            found[f"{category}/{stem}"] = read if isinstance(read, dict) else {}
+    found, project = {}, spaces.spaces(root)[0]
+    for item_id, path in spaces.items_in(project, "tool"):
+        if item_id.rpartition("/")[0] == category and os.path.splitext(path)[1] == ".yaml":
+            # Behind the line of the signature, as `write` wrote it.
+            read = of_json((spaces.read_file(project, f"tools/{item_id}.yaml") or b"").partition(b"\n")[2])
+            found[item_id] = read if isinstance(read, dict) else {}
     return found
 
 

@@ -7,7 +7,7 @@ for results that the server stored; each with `?offset=N` (in bytes) for the win
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -138,13 +138,9 @@ def store(project: str, text: str) -> str:
         ItemError: `not_stored`, when the folder cannot be written.
     """
     outputs = output_files.StoredOutputs(project)
-    file = outputs.create("stdout")
-    if file is None:
-        raise ItemError("not_stored", "The user's state folder cannot be written.", "Ask your user to free space there.")
-    try:
-        file.write(text.encode("utf-8", "replace"))
-    except OSError as err:
-        raise ItemError("not_stored", f"The result cannot be stored: {err.strerror}.", "Ask your user to free space.") from None
-    finally:
-        file.close()
-    return str(outputs.id)
+    with suppress(OSError):
+        if (file := outputs.create("stdout")) is not None:
+            with closing(file):
+                file.write(text.encode("utf-8", "replace"))
+            return str(outputs.id)
+    raise ItemError("not_stored", "The user's state folder cannot be written.", "Ask your user to free space there.")

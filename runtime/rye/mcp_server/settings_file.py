@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from itertools import count
 from typing import Any, Final, Literal, NamedTuple
 
 from rye.errors import UsageError
@@ -50,10 +51,7 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
     try:
         before = _read(real)
         try:
-            found: Any = parse(before or "", syntax)
-            for key in keys:
-                found = found.get(key) if isinstance(found, dict) else None
-            if found == value:
+            if _at(parse(before or "", syntax), keys) == value:
                 return Written(real, changed=False, kept=None)
             if syntax == "yaml":
                 what = "Without --write the entry is printed: put it there" if value is not None else "Take the entry out"
@@ -81,9 +79,12 @@ def content(path: str, syntax: Syntax) -> dict[str, Any]:
 def member(path: str, syntax: Syntax, keys: tuple[str, ...]) -> Any:
     """Return a member of a settings file; None where it is not there, or the file cannot be read as its format."""
     try:
-        found: Any = content(path, syntax)
+        return _at(content(path, syntax), keys)
     except (OSError, ValueError, RecursionError, UsageError):
         return None
+
+
+def _at(found: Any, keys: tuple[str, ...]) -> Any:
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found
@@ -104,11 +105,8 @@ def _read(path: str) -> str | None:
 
 def _free_name(path: str) -> str:
     """Return a name beside a file that nothing has, for its former content."""
-    for number in range(1, 10_000):
-        kept = f"{path}.before-rye" + (f"-{number}" if number > 1 else "")
-        if not os.path.lexists(kept):
-            return kept
-    raise _broken(path, "too many files .before-rye are beside it")
+    names = (f"{path}.before-rye" + (f"-{number}" if number > 1 else "") for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _prove(syntax: Syntax, path: str, before: str, after: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> None:
@@ -116,7 +114,7 @@ def _prove(syntax: Syntax, path: str, before: str, after: str, keys: tuple[str, 
     wanted, made = parse(before, syntax), parse(after, syntax)
     place: Any = wanted
     for key in keys[:-1]:
-        place = place.setdefault(key, {}) if isinstance(place, dict) else None
+        place = place.setdefault(key, {})
     if not isinstance(place, dict):
         raise _broken(path, f"{'.'.join(keys[:-1])} is no object there")
     if value is not None:
@@ -186,8 +184,6 @@ class _Json:
             if tokens[at][0] != "{":
                 raise ValueError(f"{'.'.join(keys[:depth])} is no object")
             found = cls._value(tokens, at)[0].get(key)
-            if found is None and value is None:
-                return text
             if found is None:
                 # The first member of the object: whatever stands behind the brace is behind it.
                 end, comma = tokens[at][2], "" if tokens[at + 1][0] == "}" else ","

@@ -201,17 +201,14 @@ def _grep(args: SimpleNamespace) -> Iterator[dict[str, Any]]:
         yield {"pattern": args.pattern, "root": typed_path(root, args.project), **options}
 
 
-def _stdin_kind() -> int:
-    """Return what standard input is, as `stat.S_IFMT` gives it; 0 where it is none of the system's."""
-    try:
-        return stat.S_IFMT(os.fstat(sys.stdin.fileno()).st_mode)
-    except (OSError, ValueError, AttributeError):
-        return 0
-
-
 def _is_piped_to() -> bool:
     """Tell whether another command writes names to standard input; one of the same pipeline is waited for."""
-    if _stdin_kind() != stat.S_IFIFO:
+    try:
+        is_pipe = stat.S_ISFIFO(os.fstat(sys.stdin.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        # A program that calls `main` may have put a text in the place of standard input.
+        is_pipe = False
+    if not is_pipe:
         return False
     stdin = sys.stdin.buffer
     ready = select.select([stdin], [], [], None if _has_writer() else _WAIT_SECONDS)[0]

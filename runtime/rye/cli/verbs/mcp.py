@@ -6,18 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from rye.cli import shared, terminal
 from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import project_to_work_in
 from rye.errors import UsageError
-from rye.mcp_server import stdio
+from rye.mcp_server import client_config, settings_file, stdio
 from rye.mcp_server.client_config import CLIENTS
 from rye.sandbox import environment
-
-if TYPE_CHECKING:
-    from rye.mcp_server import client_config, settings_file
 
 
 def run_mcp(args: SimpleNamespace) -> int:
@@ -49,8 +45,6 @@ def run_mcp(args: SimpleNamespace) -> int:
 
 def _import(args: SimpleNamespace) -> int:
     """Ask another server for its tools, show them, and write a signed item for each."""
-    if not args.name or not (args.command or args.url):
-        raise UsageError("bad_option", "Name the server, and say how it is reached.", "Try: rye mcp import NAME -- COMMAND …")
     from rye.cli import mcp_import
     from rye.trust import keys
 
@@ -134,7 +128,6 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
 
 def _install(args: SimpleNamespace) -> int:
     from rye import local_http
-    from rye.mcp_server import client_config
 
     client_config.client(args.client)
     if args.gate:
@@ -162,8 +155,6 @@ def _install(args: SimpleNamespace) -> int:
 
 
 def _install_gate(args: SimpleNamespace) -> int:
-    from rye.mcp_server import client_config
-
     if args.client != "claude-code":
         raise UsageError("bad_option", f"{args.client} has no hooks that a gate could use.", "Give --client claude-code.")
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
@@ -176,8 +167,6 @@ def _install_gate(args: SimpleNamespace) -> int:
 
 
 def _uninstall(args: SimpleNamespace) -> int:
-    from rye.mcp_server import client_config
-
     scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
     project = project_to_work_in(args.project) if scope == "project" else os.getcwd()
     written = client_config.remove(args.client, scope, project)
@@ -198,8 +187,6 @@ def _kept(written: settings_file.Written) -> str:
 
 def _scope_named(client: str, named: str | None) -> str | None:
     """Return the scope of a project that the user named: its own settings, where the client has such."""
-    from rye.mcp_server import client_config
-
     return "project" if named is not None and client_config.client(client).project else None
 
 
@@ -219,8 +206,6 @@ def _counts_for(words: Sequence[str], scope: str) -> str:
 
 
 def _write(made: client_config.ClientSetup, scope: client_config.Scope, project: str) -> int:
-    from rye.mcp_server import client_config
-
     written = client_config.write(made, scope, project)
     if not written.changed:
         print(f"{terminal.printable(str(written.path))} says so already; nothing was changed.")
@@ -246,8 +231,6 @@ def run_serve(args: SimpleNamespace) -> int:
     """Run `rye serve --agent-sandbox`, the runtime inside a sandbox of kubernetes-sigs/agent-sandbox; return its exit code."""
     if not args.agent_sandbox:
         raise UsageError("bad_option", "Say what to serve.", "Give --agent-sandbox; `rye mcp` serves tools to agents' clients.")
-    if not 0 <= args.port < 65_536:
-        raise UsageError("bad_address", f"{args.port} is no port.", "Give one from 0 to 65535.")
     project = project_to_work_in(args.project)
     shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
     from rye import local_http

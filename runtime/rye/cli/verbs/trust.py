@@ -90,7 +90,7 @@ def _add(args: SimpleNamespace, _project: str) -> int:
         return _add_pem(args.key)
     key = verify.parse_key_document(keys.named_documents([args.key])[0], "user")
     # Before the question: a revoked key must not look as if a yes could bring it back.
-    _refuse_revoked(key, decisions.load().revoked_keys)
+    _refuse_revoked(key.public.digest, decisions.load().revoked_keys)
     path = Path(user_dirs.user_ai()) / "trusted_keys" / f"{key.public.fingerprint}.toml"
     known = atomic.read(path)
     if known is not None and verify.parse_key_document(known, "user").public != key.public:
@@ -102,8 +102,7 @@ def _add(args: SimpleNamespace, _project: str) -> int:
 def _add_pem(path: str) -> int:
     """Put a bare public key among the user's: it counts for folders that are signed as a whole, and for no item."""
     pem, digest = signing.public_key(path)
-    if digest in decisions.load().revoked_keys:
-        raise TrustError("revoked_key", f"You revoked the key {digest}.", "It stays refused whatever is added or approved.")
+    _refuse_revoked(digest, decisions.load().revoked_keys)
     added = Path(user_dirs.user_ai()) / "trusted_keys" / f"{digest[:16]}.pem"
     shown = f"key {digest[:16]}, full digest {digest}"
     return _decided(shown, "Trust this key for folders that it signs?", lambda: _put(added, pem), f"Added: {added}")
@@ -124,10 +123,9 @@ def _decided(shown: str, question: str, act: Callable[[], object], said: str) ->
     return EXIT_OK
 
 
-def _refuse_revoked(key: TrustedKey, revoked: frozenset[str]) -> None:
-    if key.public.digest in revoked:
-        why = f"You revoked the key {key.public.fingerprint} (full digest {key.public.digest})."
-        raise TrustError("revoked_key", why, "It stays refused whatever is added or approved.")
+def _refuse_revoked(digest: str, revoked: frozenset[str]) -> None:
+    if digest in revoked:
+        raise TrustError("revoked_key", f"You revoked the key {digest}.", "It stays refused whatever is added or approved.")
 
 
 def _refused() -> int:
@@ -159,7 +157,7 @@ def _approve(args: SimpleNamespace, project: str) -> int:
 
 
 def _approve_key(key: TrustedKey, root: Root, revoked: frozenset[str]) -> int:
-    _refuse_revoked(key, revoked)
+    _refuse_revoked(key.public.digest, revoked)
     admitted = proposed_keys.admitted(key, root)
     rows = [f"  {row.item_id}  {row.effects}".rstrip() for row in admitted] or ["  nothing yet"]
     shown = "\n".join([_described(key), f"For the project {printable(root.path)} it would admit:", *rows])
