@@ -99,7 +99,8 @@ def lint(
     if isinstance(tool, LintFinding):
         found.append(tool)
     else:
-        for check in _CHECKS if not tool.is_python else (*_CHECKS, *_PYTHON_CHECKS):
+        own = _PYTHON_CHECKS if tool.is_python else ()
+        for check in (*_CHECKS, *own, *(_FUNCTION_CHECKS if tool.is_python and _has_function(tool) else ())):
             found += check(tool)
     try:
         scripts.check(item_id or "It", suffix, raw, search_path) if search_path else None
@@ -341,8 +342,6 @@ def _imported(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 
 def _calls(tool: _Tool) -> Iterator[LintFinding]:
-    if not _has_function(tool):
-        return
     for node in ast.walk(tool.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FORBIDDEN:
             fault = (
@@ -352,8 +351,6 @@ def _calls(tool: _Tool) -> Iterator[LintFinding]:
 
 
 def _entry(tool: _Tool) -> Iterator[LintFinding]:
-    if not _has_function(tool):
-        return
     found = [one for one in tool.tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == "execute"]
     if not found:
         yield LintFinding(1, "missing_entry_point", "Define execute(params, project_path), which returns a dict.")
@@ -362,7 +359,8 @@ def _entry(tool: _Tool) -> Iterator[LintFinding]:
 
 
 _CHECKS: Final = (_metadata, _runtime, _permissions, _schemas)
-_PYTHON_CHECKS: Final = (_python_fields, _docstring, _imports, _calls, _entry)
+_PYTHON_CHECKS: Final = (_python_fields, _docstring, _imports)
+_FUNCTION_CHECKS: Final = (_calls, _entry)
 
 
 def _file(raw: bytes, mode: int | None) -> Iterator[LintFinding]:

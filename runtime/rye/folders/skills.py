@@ -178,10 +178,7 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         if row["verdict"] not in GOOD["none"] or (row["verdict"] != "valid" and not allowed({"verdict": "pinned"}, project)):
             hint = row["hint"] or "The setting skills.require asks for a signature that you trust."
             raise TrustError("skill_refused", f"The skill was not added: {row['verdict']}.", hint)
-        try:
-            files = {one: Path(source, one).read_bytes() for one in tree.read(source).digests}
-        except OSError as err:
-            raise ItemError("bad_skill", f"It cannot be read: {err.strerror}.", "Free the way, then try again.") from None
+        files = {one: Path(source, one).read_bytes() for one in tree.read(source).digests}
         if sum(map(len, files.values())) > _MOST_BYTES:
             raise ItemError("bad_skill", f"It has more than {_MOST_BYTES >> 20} MiB.", "Ask its author for a smaller one.")
         top = os.path.expanduser("~") if user else os.path.realpath(project)

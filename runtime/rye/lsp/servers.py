@@ -67,10 +67,7 @@ def server_for(root: str, path: str) -> LanguageServer:
     names = _order(layers, language)
     missing = []
     for name in names:
-        if name not in servers:
-            what = f"{_FILE} names the server {name!r}, which it does not define."
-            raise UsageError("bad_config", what, "Define it under servers.")
-        argv = _argv(servers[name], root)
+        argv = _argv(name, servers.get(name, {}), root)
         if argv is not None:
             return _server(name, argv, servers[name], layers.own, language)
         missing.append(servers[name].get("install", name))
@@ -91,10 +88,11 @@ def _order(layers: config_layers.Layers, language: str) -> list[str]:
     return [chosen]
 
 
-def _argv(settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
+def _argv(name: str, settings: dict[str, Any], root: str) -> tuple[str, ...] | None:
     command = settings.get("command")
     if not command:
-        raise UsageError("bad_config", f"A server in {_FILE} has no command.", 'Write command: ["program", "argument"].')
+        hint = 'Write it under servers: command: ["program", "argument"].'
+        raise UsageError("bad_config", f"The server {name!r} in {_FILE} has no command.", hint)
     program = _program(os.path.expanduser(command[0]), root)
     least = settings.get("least_version", 0)
     if program is None or (least and _major(program, os.stat(program).st_mtime_ns) < least):

@@ -78,10 +78,8 @@ class _Backend(httpcore.NetworkBackend):
         limit = self._guard.limit
         # Each judged address is tried in turn, by number: no second lookup can answer otherwise.
         for address in self._guard.allowed_addresses(host, port):
-            left = limit.remaining()
-            if left <= 0:
-                break
-            wait = min(_CONNECT_SECONDS, left, timeout or left)
+            # Never without end, and never without a wait: what no time is left for fails at once.
+            wait = max(min(_CONNECT_SECONDS, limit.remaining(), timeout or _CONNECT_SECONDS), 0.001)
             try:
                 inner = self._system.connect_tcp(str(address), port, wait, local_address, socket_options)
             except (httpcore.NetworkError, httpcore.TimeoutException) as err:
