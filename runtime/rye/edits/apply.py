@@ -194,7 +194,7 @@ def apply(
         document.ws.guard(document.file.parts)
         return Applied(made.document, made.splices, made.diff, None, syntax_findings)
     with document.ws.place(document.path) as place:
-        _, (applied,), warnings = apply_all(document.ws, [FileChange(place, made)], tool, None, show)
+        _, (applied,), warnings = apply_all(document.ws, [FileChange(place, made)], None, show)
     return changed(applied, warnings=[*warnings, *syntax_findings])
 
 
@@ -381,14 +381,13 @@ class FileChange(NamedTuple):
 
 
 def apply_all(
-    ws: Workspace, pieces: Sequence[FileChange], tool: str, batch: str | None, show: Show | None = None
+    ws: Workspace, pieces: Sequence[FileChange], batch: str | None, show: Show | None = None
 ) -> tuple[list[str], list[Applied], list[str]]:
     """Make all changes or none, under one name in the journal; the caller holds the files' locks.
 
     Args:
         ws: the workspace.
         pieces: the changes, of different files.
-        tool: item id for the journal.
         batch: the name; None for one change that stands by itself.
         show: which lines the result prints.
 
@@ -399,10 +398,8 @@ def apply_all(
         WorkspaceError, DeadlineError: as `journal.apply_change` and `commit.commit`.
     """
     contents = [(made.document.data or b"") if isinstance(made, Prepared) else made.data for _, made in pieces]
-    changes = [
-        commit.Change(place, made.entry.before, data, made.entry) for (place, made), data in zip(pieces, contents, strict=True)
-    ]
-    entries, warnings = commit.commit(ws, changes, tool, batch)
+    changes = [commit.Change(place, data, made.entry) for (place, made), data in zip(pieces, contents, strict=True)]
+    entries, warnings = commit.commit(ws, changes, batch)
     found = [_indexed(ws, piece, entry, show) for piece, entry in zip_longest(pieces, entries)]
     made = [applied for applied, _ in found if applied is not None]
     return entries, made, [*warnings, *(warning for _, more in found for warning in more)]

@@ -343,5 +343,5 @@ def _committed(job: _Job, files: Sequence[_File], *, dry_run: bool) -> Edited:
         applied = [Applied(made.document, made.splices, made.diff, None, []) for file in at_work if (made := file.made)]
         return Edited(applied, notes, [], None, warnings)
     batch = None if job.is_single else new_id()
-    entries, applied, more = apply_all(job.ws, [piece for file in at_work for piece in file.pieces], job.tool, batch, job.show)
+    entries, applied, more = apply_all(job.ws, [piece for file in at_work for piece in file.pieces], batch, job.show)
     return Edited(applied, notes, entries, batch, [*warnings, *more])

@@ -491,7 +491,7 @@ def _said_hunks(chosen: _Chosen) -> str:
 def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tuple[dict[str, Any], list[str]]:
     """Make the changes; return the fields that name them in the result, and warnings."""
     name = None if batch is None else new_id()
-    made, _, warnings = apply_all(ws, pieces, reversals.UNDO, name)
+    made, _, warnings = apply_all(ws, pieces, name)
     if name is not None:
         return {"batchId": name, "entry_ids": made}, warnings
     return {"entry_id": made[0]} if made else {}, warnings

@@ -110,7 +110,7 @@ def replace_file(
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             told: list[str] | None = [] if addresses else None
             piece = FileChange(place, WholeFile(entry, data, code.name, known=known, told=told))
-            entries, _, warnings = apply_all(ws, [piece], tool, None)
+            entries, _, warnings = apply_all(ws, [piece], None)
             warnings = [*recovered, *syntax_findings, *warnings, *_line_end_warning(place, old, data, code.name)]
             return Replaced(place.shown, data, old, code.name, "".join(entries) or None, warnings, "".join(told or ()))
 

@@ -58,7 +58,7 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
             entry = journal.whole_entry(ws, tool, place, old, copy.raw)
             pieces.append(FileChange(place, WholeFile(entry, copy.raw)))
         # Several files are one commit, so that a crash leaves all of them or none.
-        warnings += apply_all(ws, pieces, tool, None)[2]
+        warnings += apply_all(ws, pieces, None)[2]
         shown = [names.show(os.path.join(os.fsencode(os.path.abspath(root)), os.fsencode(copy.path))) for copy in copies]
         before = {piece.place.shown: piece.made.entry.before for piece in pieces}
         return Installed(shown, [before.get(place.shown) for place, _ in held], warnings)

@@ -18,8 +18,6 @@ from rye.fs import beneath
 from rye.fs.atomic import closing
 from rye.items import spaces
 from rye.items.spaces import Space
-from rye.plain_class import changed
-from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
 FOLDER = "lockfiles"
@@ -55,7 +53,7 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
     # Imported here: every call asks for lockfiles, few write one.
-    from rye.journal import commit, own_files
+    from rye.journal import commit, journal, own_files
 
     record = compose(item_id, version, chain)
     data = json.dumps(record, indent=2).encode() + b"\n"
@@ -71,9 +69,13 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         # A cloned project can hold a link here that leads to another file of the user.
         if linked := next((one for one, (place, _) in zip(files, held, strict=True) if place.path != os.fsencode(one)), None):
             raise WorkspaceError("is_link", f"{linked} is, or lies behind, a symbolic link.", "Remove the link.")
-        changes = [commit.Change(one, None if old is None else digest_of(old), None) for one, old in held]
         # The new one first: a crash in between leaves the tool pinned twice, never free.
-        commit.commit(ws, [changed(changes[0], data=data), *changes[1:]], _TOOL, is_own=True)
+        contents = [data, *[None] * (len(held) - 1)]
+        changes = [
+            commit.Change(place, new, journal.whole_entry(ws, _TOOL, place, old, new))
+            for (place, old), new in zip(held, contents, strict=True)
+        ]
+        commit.commit(ws, changes, is_own=True)
     return record
 
 

@@ -19,7 +19,6 @@ So the digests under the two names tell how far a step came, to any process and 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import zlib
 from collections.abc import Sequence
@@ -36,18 +35,7 @@ from rye.journal import entries, history, journal
 from rye.journal.entries import Entry
 from rye.plain_class import Record, changed
 from rye.workspace import cache
-from rye.workspace.atomic_replace import (
-    conflict,
-    digest_at,
-    digest_of,
-    discard,
-    is_temporary,
-    keep,
-    put,
-    set_aside,
-    stage,
-    temporary_name,
-)
+from rye.workspace.atomic_replace import conflict, digest_at, discard, is_temporary, keep, put, set_aside, stage, temporary_name
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Place, Workspace
 
@@ -190,17 +178,13 @@ class Change(Record):
 
     Attributes:
         place: where it is or will be, held open.
-        expected: SHA-256 (hex) of the content that must be there; None when no file may be.
         data: the new content; None deletes the file.
-        entry: what the journal shall say of it; made here where it is None.
-        mode: permission bits of a new file (default 0666 less the umask).
+        entry: what the journal shall say of it. Its `before` must be there, its `mode` is that of a new file.
     """
 
     place: Place
-    expected: str | None
     data: bytes | None
-    entry: Entry | None = None
-    mode: int | None = None
+    entry: Entry
 
 
 class Committed(NamedTuple):
@@ -210,13 +194,12 @@ class Committed(NamedTuple):
     warnings: list[str]
 
 
-def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | None = None, *, is_own: bool = False) -> Committed:
+def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *, is_own: bool = False) -> Committed:
     """Make all changes, or none, and record each in the journal.
 
     Args:
         ws: the workspace.
         changes: of different files, whose locks the caller holds (`cache.locked`).
-        tool: item id for entries that are made here.
         batch: names the commit in the journal; None: the change of one file stands by itself there, several have a fresh name.
         is_own: as `journal.apply_change` takes it.
 
@@ -229,14 +212,24 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
     if not changes:
         return Committed([], [])
     if len(changes) == 1 and batch is None:
-        entry = _entry(ws, changes[0], tool, None)
-        warnings = journal.apply_change(ws, changes[0].place, changes[0].data, entry, is_own=is_own)
-        recorded = journal.recorded_id(entry, warnings)
+        warnings = journal.apply_change(ws, changes[0].place, changes[0].data, changes[0].entry, is_own=is_own)
+        recorded = journal.recorded_id(changes[0].entry, warnings)
         return Committed([] if recorded is None else [recorded], warnings)
     if not is_own:
         profile.refuse_changes(ws.root)
     # The IDs become file names in the journal, so they must differ before the record names them.
-    made = _apart([changed(_entry(ws, change, tool, batch), batch_size=len(changes)) for change in changes])
+    made = _apart(
+        [
+            changed(
+                one.entry,
+                batch=batch,
+                batch_size=len(changes),
+                temporary=temporary_name().decode(),
+                hard_links=journal.link_count(one.place),
+            )
+            for one in changes
+        ]
+    )
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     # The right to write comes second: who waits for the tree can still run out of time.
@@ -255,10 +248,10 @@ def commit(ws: Workspace, changes: Sequence[Change], tool: str, batch: str | Non
             if isinstance(err, OSError):
                 raise system_failure(err, "The commit of several files") from None
             raise
-        record = _go_through(ws, record, steps)
+        _go_through(ws, record, steps)
         with contextlib.suppress(OSError):
-            # The commit is made; a record that stays is finished by the next call.
-            _finish(ws, record, steps)
+            # The commit is made: the next call finds all files in place, and goes on from there.
+            _finish(ws, _advance(record, ".done"), steps)
     return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.notes(step.place)])
 
 
@@ -288,19 +281,7 @@ def _with_folders(changes: Sequence[Change], made: Sequence[Entry]) -> list[Entr
     ]
 
 
-def _entry(ws: Workspace, change: Change, tool: str, batch: str | None) -> Entry:
-    entry = change.entry
-    if entry is None:
-        old = ws.content_of(change.place)
-        if (None if old is None else digest_of(old)) != change.expected:
-            raise conflict(change.place)
-        entry = journal.whole_entry(ws, tool, change.place, old, change.data)
-    mode = change.mode if change.mode is not None else entry.mode
-    parted = journal.link_count(change.place)
-    return changed(entry, batch=batch, mode=mode, temporary=temporary_name().decode(), hard_links=parted)
-
-
-def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
+def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     """Put every file in place; on a failure take back those that are, and raise it."""
     try:
         for step in steps:
@@ -318,10 +299,6 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> Path:
         if left:
             _note(ws, record.stem, left)
         raise err if isinstance(err, WorkspaceError) else system_failure(err, "The commit of several files") from None
-    # Where this fails the next call finds all files in place, and goes on from there.
-    with contextlib.suppress(OSError):
-        record = _advance(record, ".done")
-    return record
 
 
 # --- the record ---
@@ -336,7 +313,7 @@ def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
     # One commit may use half of the journal; a larger one is recorded without its lines and cannot be undone.
     if len(data) > context.settings().number("journal.max_bytes") // 2:
         data = entries.dump({"entries": [entries.record_of(entries.emptied(step.entry)) for step in steps]})
-    for _ in range(16):
+    while True:
         try:
             folder = _folder(ws)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -348,8 +325,6 @@ def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
             continue
         except OSError as err:
             raise _unwritable(err) from None
-    else:
-        raise _unwritable(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
@@ -397,8 +372,6 @@ def _drop(record: Path, steps: Sequence[Step]) -> None:
 
 def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     """Remove the displaced contents and put the entries into the journal."""
-    if record.suffix != ".done":
-        return
     # First: they take room on a disk that may be full, and the record holds all that the journal needs.
     for step in steps:
         remove_temporary(step)
@@ -435,21 +408,15 @@ def recover(ws: Workspace) -> list[str]:
 
 def pending_keys(ws: Workspace) -> set[str]:
     """Return the keys of calls whose changes, of one file or several, are under way or not settled yet."""
-    records = sorted(_folder(ws).glob("*.*")) if _folder(ws).is_dir() else []
-    return journal.pending_keys(ws) | {entry.key for path in records for entry in _entries(path)}
-
-
-def _entries(path: Path) -> list[Entry]:
-    try:
-        return _load(path) or []
-    except OSError:
-        return []
+    keys = journal.pending_keys(ws)
+    for path in _folder(ws).glob("*.*"):
+        with contextlib.suppress(OSError):
+            keys |= {entry.key for entry in _load(path) or ()}
+    return keys
 
 
 def settle(ws: Workspace) -> list[str]:
     """Settle commits that a crash cut off; return what became of them, and which files were left alone."""
-    if not _folder(ws).is_dir():
-        return []
     messages: list[str] = []
     try:
         records = sorted(_folder(ws).iterdir())

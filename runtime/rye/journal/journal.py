@@ -168,12 +168,10 @@ def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path |
 
 
 def _recover_folders(ws: Workspace, note: Path) -> None:
-    """Remove the empty folders that a process which was killed had made for a file."""
+    """Remove the empty folders that a process which was killed had made for a file. Raises OSError."""
     try:
         record = entries.parse(note.read_bytes())
         token, folders = str(record["token"]), [str(one) for one in record["folders"]]
-    except OSError:
-        return
     except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
         drop_if_old(note)
         return
@@ -367,11 +365,8 @@ def recover(ws: Workspace) -> None:
 
 def pending_keys(ws: Workspace) -> set[str]:
     """Return the keys of calls whose change is under way, or was cut off and is not settled yet."""
-    try:
-        found = map(entries.load, (history.folder(ws) / "pending").glob("*.json"))
-        return {entry.key for entry in found if entry is not None}
-    except OSError:
-        return set()
+    found = map(entries.load, (history.folder(ws) / "pending").glob("*.json"))
+    return {entry.key for entry in found if entry is not None}
 
 
 def made_by_named_calls(ws: Workspace, path: str, before: str, after: str) -> bool:
@@ -391,11 +386,9 @@ def made_by_named_calls(ws: Workspace, path: str, before: str, after: str) -> bo
 
 def drop_if_old(path: Path) -> None:
     """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
-    try:
+    with contextlib.suppress(OSError):
         if time.time() - path.stat().st_mtime > _TORN_AFTER:
             path.unlink(missing_ok=True)
-    except OSError:
-        return
 
 
 def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:

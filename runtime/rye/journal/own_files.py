@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 from rye.fs import atomic, names
 from rye.journal import commit, journal
+from rye.plain_class import changed
 from rye.workspace import cache
-from rye.workspace.atomic_replace import conflict, digest_of
+from rye.workspace.atomic_replace import conflict
 from rye.workspace.workspace import Place, Workspace
 
 BY_A_PERSON: Final = "rye/cli/"
@@ -74,8 +75,10 @@ def write(
             if old is not None and not replace:
                 raise conflict(place)
             if old != file.data:
-                changes.append(commit.Change(place, None if old is None else digest_of(old), file.data, mode=file.mode))
-        return commit.commit(ws, changes, tool, is_own=True).warnings
+                entry = journal.whole_entry(ws, tool, place, old, file.data)
+                entry = entry if file.mode is None else changed(entry, mode=file.mode)
+                changes.append(commit.Change(place, file.data, entry))
+        return commit.commit(ws, changes, is_own=True).warnings
 
 
 def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool = True) -> list[tuple[Place, bytes | None]]:

@@ -87,7 +87,7 @@ def change_files(
             return Changed(files, None, diff, warnings)
         # One batch for all files: a single undo takes the whole change back.
         batch = new_id()
-        _, _, more = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], tool, batch)
+        _, _, more = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], batch)
         return Changed(files, batch, diff, [*warnings, *more])
 
 

@@ -19,7 +19,7 @@ from rye.edits.apply import apply_all
 from rye.errors import EditError, RyeError
 from rye.journal import commit
 from rye.journal.history import History
-from rye.patches.patch_batches import TOOL, Worked, described, worked
+from rye.patches.patch_batches import Worked, described, worked
 from rye.patches.patches import WORDS, Batch, Problems
 from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
@@ -78,7 +78,7 @@ def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> 
             patch_store.keep(ws, {**record, "status": "unchanged"})
             return _result(batch, works, problems, "unchanged")
         try:
-            made, _, warnings = apply_all(ws, [work.piece for work in written if work.piece is not None], TOOL, batch.id)
+            made, _, warnings = apply_all(ws, [work.piece for work in written if work.piece is not None], batch.id)
         except RyeError as err:
             patch_store.keep(ws, {**record, "status": "not_applied", "error": str(err)})
             raise

@@ -57,9 +57,10 @@ def change(project, before=BEFORE, wanted=AFTER, batch="batch"):
     with Workspace(str(project)) as ws, ExitStack() as stack:
         places = [stack.enter_context(ws.place(path, create_parents=True)) for path in names]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
-        digests = [digest_of(before[path]) if path in before else None for path in names]
-        changes = [commit.Change(*of, wanted.get(path)) for *of, path in zip(places, digests, names, strict=True)]
-        return commit.commit(ws, changes, TOOL, batch)
+        sides = [(before.get(path), wanted.get(path)) for path in names]
+        made = [journal.whole_entry(ws, TOOL, place, *both) for place, both in zip(places, sides, strict=True)]
+        changes = [commit.Change(place, new, entry) for place, (_, new), entry in zip(places, sides, made, strict=True)]
+        return commit.commit(ws, changes, batch)
 
 
 def settle(project):
