@@ -25,9 +25,7 @@ from rye.journal.entries import Entry
 from rye.journal.history import History, Row, refuse_confined
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
-from rye.snapshots import tree as snapshots_tree
 from rye.workspace import cache
-from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
@@ -90,12 +88,8 @@ def undo(
             entry_id, batch_id = history.meant(entry_id)
         if list:
             if entry_id is not None or batch_id is not None:
-                made = (
-                    [journal.find(ws, entry_id)]
-                    if entry_id
-                    else [journal.find(ws, row.id) for row in history.of_batch(batch_id or "")]
-                )
-                return _hunk_listing(ws, history, made, path, offset)
+                names_of_call = [entry_id] if entry_id else [row.id for row in _rows_of_batch(history, batch_id or "")]
+                return _hunk_listing(ws, history, [journal.find(ws, name) for name in names_of_call], path, offset)
             return _listing(ws, history, limit, offset, path)
         if entry_id is not None:
             answer = _taken_back(ws, history, _part(_entry(ws, history, entry_id), path), hunks, dry_run=dry_run)
@@ -176,10 +170,17 @@ def _entry(ws: Workspace, history: History, entry_id: str) -> Entry:
 
 def _part(entry: Entry, path: str | None) -> _Chosen:
     """Choose a change, or of a command's change what it did at one path."""
-    if path is not None and path not in entry.paths:
-        why = f"Change {entry.id} did not change {path}."
-        raise UsageError("entry_or_batch", why, "Give its entry_id alone, or a file of it.")
-    return _Chosen([entry], part=_tree_path(entry, path))
+    return _Chosen(_having([entry], path), part=_tree_path(entry, path))
+
+
+def _having(made: Sequence[Entry], path: str | None) -> list[Entry]:
+    """Return those of a call's changes that changed a path, or all of them."""
+    found = [entry for entry in made if path is None or path in entry.paths]
+    if not found:
+        paths = list(dict.fromkeys(path for entry in made for path in entry.paths))
+        hint = f"Leave file_path out, or give a file of it: {_named(paths)}."
+        raise UsageError("entry_or_batch", f"Change {made[0].batch or made[0].id} did not change {path}.", hint)
+    return found
 
 
 def _tree_path(entry: Entry, path: str | None) -> str | None:
@@ -189,14 +190,8 @@ def _tree_path(entry: Entry, path: str | None) -> str | None:
 
 def _in_batch(ws: Workspace, history: History, batch_id: str, path: str | None) -> _Chosen:
     """Choose all files of a batch, or one."""
-    found = _of_batch(ws, history, batch_id)
-    if path is None:
-        return _Chosen(found, batch_id)
-    of_path = [entry for entry in found if entry.path == path]
-    if not of_path:
-        why = f"Batch {batch_id} has no change of {path} to undo."
-        raise UsageError("entry_or_batch", why, "Give its batchId alone, or a file of it.")
-    return _Chosen(of_path)
+    found = _having(_of_batch(ws, history, batch_id), path)
+    return _Chosen(found, batch_id if path is None else None)
 
 
 def _with_hunks(ws: Workspace, history: History, chosen: _Chosen, numbers: Sequence[int] | None) -> _Chosen:
@@ -207,10 +202,7 @@ def _with_hunks(ws: Workspace, history: History, chosen: _Chosen, numbers: Seque
         return chosen
     if numbers is not None and (chosen.batch is not None or (chosen.part is None and len(entry.paths) > 1)):
         raise UsageError("entry_or_batch", f"hunks are given for {len(entry.paths)} files.", "Give file_path, too.")
-    try:
-        found = [hunk for one in chosen.entries for hunk in edits_hunks.of_entry(ws, history, one, chosen.part)]
-    except OSError as err:
-        raise system_failure(err, "The record of changes") from None
+    found = [hunk for one in chosen.entries for hunk in edits_hunks.of_entry(ws, history, one, chosen.part)]
     by_path: dict[str, list[edits_hunks.Hunk]] = {}
     for hunk in found:
         by_path.setdefault(hunk.path, []).append(hunk)
@@ -239,11 +231,8 @@ def _refuse_undone(entry: Entry, found: Sequence[edits_hunks.Hunk]) -> None:
 def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
     """Return the entries of a batch that are not undone: the newest of each file."""
     rows: dict[str, Row] = {}
-    for row in history.of_batch(batch_id):
+    for row in _rows_of_batch(history, batch_id):
         rows.setdefault(row.path, row)
-    if not rows:
-        hint = f"Call {call_text('undo', list=True)} to see the changes; get_patch_change tells what became of a batch."
-        raise EditError("unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.", hint)
     undoers = [history.undoer(row.id) for row in rows.values()]
     current = [row for row, by in zip(rows.values(), undoers, strict=True) if by is None]
     if not current:
@@ -251,6 +240,14 @@ def _of_batch(ws: Workspace, history: History, batch_id: str) -> list[Entry]:
         why = f"Batch {batch_id} is already undone, by {by}. Nothing was written."
         raise EditError("already_undone", why, f"To redo it, call {call_text('undo', batchId=by)}.")
     return [journal.find(ws, row.id) for row in current]
+
+
+def _rows_of_batch(history: History, batch_id: str) -> list[Row]:
+    found = history.of_batch(batch_id)
+    if not found:
+        hint = f"Call {call_text('undo', list=True)} to see the changes; get_patch_change tells what became of a batch."
+        raise EditError("unknown_batch", f"No change in this project's journal belongs to a batch {batch_id[:80]!r}.", hint)
+    return found
 
 
 def _last(ws: Workspace, history: History, path: str | None, passed: Collection[str]) -> _Chosen:
@@ -278,9 +275,7 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
                 # A job, or the very command that asks: what it does is not over.
                 continue
             return _Chosen([entry], None, None if entry.files is None else path, warnings=warnings)
-        except EditError as err:
-            if err.code != "damaged_entry":
-                raise
+        except EditError:
             warnings.append(
                 f"The record of a later change is damaged: {row.id}, {change_texts.described(row)}. It was passed over."
             )
@@ -347,14 +342,8 @@ def _page_of(
 
 def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: str | None, offset: int) -> dict[str, Any]:
     """Return the hunks of a call's changes with their numbers and lines."""
-    of_path = [entry for entry in made if path is None or path in entry.paths]
-    if not of_path:
-        what = f"This change did not change {path}." if made else "There is no such batch."
-        raise UsageError("entry_or_batch", what, f"Call {call_text('undo', list=True)} to see the changes.")
-    try:
-        found = [hunk for entry in of_path for hunk in edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))]
-    except OSError as err:
-        raise system_failure(err, "The record of changes") from None
+    of_path = _having(made, path)
+    found = [hunk for entry in of_path for hunk in edits_hunks.of_entry(ws, history, entry, _tree_path(entry, path))]
     entry = of_path[0]
     first = start_index(offset, len(found), "hunks")
     page = Page(context.output_budget())
@@ -421,38 +410,33 @@ def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chos
 def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     """Undo what a command changed, or its part at one path."""
     (entry,) = chosen.entries
-    try:
-        held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
-        with cache.locked(ws, *held), tree_changes.look_at(ws) as first:
-            if chosen.part is None and not chosen.hunks:
-                # Another process may have taken it back since it was chosen.
-                _entry(ws, History(ws), entry.id)
-            look, planned = _planned(ws, first, entry, chosen)
-            if not planned.changes:
-                why = f"What change {entry.id} changed is as it was before it. Nothing was written."
-                raise EditError("already_undone", why, f"{call_text('undo', list=True)} shows the other changes.")
-            # What was merged is read by another connection.
-            look.contents.save()
-            diff = change_texts.tree_diff(ws, planned.changes)
-            made: dict[str, Any] = {}
-            warnings = _said_left(planned)
-            if not dry_run:
-                profile.refuse_changes(ws.root)
-                taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
-                back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
-                # Who ends this call waits for the end of its steps.
-                with context.deadline().commit():
-                    warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
-                if entry.git and chosen.part is None:
-                    warnings.append(f"What the command did to git is not taken back: {entry.git}.")
-                made["entry_id"] = back.id
+    held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
+    with cache.locked(ws, *held), tree_changes.look_at(ws) as first:
+        if chosen.part is None and not chosen.hunks:
+            # Another process may have taken it back since it was chosen.
+            _entry(ws, History(ws), entry.id)
+        look, planned = _planned(ws, first, entry, chosen)
+        if not planned.changes:
+            why = f"What change {entry.id} changed is as it was before it. Nothing was written."
+            raise EditError("already_undone", why, f"{call_text('undo', list=True)} shows the other changes.")
+        # What was merged is read by another connection.
+        look.contents.save()
+        diff = change_texts.tree_diff(ws, planned.changes)
+        made: dict[str, Any] = {}
+        warnings = _said_left(planned)
         if not dry_run:
-            with tree_changes.look_at(ws) as look:
-                look.attribute()
-    except OSError as err:
-        raise system_failure(err, "The record of changes") from None
-    except snapshots_tree.TreeTooLargeError:
-        raise EditError("not_recorded", "The project has too many files to be recorded.", "Use git to restore it.") from None
+            profile.refuse_changes(ws.root)
+            taken = chosen.hunks.get(chosen.part or "", ()) if chosen.count else ()
+            back = tree_undo.entry_for(ws, planned, reversals.UNDO, entry, chosen.part, taken, chosen.count)
+            # Who ends this call waits for the end of its steps.
+            with context.deadline().commit():
+                warnings += tree_undo_steps.make(ws, look.where, look.contents, back)
+            if entry.git and chosen.part is None:
+                warnings.append(f"What the command did to git is not taken back: {entry.git}.")
+            made["entry_id"] = back.id
+    if not dry_run:
+        with tree_changes.look_at(ws) as look:
+            look.attribute()
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     if cut:
         shown.append(cut_notice(len(shown), len(diff), "diff lines", call_text("undo", list=True)))

@@ -109,8 +109,8 @@ def begin(ws: Workspace, token: str, tool: str, about: str) -> Recording:
         with _looked_at(ws) as (where, folders):
             known_tree.set_running(where, [*known_tree.running(where), command])
             git = git_positions(ws, _repositories(folders))
-    except TreeTooLargeError:
-        return Recording("", f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
+    except TreeTooLargeError as err:
+        return Recording("", err.message)
     except OSError as err:
         return Recording("", f"the state folder cannot be used ({err.strerror or err})")
     return Recording(token, git=json.dumps(git), started=str(stamps.clock()))
@@ -170,8 +170,6 @@ def end(ws: Workspace, recording: Recording) -> RecordedChanges:
             entry = look.attribute(recording.token, git)
             known_tree.set_running(look.where, [one for one in look.running if one.token != recording.token])
             left_out = _said_of_root(ws) | look.said_of_left_out(int(recording.started))
-    except TreeTooLargeError:
-        return RecordedChanges(why_not=f"the project has more than {snapshots_tree.MAX_ENTRIES:,} files")
     except OSError as err:
         return RecordedChanges(why_not=f"the state folder cannot be used ({err.strerror or err})")
     except WorkspaceError as err:
@@ -212,7 +210,7 @@ def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[Non
     try:
         yield
     finally:
-        with suppress(OSError, TreeTooLargeError, WorkspaceError), look_at(ws, at_end=True) as look:
+        with suppress(OSError, WorkspaceError), look_at(ws, at_end=True) as look:
             look.attribute()
 
 
@@ -226,7 +224,7 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
     if not known_tree.is_known(ws.fd) or not context.settings().get("record.commands"):
         return
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
-    with suppress(OSError, TreeTooLargeError, WorkspaceError):
+    with suppress(OSError, WorkspaceError):
         running = known_tree.running(known_tree.folder(ws.fd))
         is_owed = watch.is_owed(ws.fd)
         if any(_is_alive(ws, one) for one in running) or (lost_only and not running and not is_owed):
@@ -259,13 +257,10 @@ def settle_undo(ws: Workspace) -> list[str]:
 
 def is_of_running(ws: Workspace, entry: Entry) -> bool:
     """Tell whether a command that still runs made a change."""
-    with suppress(OSError):
-        running = known_tree.running(known_tree.folder(ws.fd))
-        return any(
-            (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(ws, one)
-            for one in running
-        )
-    return False
+    return any(
+        (one.tool, one.about) == (entry.tool, entry.about) and one.started <= entry.time and _is_alive(ws, one)
+        for one in known_tree.running(known_tree.folder(ws.fd))
+    )
 
 
 class Look:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from rye.call.results import call_text
@@ -23,6 +22,7 @@ from rye.plain_class import changed
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace import protected_paths
+from rye.workspace.encoding import UTF8
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
@@ -172,20 +172,16 @@ def _merged(
     how = os.O_RDONLY | os.O_NONBLOCK
     with steps.folder_of(ws, one.path) as (fd, name), open(beneath.open_file(fd, name, how), "rb") as file:
         current = file.read()
-    if sha256(current).hexdigest() != now.value:
-        return []
-    code = hunks.code_of(current)
-    newline = "\n".encode(sides.codes[1])
-    if code is None or code.newline != newline:
-        return []
-    lines = split(current, code)
     wanted = hunks.between(one.path, sides.before, sides.after, sides.codes)
     wanted = [hunk for hunk in wanted if chosen is None or hunk.number in chosen]
     found = followed_lines.places(ws, entry, wanted, current) if wanted else ([], [])
     if found is None:
         return []
     spots, missing = found
-    result = missing or hunks.replaced(lines, spots, newline)
+    # It is text, or the record would not tell of its lines.
+    code = hunks.code_of(current) or UTF8
+    lines = split(current, code)
+    result = missing or hunks.replaced(lines, spots, code.newline)
     if not isinstance(result, bytes):
         return [hunks.in_the_way(one.path, lines[place.start : place.stop], place, code.name) for place in result]
     digest = contents.put(result)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     import sqlite3
@@ -68,13 +68,19 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def _alone(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let one thread at a time be in SQLite."""
+def _alone(method: Callable[Concatenate[Contents, _P], _T]) -> Callable[Concatenate[Contents, _P], _T]:
+    """Let one thread at a time be in SQLite; what that refuses is an error of the system."""
 
     @functools.wraps(method)
-    def run(*args: _P.args, **more: _P.kwargs) -> _T:
+    def run(self: Contents, /, *args: _P.args, **more: _P.kwargs) -> _T:
+        # Imported here: a call that runs no command needs no database.
+        import sqlite3
+
         with in_sqlite:
-            return method(*args, **more)
+            try:
+                return method(self, *args, **more)
+            except sqlite3.Error as err:
+                raise self._failure(err) from None
 
     return run
 
@@ -113,35 +119,29 @@ class Contents:
             self._is_filled = bool(self._rows("SELECT 1 FROM content LIMIT 1"))
         return self._connection
 
-    def _opened(self) -> sqlite3.Connection:
-        # Imported here: a call that runs no command needs no database.
+    def _opened(self, *, is_new: bool = False) -> sqlite3.Connection:
         import sqlite3
 
-        for attempt in (1, 2):
-            # The file is private before anything is in it.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                db.execute("PRAGMA synchronous=NORMAL")
-                db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
-                # Asked first: what is below would wait for a writer, though it changes nothing.
-                if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'part'").fetchone():
-                    # Before the first page is written: later only a VACUUM changes it.
-                    db.execute("PRAGMA auto_vacuum=INCREMENTAL")
-                    # A write-ahead log: readers do not wait for a writer, and a transaction is one append.
-                    db.execute("PRAGMA journal_mode=WAL")
-                    db.executescript(_SCHEMA)
-            except sqlite3.OperationalError as err:
-                db.close()
-                raise self._failure(err) from None
-            except sqlite3.DatabaseError as err:
-                db.close()
-                if attempt == 2:
-                    raise self._failure(err) from None
-                self._set_aside()
-            else:
-                return db
-        raise AssertionError(self._path)
+        # The file is private before anything is in it.
+        os.close(os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
+            # Asked first: what is below would wait for a writer, though it changes nothing.
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'part'").fetchone():
+                # Before the first page is written: later only a VACUUM changes it.
+                db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                # A write-ahead log: readers do not wait for a writer, and a transaction is one append.
+                db.execute("PRAGMA journal_mode=WAL")
+                db.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as err:
+            db.close()
+            if is_new or isinstance(err, sqlite3.OperationalError):
+                raise
+            self._set_aside()
+            return self._opened(is_new=True)
+        return db
 
     def _failure(self, err: sqlite3.Error) -> OSError:
         """Return what the database refuses as an error of the system."""
@@ -197,7 +197,7 @@ class Contents:
         name = digest.digest()
         is_new = not self.has(name)
         if is_new and (room is None or size <= room):
-            if size > len(first) and not self._store_parts(name, size, fd):
+            if size > len(first) and not self._store_parts(name, fd):
                 return None
             self._store(_CONTENT, (name, size), first)
         return name, size, size if is_new else 0
@@ -211,15 +211,12 @@ class Contents:
             self._store(_CONTENT, (name, len(data)), data[:_PART])
         return name
 
-    def _store_parts(self, name: bytes, size: int, fd: int) -> bool:
+    def _store_parts(self, name: bytes, fd: int) -> bool:
         """Store all but the first part of a file; False where it is not the one that was read before."""
         os.lseek(fd, 0, os.SEEK_SET)
-        digest, total, number = sha256(), 0, 0
+        digest, number = sha256(), 0
         while part := _read(fd, _PART):
             digest.update(part)
-            total += len(part)
-            if total > size:
-                return False
             if number:
                 self._store(_MORE, (name, number), part)
             number += 1
@@ -273,15 +270,10 @@ class Contents:
     @_alone
     def _insert(self, statement: str, rows: Sequence[_Row]) -> None:
         """Write rows into the database; the parts of a content come before it."""
-        import sqlite3
-
-        try:
-            # In one step: the interpreter's lock would be given away and taken again for each row. It is a transaction of its
-            # own, because the child of a fork would take one that is open for ever for another program's.
-            values = ", ".join(["(?, ?, ?, ?)"] * len(rows))
-            self._db.execute(f"{statement} VALUES {values}", [value for row in rows for value in row])
-        except sqlite3.Error as err:
-            raise self._failure(err) from None
+        # In one step: the interpreter's lock would be given away and taken again for each row. It is a transaction of its
+        # own, because the child of a fork would take one that is open for ever for another program's.
+        values = ", ".join(["(?, ?, ?, ?)"] * len(rows))
+        self._db.execute(f"{statement} VALUES {values}", [value for row in rows for value in row])
 
     def has(self, digest: bytes) -> bool:
         """Tell whether a content is stored. Raises OSError."""
@@ -346,12 +338,7 @@ class Contents:
 
     @_alone
     def _rows(self, question: str, values: tuple[object, ...] = ()) -> list[tuple[bytes, ...]]:
-        import sqlite3
-
-        try:
-            return self._db.execute(question, values).fetchall()
-        except sqlite3.Error as err:
-            raise self._failure(err) from None
+        return self._db.execute(question, values).fetchall()
 
     def save(self) -> None:
         """Make what was added last. Raises OSError."""
@@ -395,18 +382,13 @@ class Contents:
 
     @_alone
     def _drop(self, stored: dict[str, set[bytes]], kept: set[bytes]) -> None:
-        import sqlite3
-
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            for table, digests in stored.items():
-                self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in digests - kept))  # noqa: S608
-            self._db.execute("COMMIT")
-            # As a script, because `execute` ends after the first page.
-            self._db.executescript("PRAGMA incremental_vacuum")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error as err:
-            raise self._failure(err) from None
+        self._db.execute("BEGIN IMMEDIATE")
+        for table, digests in stored.items():
+            self._db.executemany(f"DELETE FROM {table} WHERE digest = ?", ((one,) for one in digests - kept))  # noqa: S608
+        self._db.execute("COMMIT")
+        # As a script, because `execute` ends after the first page.
+        self._db.executescript("PRAGMA incremental_vacuum")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _kept_batches(self, needed: set[bytes]) -> set[bytes]:
         """Return the batches of which all is needed; what is needed of others is packed anew."""

@@ -145,11 +145,8 @@ def _base(data: bytes) -> Known | None:
     body = memoryview(data)[_DIGEST_BYTES:]
     if data[:_DIGEST_BYTES] != sha256(body).hexdigest().encode():
         return None
-    try:
-        record = json.loads(bytes(body))
-        return Known(record["folders"], record["newest"]) if record["version"] == _VERSION else None
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return None
+    record = json.loads(bytes(body))
+    return Known(record["folders"], record["newest"]) if record["version"] == _VERSION else None
 
 
 def _with_log(where: Path, base: Known, is_recorded: Callable[[str], bool]) -> Known | None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rye.errors import WorkspaceError
 from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.snapshots import watch as watches
@@ -121,7 +122,7 @@ class Scope(NamedTuple):
     made: Callable[[], Mapping[str, int]] = dict
 
 
-class TreeTooLargeError(Exception):
+class TreeTooLargeError(WorkspaceError):
     """The project has more than `MAX_ENTRIES` names."""
 
 
@@ -260,9 +261,8 @@ class Walk:
 
     def _descend(self, root: int, top: str) -> None:
         """Visit an open folder and all that is below it; it is closed."""
-        frames: list[tuple[int, str, Iterator[str]]] = [(root, top, iter(()))]
+        frames = [(root, top, self._visited_names(root, top))]
         try:
-            frames[0] = (root, top, iter(self._visit(root, top)))
             while frames:
                 fd, path, below = frames[-1]
                 name = next(below, None)
@@ -271,17 +271,15 @@ class Walk:
                     continue
                 child = f"{path}/{name}" if path else name
                 opened = self._enter(fd, name, child, len(frames))
-                if opened is None:
-                    continue
-                try:
-                    inner = self._visit(opened, child)
-                except BaseException:
-                    os.close(opened)
-                    raise
-                frames.append((opened, child, iter(inner)))
+                if opened is not None:
+                    frames.append((opened, child, self._visited_names(opened, child)))
         finally:
             for fd, _, _ in frames:
                 os.close(fd)
+
+    def _visited_names(self, fd: int, path: str) -> Iterator[str]:
+        """Visit a folder when the first name is asked for."""
+        yield from self._visit(fd, path)
 
     def _enter(self, parent: int, name: str, path: str, depth: int) -> int | None:
         """Open a folder; None where that fails: what is known of it and below stays."""
@@ -320,7 +318,8 @@ class Walk:
         entries = self._listed(fd, path)
         self._count += len(entries)
         if self._count > MAX_ENTRIES:
-            raise TreeTooLargeError
+            why = f"The project has more than {MAX_ENTRIES:,} files."
+            raise TreeTooLargeError("not_recorded", why, "Changes of commands are not recorded here; use git.")
         get, skipped, below = known.get, self._skipped | _MEMORY.get(path, frozenset()), list[str]()
         # None: a file whose state is read when it is opened.
         new: dict[str, os.stat_result | None] = {}
