@@ -182,7 +182,9 @@ def test_what_is_no_change_and_no_batch(project, batch):
     for entry in ("nope", "../../x", "0" * 200):
         refused("unknown_entry", "undo", project, entry_id=entry)
     refused("unknown_batch", "undo", project, batchId="nope")
-    refused("entry_or_batch", "undo", project, batchId=batch, entry_id="x")
+    refused("unknown_batch", "undo", project, batchId="nope", list=True)
+    for more in ({"entry_id": "x"}, {"file_path": "none.txt"}, {"file_path": "none.txt", "list": True}):
+        refused("entry_or_batch", "undo", project, batchId=batch, **more)
 
 
 def test_the_bounds_are_the_users_and_a_change_too_large_to_keep_is_listed_but_not_undone(project, file, user_space):

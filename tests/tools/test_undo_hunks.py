@@ -245,6 +245,9 @@ def test_hunks_that_are_none(project, file):
     entry = bash(project, "echo x >> f.txt; echo y > g.txt")["change_id"]
     assert "file_path" in refused("entry_or_batch", "undo", project, entry_id=entry, hunks=[1])
     assert [one["kind"] for one in done("undo", project, list=True, entry_id=entry, file_path="g.txt")["hunks"]] == ["whole"]
+    # By hand.
+    bash(project, "sed -i '$d' f.txt; rm g.txt")
+    refused("already_undone", "undo", project, entry_id=entry)
 
 
 def test_the_mode_is_a_hunk(project, file):

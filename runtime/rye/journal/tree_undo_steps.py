@@ -9,6 +9,7 @@ To an ordinary user a folder may be closed in which files came back or go: it is
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -27,9 +28,10 @@ from rye.snapshots import passed_over
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
-from rye.workspace import atomic_replace, protected_paths
+from rye.workspace import protected_paths
+from rye.workspace.atomic_replace import copy_metadata, discard, give_back, put, set_aside
 from rye.workspace.path_errors import system_failure
-from rye.workspace.workspace import Workspace
+from rye.workspace.workspace import Place, Workspace
 
 _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -148,8 +150,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             was = _info(ws, one.path)
             warning = _step(ws, contents, entry.id, one, later, links)
         except WorkspaceError as err:
-            # A command has made a repository there since the undo was planned.
-            warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message}")
+            # A command has made a repository there, or wrote there, since the undo was planned.
+            warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message.removesuffix(' Nothing was written.')}")
             left.append(one.path)
             continue
         except OSError as err:
@@ -247,50 +249,31 @@ def _opened(ws: Workspace, steps: Sequence[Change]) -> list[Change]:
 def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: set[str], links: protected_paths.Links) -> str:
     """Bring one path from its state before to the one after; return why it was left, if it was.
 
-    Raises OSError, and WorkspaceError where tools may not write there now. `later` are the paths whose steps are still
-    to come, `links` as `Workspace.guard` takes them.
+    Raises OSError, and WorkspaceError where tools may not write now, or somebody did since. `later` are the paths whose steps
+    are still to come, `links` as `Workspace.guard` takes them.
     """
     shown = tree_changes.printable(one.path)
     try:
         with folder_of(ws, one.path) as (fd, name):
             digest = sha256(f"{entry_id}/{one.path}".encode("utf-8", "surrogateescape")).hexdigest()
             temporary = f".rye-{digest[:16]}.tmp"
-            _settle_temporary(fd, name, temporary, one)
+            parts = parts_of(one.path)
+            place = Place(fd, parts, None, check=functools.partial(ws.guard_open, fd, parts, links))
+            _settle_temporary(place, name, temporary, one)
             was = _stat_at(fd, name)
             now = snapshots_tree.state_at(fd, name)
             # Where only the other names of the file differ, the step is taken once more, which does no harm.
             if alike(now, one.after) and not (parted(one) and alike(now, one.before)):
                 return ""
             if not alike(now, one.before) and not _is_begun(now, one):
-                return _changed_meanwhile(shown)
-            parts = parts_of(one.path)
+                return f"{shown} was left: it changed meanwhile."
             ws.guard_open(fd, parts, links)
             # A rename puts no file in place of a folder, and no folder in place of a file.
             if one.after is None or (now is not None and (now.kind == "directory") != (one.after.kind == "directory")):
-                if not _remove(fd, name, temporary, was):
-                    return _changed_meanwhile(shown)
-                if one.after is None:
-                    return ""
+                _remove(place, temporary, was)
                 was = None
-            if one.after.kind != "file" or not _linked(ws, fd, temporary, one, later):
-                try:
-                    _put(contents, fd, name, temporary, one.after)
-                except OSError:
-                    # Half of a file, where the disk is full.
-                    with suppress(OSError):
-                        os.unlink(temporary, dir_fd=fd)
-                    raise
-            if one.after.kind != "directory":
-                try:
-                    # To write a large file takes long.
-                    ws.guard_open(fd, parts, links)
-                    in_place = _put_in_place(fd, name, temporary, was)
-                except WorkspaceError:
-                    os.unlink(temporary, dir_fd=fd)
-                    raise
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary, dir_fd=fd)
-                return "" if in_place else _changed_meanwhile(shown)
+            if one.after is not None:
+                _bring(ws, contents, place, temporary, one.after, was, later)
             return ""
     except FileNotFoundError:
         if one.after is None:
@@ -300,6 +283,26 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
         if err.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return f"{shown} stays: it holds {_held(ws, one.path)}."
         raise
+
+
+def _bring(
+    ws: Workspace, contents: Contents, place: Place, temporary: str, after: State, was: os.stat_result | None, later: set[str]
+) -> None:
+    """Put in place what shall be there, in place of what had the status `was`. Errors as `_step`."""
+    fd, settled = place.dir_fd, True
+    try:
+        if after.kind != "file" or not _linked(ws, fd, temporary, after, later):
+            _put(contents, fd, os.fsdecode(place.name), temporary, after)
+        if after.kind != "directory":
+            # Guarded once more: to write a large file takes long.
+            put(place, temporary.encode(), was, durably=False)
+    except WorkspaceError as err:
+        settled = err.code != "unsettled"
+        raise
+    finally:
+        # What it displaced, or half of a file where the disk is full.
+        if settled:
+            discard(fd, temporary.encode())
 
 
 def _info(ws: Workspace, path: str) -> os.stat_result | None:
@@ -340,81 +343,32 @@ def _is_begun(now: State | None, one: Change) -> bool:
     return (one.before is None or one.before.kind != "directory") and not now.mode & 0o077
 
 
-def _changed_meanwhile(shown: str) -> str:
-    return f"{shown} was left: it changed meanwhile."
-
-
 def _stat_at(fd: int, name: str) -> os.stat_result | None:
     with suppress(FileNotFoundError):
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
     return None
 
 
-def _is_same(was: os.stat_result | None, there: os.stat_result | None) -> bool:
-    """Tell whether nobody wrote to a file since. A rename changes its ctime, so that does not count."""
-    if was is None or there is None:
-        return was is there
-    return (was.st_ino, was.st_size, was.st_mtime_ns) == (there.st_ino, there.st_size, there.st_mtime_ns)
-
-
-def _settle_temporary(fd: int, name: str, temporary: str, one: Change) -> None:
+def _settle_temporary(place: Place, name: str, temporary: str, one: Change) -> None:
     """Remove what a step that was cut off left; what another program wrote meanwhile gets its name back. Raises OSError."""
+    fd, aside = place.dir_fd, temporary.encode()
     left = snapshots_tree.state_at(fd, temporary)
-    if left is None:
-        return
-    foreign = not alike(left, one.before) and not alike(left, one.after)
+    foreign = left is not None and not alike(left, one.before) and not alike(left, one.after)
     if foreign and alike(snapshots_tree.state_at(fd, name), one.after):
-        _put_back(fd, name, temporary)
-    with suppress(FileNotFoundError):
-        os.unlink(temporary, dir_fd=fd)
+        if one.after is None:
+            give_back(place, aside)
+        else:
+            beneath.rename(fd, aside, place.name, beneath.EXCHANGE)
+    discard(fd, aside)
 
 
-def _put_back(fd: int, name: str, temporary: str) -> None:
-    source, target = os.fsencode(temporary), os.fsencode(name)
-    try:
-        beneath.rename(fd, source, target, beneath.EXCHANGE)
-    except FileNotFoundError:
-        beneath.rename(fd, source, target, beneath.NOREPLACE)
-
-
-def _remove(fd: int, name: str, temporary: str, was: os.stat_result | None) -> bool:
-    """Remove what is at a name; False, with nothing changed, where another program wrote it since `was`. Raises OSError."""
+def _remove(place: Place, temporary: str, was: os.stat_result | None) -> None:
+    """Remove what is in a place, if nobody wrote it since `was`. Errors as `_step`."""
     if was is None or stat.S_ISDIR(was.st_mode):
-        os.rmdir(name, dir_fd=fd)
-        return True
-    # Moved first, then compared: between a look and an unlink another program could write.
-    try:
-        beneath.rename(fd, os.fsencode(name), os.fsencode(temporary), beneath.NOREPLACE)
-    except FileNotFoundError:
-        return True
-    if not _is_same(was, _stat_at(fd, temporary)):
-        _put_back(fd, name, temporary)
-        return False
-    os.unlink(temporary, dir_fd=fd)
-    return True
-
-
-def _put_in_place(fd: int, name: str, temporary: str, was: os.stat_result | None) -> bool:
-    """Give a file its name; False, with nothing changed, where another program wrote there since `was`. Raises OSError.
-
-    What it displaced is under the temporary name then.
-    """
-    source, target = os.fsencode(temporary), os.fsencode(name)
-    try:
-        beneath.rename(fd, source, target, beneath.NOREPLACE if was is None else beneath.EXCHANGE)
-    except (FileExistsError, FileNotFoundError):
-        return False
-    except OSError as err:
-        if was is None or err.errno not in beneath.UNSUPPORTED:
-            raise
-        if not _is_same(was, _stat_at(fd, name)):
-            return False
-        os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
-        return True
-    if was is None or _is_same(was, _stat_at(fd, temporary)):
-        return True
-    _put_back(fd, name, temporary)
-    return False
+        os.rmdir(place.name, dir_fd=place.dir_fd)
+    else:
+        set_aside(place, temporary.encode(), was, durably=False)
+        os.unlink(temporary, dir_fd=place.dir_fd)
 
 
 def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
@@ -431,14 +385,11 @@ def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -
         _write(contents, fd, name, temporary, state)
 
 
-def _linked(ws: Workspace, fd: int, temporary: str, one: Change, later: set[str]) -> bool:
+def _linked(ws: Workspace, fd: int, temporary: str, state: State, later: set[str]) -> bool:
     """Make a hard link to another name that the file had, where that name is there with the same content.
 
     A name whose step comes `later` may be of another file still, with the same content: it will be linked to this one.
     """
-    state = one.after
-    if state is None:
-        return False
     for path in state.links:
         if path in later:
             continue
@@ -461,7 +412,7 @@ def _write(contents: Contents, fd: int, name: str, temporary: str, state: State)
         with suppress(FileNotFoundError):
             there = os.stat(name, dir_fd=fd, follow_symlinks=False)
             if stat.S_ISREG(there.st_mode):
-                atomic_replace.copy_metadata(fd, name, made, there)
+                copy_metadata(fd, name, made, there)
         os.fchmod(made, state.mode)
         os.fsync(made)
 

@@ -85,15 +85,20 @@ def remove(place: Place, expected: str, temporary: bytes) -> bool:
         return discard(place.dir_fd, temporary)
 
 
-def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | None = None) -> None:
+Known = str | os.stat_result
+"""What is known of a file: the SHA-256 of its content, or its status, by which nobody wrote to this very file since."""
+
+
+def put(place: Place, temporary: bytes, expected: Known | None, backup: bytes | None = None, *, durably: bool = True) -> None:
     """Put the file named `temporary` in place; what it displaces is named `temporary` then.
 
     Args:
         place: where the file goes.
         temporary: a name from `temporary_name`, which the file has now (see `stage`).
-        expected: SHA-256 of the content that is displaced; None when no file may be there.
+        expected: what is displaced; None when no file may be there.
         backup: where the file system cannot exchange, a second such name: the old content is copied to it first. Without
             one it is lost.
+        durably: the names survive a power cut; else the caller sees to that.
 
     Raises:
         OSError, WorkspaceError: `conflict`, `unsettled`; see `replace`.
@@ -103,14 +108,22 @@ def put(place: Place, temporary: bytes, expected: str | None, backup: bytes | No
     # Compared later by inode: another program's file may have the same content.
     inode = _inode_at(place.dir_fd, temporary)
     if expected is None:
-        _put_new(place, temporary, inode)
+        _put_new(place, temporary, inode, durably=durably)
     else:
-        _exchange_checked(place, temporary, expected, inode, backup)
+        _exchange_checked(place, temporary, expected, inode, backup, durably=durably)
 
 
-def set_aside(place: Place, temporary: bytes, expected: str) -> None:
+def _is(dir_fd: int, name: bytes, expected: Known) -> bool:
+    if isinstance(expected, str):
+        return digest_at(dir_fd, name) == expected
+    there = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    # A rename changes its ctime, so that does not count.
+    return all(getattr(there, one) == getattr(expected, one) for one in ("st_ino", "st_size", "st_mtime_ns"))
+
+
+def set_aside(place: Place, temporary: bytes, expected: Known, *, durably: bool = True) -> None:
     # Moved first, then compared: between a check and an unlink another program could write.
-    """Move the file in `place` to `temporary` if its content is `expected` (SHA-256); errors as `put`."""
+    """Move the file in `place` to `temporary` if it is `expected`; arguments and errors as `put`."""
     if place.check is not None:
         place.check()
     try:
@@ -118,8 +131,8 @@ def set_aside(place: Place, temporary: bytes, expected: str) -> None:
     except FileNotFoundError:
         raise conflict(place) from None
     try:
-        same = digest_at(place.dir_fd, temporary) == expected
-        if same:
+        same = _is(place.dir_fd, temporary, expected)
+        if same and durably:
             atomic.sync(dir_fd=place.dir_fd)
     except OSError:
         give_back(place, temporary)
@@ -222,13 +235,14 @@ def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:
                 os.setxattr(fd, attribute, os.getxattr(source, attribute))
 
 
-def _put_new(place: Place, temporary: bytes, inode: int) -> None:
+def _put_new(place: Place, temporary: bytes, inode: int, *, durably: bool) -> None:
     try:
         rename(place.dir_fd, temporary, place.name, NOREPLACE)
     except FileExistsError:
         raise conflict(place) from None
     try:
-        atomic.sync(dir_fd=place.dir_fd)
+        if durably:
+            atomic.sync(dir_fd=place.dir_fd)
     except OSError as err:
         try:
             rename(place.dir_fd, place.name, temporary, NOREPLACE)
@@ -240,7 +254,9 @@ def _put_new(place: Place, temporary: bytes, inode: int) -> None:
         raise
 
 
-def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int, backup: bytes | None) -> None:
+def _exchange_checked(
+    place: Place, temporary: bytes, expected: Known, inode: int, backup: bytes | None, *, durably: bool
+) -> None:
     try:
         rename(place.dir_fd, temporary, place.name, EXCHANGE)
     except FileNotFoundError:
@@ -252,8 +268,8 @@ def _exchange_checked(place: Place, temporary: bytes, expected: str, inode: int,
         return
     # Checked after the exchange: no other program can replace the displaced file by its name any more.
     try:
-        same = digest_at(place.dir_fd, temporary) == expected
-        if same:
+        same = _is(place.dir_fd, temporary, expected)
+        if same and durably:
             atomic.sync(dir_fd=place.dir_fd)
     except OSError as err:
         _put_back(place, temporary, inode, err)
@@ -276,8 +292,8 @@ def _put_back(place: Place, temporary: bytes, inode: int, why: OSError | None) -
         raise _unsettled(place, temporary, why or err) from None
 
 
-def _check_then_rename(place: Place, temporary: bytes, expected: str, backup: bytes | None) -> None:
-    if digest_at(place.dir_fd, place.name) != expected:
+def _check_then_rename(place: Place, temporary: bytes, expected: Known, backup: bytes | None) -> None:
+    if not _is(place.dir_fd, place.name, expected):
         raise conflict(place)
     # A plain rename destroys what it replaces, so the old content is copied first.
     if backup is not None:
