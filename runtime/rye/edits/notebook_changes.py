@@ -26,8 +26,11 @@ _MARK: Final = re.compile(r"# %%(?: \[(code|markdown|raw)\])?\s*\Z")
 def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[Plan]:
     """Return plans that write JSON, for plans that write text, ascending.
 
-    A line next to them whose comma comes or goes gets a plan of its own, and keeps its ID.
+    A line next to them whose comma comes or goes gets a plan of its own, and keeps its ID. Of a file that is laid out otherwise
+    no line is a cell's, and all plans are of JSON.
     """
+    if not all(cell.placed for cell in book.cells):
+        return [*plans]
     inside: dict[int, list[Plan]] = {}
     out, mended = list[Plan](), list[Plan]()
     edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
