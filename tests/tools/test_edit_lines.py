@@ -489,6 +489,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
         (b"caf\xe9\n", {"bom": "add", "encoding": "latin-1"}, "bom_needed"),
         (b"one\n", {"bom": "add", "changes": ["1|x"]}, "bom_alone"),
         (b"one\n", {"bom": "add", "version": "1.7-abcdef12"}, "wrong_version"),
+        (b"one\n", {"final_newline": "add", "changes": ["1|x", "g.txt:1|x"]}, "one_file"),
     ],
 )
 def test_marks_that_cannot_be_changed(project, content, more, code):

@@ -65,13 +65,10 @@ def test_an_active_file_needs_not_be_on_the_disk(project):
 
 def test_what_cannot_be_read(project):
     (project / "b.bin").write_bytes(b"\0\1")
-    (project / "folder").mkdir()
     for name, code in (("b.bin", "binary_file"), ("missing", "file_not_found")):
         answer = read(project, name)
         assert answer["errors"][0]["code"] == answer["code"] == code
     assert read(project, "f", activeFiles=[{"docPath": "f", "content": "\ud800"}])["code"] == "unencodable"
-    error = read(project, "folder")["error"]
-    assert (error.startswith("The docPath folder is no file."), "Did you mean folder?" in error) == (True, False)
 
 
 # --- workspace_apply_patch ---

@@ -202,7 +202,8 @@ def test_section_3_what_a_doc_path_that_leads_to_no_file_tells(project, tmp_path
     (project / "SRC").symlink_to("src")
     # Two links to one file are one file.
     assert read(project, "src/app.cs")["success"]
-    for path, said in (("src/ap.cs", "Did you mean src/"), ("src", "is no file"), ("way/file", ""), ("way/fiel", "")):
+    tells = {"src/ap.cs": "ap.cs. Did you mean src/", "src": "is no file. A docPath", "way/file": "", "way/fiel": ""}
+    for path, said in tells.items():
         answer = read(project, path)
         assert (answer["code"], said in answer["error"], "secret" in answer["error"]) == ("file_not_found", True, False), path
 

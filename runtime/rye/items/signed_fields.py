@@ -55,8 +55,7 @@ def _in_python(tree: ast.Module, raw: bytes, name: str, value: bytes) -> bytes:
             return b"\n".join(lines)
         if _METADATA.fullmatch(known):
             ends.append(node.end_lineno or 0)
-    # After a semicolon the line belongs to two statements, and a line behind it may be in the wrong place.
-    if not ends or b";" in lines[max(ends) - 1]:
+    if not ends:
         raise ItemError("malformed_item", f"There is no place for {name}.", "Write each metadata on a line of its own.")
     lines.insert(max(ends), b"%b = %b" % (name.encode(), value))
     return b"\n".join(lines)

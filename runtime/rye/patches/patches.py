@@ -251,9 +251,7 @@ def _check_order(patch: FilePatch, changes: Sequence[LineChange], problems: Prob
     # Sorted here, because wrong order is a problem of its own, reported above.
     for change in sorted(changes, key=lambda change: (change.start, change.stop, change.number)):
         if change.start < reach:
-            message = (
-                f"Changes {min(holder, change.number)} and {max(holder, change.number)} overlap, at line {change.start + 1}."
-            )
+            message = f"Changes {min(holder, change.number)} and {max(holder, change.number)} overlap."
             problems.add("overlapping_changes", message, patch, change)
         if change.stop > reach:
             reach, holder = change.stop, change.number

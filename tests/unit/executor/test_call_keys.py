@@ -136,6 +136,7 @@ def test_a_key_that_cannot_be_one_and_without_a_place_for_the_record_nothing_is_
             assert once(files, item_id, parameters)["code"] == "state_unwritable"
         (state / name).unlink()
     assert text(files) == "one\n"
+    assert once(files, EDIT, APPEND, "x" * 200)["status"] == "success"
 
 
 @pytest.mark.parametrize("harm", ["lost", "cut", "changed"])
