@@ -12,6 +12,7 @@ import jsonschema_rs
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from support import in_process
 from support.mcp_peer import REVISIONS, peer
 from support.readme_blocks import ROOT
 from support.signed_tools import put, signed, trust_key
@@ -44,6 +45,11 @@ def place(project):
     (project / "docs").mkdir()
     (project / "docs/news.md").write_text("x\n")
     (project / "dock").mkdir()
+    for folder in (project.parent / "pdf", project / ".agents/skills/bad"):
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"---\nname: {folder.name}\ndescription: Reads.\n---\n")
+        (folder / "x.bin").write_bytes(b"\xff\0")
+    assert in_process.rye("skill", "add", project.parent / "pdf", cwd=project).returncode == 0
     return project
 
 
@@ -91,9 +97,8 @@ def test_arguments_are_completed(place):
         assert complete("tag", "", **prompt) == []
         knowledge = {"type": "ref/resource", "uri": "rye://knowledge/{+id}{?offset}"}
         assert complete("id", "mcp-and", **knowledge) == ["rye/core/mcp-and-clients"]
-        assert "error" in server.ask(
-            "completion/complete", {"ref": {"type": "ref/prompt", "name": "no"}, "argument": {"name": "a", "value": ""}}
-        )
+        wrong = {"ref": {"type": "ref/prompt", "name": "no"}, "argument": {"name": "a", "value": ""}}
+        assert "error" in server.ask("completion/complete", wrong)
 
 
 def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(place):
@@ -105,17 +110,19 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         notes = skills["skill://knowledge/my/notes/SKILL.md"]
         assert notes["frontmatter"] == {"name": "notes", "description": "What: it says"}
         assert not any("/bad/" in uri for uri in skills)
-        assert {"skill://directive/team/ops/release/SKILL.md", "skill://knowledge/rye/core/mcp-and-clients/SKILL.md"} <= set(
-            skills
-        )
+        served = ("directive/team/ops/release", "knowledge/rye/core/mcp-and-clients", "folder/pdf")
+        assert {f"skill://{one}/SKILL.md" for one in served} <= set(skills)
         names = [one["frontmatter"]["name"] for one in skills.values()]
         assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
         for uri, one in skills.items():
             assert server.ask("skills/get", {"uri": uri})["result"]["skill"] == one
-            (content,) = server.ask("resources/read", {"uri": uri})["result"]["contents"]
-            (file,) = one["resources"]
-            data = content["text"].encode()
-            assert (file["digest"], file["size"]) == (f"sha256:{sha256(data).hexdigest()}", len(data))
+            for file in one["resources"]:
+                (content,) = server.ask("resources/read", {"uri": file["uri"]})["result"]["contents"]
+                data = content["text"].encode() if "text" in content else base64.b64decode(content["blob"])
+                assert (file["digest"], file.get("size", len(data))) == (f"sha256:{sha256(data).hexdigest()}", len(data))
+            if uri == "skill://folder/pdf/SKILL.md":
+                assert [file["uri"] for file in one["resources"]] == [uri, "skill://folder/pdf/x.bin"]
+                continue
             head, name, about, end = content["text"].split("\n")[:4]
             assert (head, end) == ("---", "---")
             assert json.loads(name.removeprefix("name: ")) == one["frontmatter"]["name"]
@@ -125,17 +132,15 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         document = (ROOT / ".ai/trusted_keys" / f"{system['rye/signer']}.toml").read_text(encoding="utf-8")
         key = load_pem_public_key(re.search("-----BEGIN.*END PUBLIC KEY-----\n", document, re.DOTALL)[0].encode())
         key.verify(signature, system["rye/digest"].encode())
-        text = server.ask("resources/read", {"uri": "skill://directive/team/ops/release/SKILL.md"})["result"]["contents"][0][
-            "text"
-        ]
-        assert "- tag (string, required): the version's tag" in text
-        assert "Tag {input:tag}, 3 times, push: false." in text
+        (content,) = server.ask("resources/read", {"uri": f"skill://{served[0]}/SKILL.md"})["result"]["contents"]
+        for said in ("- tag (string, required): the version's tag", "Tag {input:tag}, 3 times, push: false."):
+            assert said in content["text"]
         rows = {row["name"]: row for row in server.ask("resources/list")["result"]["resources"]}
         assert ("my/bad" in rows, rows["my/notes"]["title"]) == (False, "Notes")
         got = server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]
         assert got["text"] == "Read me.\n"
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
-        for unknown in ("knowledge/my/bad/SKILL.md", "knowledge/no/SKILL.md", "x"):
+        for unknown in ("knowledge/my/bad/SKILL.md", "knowledge/no/SKILL.md", "folder/bad/SKILL.md", "x"):
             wrong = f"skill://{unknown}"
             error = server.ask("skills/get", {"uri": wrong})["error"]
             assert (error["code"], error["data"]) == (-32602, {"uri": wrong})
