@@ -17,7 +17,6 @@ from rye.config import user_dirs
 from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.executor import Call
 from rye.items import spaces
-from rye.items.spaces import Space
 from rye.plain_class import changed
 
 if TYPE_CHECKING:
@@ -185,7 +184,7 @@ def _signable(project_path: str, item_type: str, item_id: str, source: str) -> l
         spaces.check_id(item_id)
         found = [path for one, path in known if one == item_id]
     if not found:
-        where = f"{_where(space)}/{spaces.type_folder(item_type)[0]}"
+        where = f"{'no folder' if space is None else space.folder}/{spaces.type_folder(item_type)[0]}"
         raise ItemError(
             "item_not_found",
             f"No {item_type} {item_id} in the {source} space.",
@@ -193,10 +192,6 @@ def _signable(project_path: str, item_type: str, item_id: str, source: str) -> l
             searched_in=where,
         )
     return found
-
-
-def _where(space: Space | None) -> str:
-    return space.folder if space is not None else "no folder"
 
 
 def _object(parameters: dict[str, Any] | str) -> dict[str, Any]:

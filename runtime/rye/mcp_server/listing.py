@@ -80,13 +80,9 @@ class Selection(Record):
 
 def switch_for(item_ids: Iterable[str]) -> str:
     """Return the sentence that says how a user makes a server offer tools."""
-    primary, categories = False, []
-    for item_id in item_ids:
-        if item_id in _PRIMARY:
-            primary = True
-        elif (category := item_id.rpartition("/")[0]) not in categories:
-            categories.append(category)
-    options = [*(f"--category {category}" for category in categories[:_NAMED]), *(["--meta"] if primary else [])]
+    ids = list(item_ids)
+    categories = [*dict.fromkeys(one.rpartition("/")[0] for one in ids if one not in _PRIMARY)][:_NAMED]
+    options = [*(f"--category {one}" for one in categories), *(["--meta"] if set(ids) & set(_PRIMARY) else [])]
     return f"Your user can start it with `rye mcp {' '.join(options)}`."
 
 

@@ -89,11 +89,9 @@ def read(answer: HttpAnswer, form: Format, *, main_only: bool, seconds: float = 
     if kind in _HTML and form != "html":
         return _from_html(answer, kind, charset, form, main_only=main_only, seconds=seconds)
     decoded = _decoded(answer, charset)
-    if _JSON.match(kind) and form != "html":
-        text = _pretty(decoded)
-        notes = () if text is not None else ("shown as it came: not valid JSON, or too large to be indented",)
-        return WebPage(_lines(decoded if text is None else text), "", kind, charset, False, notes)
-    return WebPage(_lines(decoded), "", kind, charset)
+    text = _pretty(decoded) if _JSON.match(kind) and form != "html" else decoded
+    notes = () if text is not None else ("shown as it came: not valid JSON, or too large to be indented",)
+    return WebPage(_lines(decoded if text is None else text), "", kind, charset, False, notes)
 
 
 def _kind(answer: HttpAnswer) -> str:

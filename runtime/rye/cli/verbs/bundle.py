@@ -24,15 +24,12 @@ from rye.trust import keys, signature
 
 def run_bundle(args: SimpleNamespace) -> int:
     """Run `rye bundle`; return its exit code."""
-    if args.folder is None and (args.action == "create" or args.id != "rye"):
-        # It is the installed package's: what was meant is a folder of the user's own.
-        why = "Which folder is the bundle?"
+    own = args.folder is None
+    space = spaces.Space("system", spaces.system_folder()) if own else spaces.Space(f"bundle:{args.id}", args.folder)
+    # Without a folder it is the installed package's: what was meant is one of the user's own.
+    if (own and (args.action == "create" or args.id != "rye")) or not os.path.isdir(space.folder):
+        why = "Which folder is the bundle?" if own else f"There is no folder {space.folder}."
         raise UsageError("no_bundle", why, "Give --folder with its .ai, such as --folder src/mine/.ai.")
-    space = spaces.Space(
-        "system" if args.folder is None else f"bundle:{args.id}", spaces.system_folder() if args.folder is None else args.folder
-    )
-    if not os.path.isdir(space.folder):
-        raise UsageError("no_bundle", f"There is no folder {space.folder}.", "Name the bundle's .ai folder with --folder.")
     spaces.check_id(args.id)
     if args.action == "release":
         return _release(args)

@@ -171,18 +171,13 @@ def _settings(args: SimpleNamespace, project: str) -> int:
         raise UsageError("no_path", "No file is named.", "Write `rye trust settings PATH`, as the command's result names it.")
     with Workspace(project) as ws:
         path = os.fsdecode(b"/".join(ws.components(args.key)))
-        try:
-            one = command_check.kept(ws, path)
-            print(f"{printable(one.path)}, for programs of yours to act on:", file=sys.stderr)
-            for line in one.shown:
-                print(f"  {printable(line)}", file=sys.stderr)
-            if not confirm("Bring it back, and let it count as yours?"):
-                return _refused()
-            count = command_check.bring_back(ws, one)
-        except OSError as err:
-            why = err.strerror or str(err)
-            what = f"{printable(args.key)} was not brought back: {why}."
-            raise RyeError("not_brought_back", what, "Nothing changed.") from None
+        one = command_check.kept(ws, path)
+        print(f"{printable(one.path)}, for programs of yours to act on:", file=sys.stderr)
+        for line in one.shown:
+            print(f"  {printable(line)}", file=sys.stderr)
+        if not confirm("Bring it back, and let it count as yours?"):
+            return _refused()
+        count = command_check.bring_back(ws, one)
     print(f"Yours: {printable(one.path)} ({count} settings or files).")
     return EXIT_OK
 

@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from rye.call import context
 from rye.call.context import deadline
-from rye.call.safe_text import plain
+from rye.call.safe_text import of_json, plain
 from rye.errors import RegistryError, RyeError, UsageError
 from rye.plain_class import Record, field
 from rye.registry.oci import credentials
@@ -247,16 +247,13 @@ class RegistryHost:
             raise self._busy(answer, "the request for a token")
         if answer.status != 200:
             raise self._unauthorized(f"its token server answers {answer.status}")
-        try:
-            record = json.loads(answer.body)
-            # Two names: docker's protocol says `token`, OAuth says `access_token`.
-            token = record.get("token") or record["access_token"]
-        except (ValueError, KeyError, AttributeError, RecursionError):
-            why = f"The token server of {self.host} gives no token."
-            raise RegistryError("bad_registry_answer", why, "Check the registry's address.") from None
+        record = of_json(answer.body)
+        # Two names: docker's protocol says `token`, OAuth says `access_token`.
+        token = (record.get("token") or record.get("access_token")) if isinstance(record, dict) else None
         # It becomes a header: a line break in it would add headers of the server's choice.
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise RegistryError("bad_registry_answer", f"The token of {self.host} is no text.", "Check its address.")
+            why = f"The token server of {self.host} gives no token."
+            raise RegistryError("bad_registry_answer", why, "Check the registry's address.")
         return token
 
     def _unauthorized(self, why: str) -> RegistryError:
