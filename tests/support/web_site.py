@@ -27,14 +27,7 @@ def bomb(size: int = 1 << 30) -> bytes:
 
 
 class Site:
-    """The running site.
-
-    Attributes:
-        url: where it is, without a final slash.
-        requests: the paths asked for, with the headers.
-        connections: how many connections were accepted.
-        bodies: what was posted.
-    """
+    """The running site at `url`: the paths that were asked for, with the headers, how many connections came, what was posted."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str]]] = []

@@ -33,6 +33,9 @@ _OF_REPOSITORIES: Final = frozenset(
     "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
 )
 
+FAILING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""By these the system says nothing of a folder: it must not count as one that is not there."""
+
 FOLDERS: Final = (".git", ".hg", ".svn")
 """In folders with these names a version control keeps what it needs."""
 
@@ -73,7 +76,7 @@ def listings(root: str, known: Listings | None = None) -> Listings:
             the time of change, and no command can.
 
     Raises:
-        OSError: there is no such root; EFBIG after `MAX_ENTRIES` names.
+        OSError: there is no such root; EFBIG after `MAX_ENTRIES` names; EMFILE and the like.
     """
     known, found, waiting, count = known or {}, Listings(), [""], 0
     device, closed = os.lstat(root).st_dev, dict[str, os.stat_result]()
@@ -132,7 +135,9 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
                     below.append(name)
                 elif entry.is_symlink():
                     links.append(name)
-    except OSError:
+    except OSError as err:
+        if err.errno in FAILING:
+            raise
         return Listing(0, 0, [], [], []), 0
     lasts = info.st_dev == device and stamps.settled(info.st_ctime_ns, now)
     return Listing(info.st_ino, info.st_ctime_ns if lasts else 0, parts, below, links), count

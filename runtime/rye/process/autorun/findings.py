@@ -138,7 +138,9 @@ def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterat
     """Yield the findings of one repository but those in some files and folders, which the sandbox covers."""
     try:
         fd = tree.folder(path)
-    except OSError:
+    except OSError as err:
+        if err.errno in repositories.FAILING:
+            raise
         return
     with closing(fd):
         yield from _settings(tree, path, fd, "config", path, included_only=f"{path}/config" in covered)

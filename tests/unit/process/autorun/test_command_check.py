@@ -266,8 +266,12 @@ def test_settings_made_to_take_long_do_not(root):
     assert looked(root, "true") == []
 
 
-def test_folders_of_any_depth_are_found_with_few_descriptors(tmp_path):
-    made = "import os\nfrom rye.workspace import repositories\nfor _ in range(3_000): os.mkdir('d'); os.chdir('d')\n"
-    code = f"{made}print(len(repositories.listings({os.path.realpath(tmp_path)!r})))"
-    words = ["sh", "-c", 'ulimit -n 256; "$@"; rm -rf d', "sh", sys.executable, "-c", code]
-    assert subprocess.run(words, cwd=tmp_path, check=True, capture_output=True).stdout == b"3001\n"
+@pytest.mark.parametrize(("few", "found"), [(256, "3001"), (4, "[Errno 24]")])
+def test_folders_of_any_depth_are_found_with_few_descriptors_and_with_too_few_the_look_fails(tmp_path, few, found):
+    made = "import os, resource\nfrom rye.workspace import repositories\nfor _ in range(3_000): os.mkdir('d'); os.chdir('d')\n"
+    less = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({few}, {few}))\n"
+    code = (
+        f"{made}{less}try: print(len(repositories.listings({os.path.realpath(tmp_path)!r})))\nexcept OSError as err: print(err)"
+    )
+    words = ["sh", "-c", '"$@"; rm -rf d', "sh", sys.executable, "-c", code]
+    assert subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.startswith(found)
