@@ -17,7 +17,7 @@ from rye.errors import ItemError, TrustError
 from rye.executor import chain as chains
 from rye.executor.chain import Chain, Link
 from rye.fs.stamps import NOT_KEPT, Basis
-from rye.items import bundles, lockfiles, parse, schema, spaces
+from rye.items import bundles, lockfiles, parse, schema, scripts, spaces
 from rye.items.parse import Tool
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record, changed
@@ -125,7 +125,7 @@ class Admission:
         """Return the tool and all links behind it, each verified."""
         links = [first]
         # `assemble` judges what was found; here it only must come to an end.
-        while links[-1].tool.executor_id is not None and len(links) <= chains.MOST_LINKS:
+        while links[-1].tool.executor_id is not None and len(links) <= scripts.MOST_LINKS:
             links.append(self._next(links[-1]))
         return links
 

@@ -19,15 +19,13 @@ from rye.config import layers
 from rye.errors import ItemError, UsageError
 from rye.items import parse, scripts
 from rye.items.parse import Tool
+from rye.items.scripts import MOST_LINKS
 from rye.items.spaces import Candidate
 from rye.plain_class import Record, changed, field
 from rye.trust.signature import is_script_suffix
 
 if TYPE_CHECKING:
     from typing import Protocol
-
-MOST_LINKS: Final = 10
-"""How many links a chain may have, the tool and the primitive included."""
 
 PRIMITIVES: Final = {
     "function": "rye.executor.primitives.function",

@@ -266,10 +266,9 @@ def is_code(value: object) -> bool:
 
 
 def _failure(failure: Any) -> RyeError:
-    names, texts = ("code", "message", "hint"), {}
-    if isinstance(failure, dict):
-        texts = {name: failure[name] for name in names if isinstance(failure.get(name), str)}
-    details = failure.get("details") if isinstance(failure, dict) else None
+    names, said = ("code", "message", "hint"), failure if isinstance(failure, dict) else {}
+    texts = {name: said[name] for name in names if isinstance(said.get(name), str)}
+    details = said.get("details")
     if len(texts) != len(names) or not isinstance(details, dict):
         raise _bad("it is a failure without code, message, hint and details")
     error = RyeError(texts["code"] if is_code(texts["code"]) else "tool_failed", texts["message"], texts["hint"])

@@ -30,20 +30,6 @@ def name_of(item_id: str, version: str) -> str:
     return f"{FOLDER}/{item_id}@{version}.lock.json"
 
 
-def compose(item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the lockfile of a tool for a chain as the executor gives it (the tool first)."""
-    from datetime import UTC, datetime
-
-    return {
-        "lockfile_version": 1,
-        "generated_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "root": {"tool_id": item_id, "version": version, "integrity": chain[0]["integrity"]},
-        "resolved_chain": list(chain),
-        "registry": None,
-        "verified_deps": None,
-    }
-
-
 def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Write a tool's lockfile into a project, in place of all that pin the tool there; return its content.
 
@@ -53,9 +39,19 @@ def write(project_path: str, item_id: str, version: str, chain: Sequence[dict[st
         WorkspaceError: the project cannot be written; `is_link`, `path_outside`.
     """
     # Imported here: every call asks for lockfiles, few write one.
+    from datetime import UTC, datetime
+
     from rye.journal import commit, journal, own_files
 
-    record = compose(item_id, version, chain)
+    record = {
+        "lockfile_version": 1,
+        "generated_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "root": {"tool_id": item_id, "version": version, "integrity": chain[0]["integrity"]},
+        # As the executor gives it, the tool first.
+        "resolved_chain": list(chain),
+        "registry": None,
+        "verified_deps": None,
+    }
     data = json.dumps(record, indent=2).encode() + b"\n"
     name = f".ai/{name_of(item_id, version)}"
     folder = name.rpartition("/")[0]

@@ -18,7 +18,9 @@ from rye.items.spaces import Space
 from rye.trust.signature import beginning, is_script_suffix
 from rye.trust.verify import Verified
 
-_MOST_LINKS: Final = 10
+MOST_LINKS: Final = 10
+"""How many links a chain may have, the tool and the primitive included."""
+
 # For a hint alone: what a runtime declares counts.
 _USUAL: Final = {"--": "lua sql hs", "//": "php ts go js mjs cjs", ";": "scm lisp clj el"}
 
@@ -94,7 +96,7 @@ def check(item_id: str, suffix: str, raw: bytes, search_path: Sequence[Space]) -
     executor_id = parse.yaml_mapping(text).get("executor_id") if text is not None else None
     runtimes: list[Mapping[str, Any]] = []
     named = executor_id
-    while isinstance(named, str) and len(runtimes) < _MOST_LINKS:
+    while isinstance(named, str) and len(runtimes) < MOST_LINKS:
         found = text_of(named, search_path)
         if found is None:
             break

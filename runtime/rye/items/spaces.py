@@ -115,11 +115,14 @@ def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Ba
     `decided` are the user's decisions, where the caller has loaded them; `basis` as in `find`.
     """
     system = system_folder()
+    decided = decisions.load() if decided is None else decided
+    shadows: frozenset[str] = frozenset()
     # What a project may serve instead of the system depends on what folder it is.
-    if decided is not None and decided.shadows:
+    if decided.shadows:
         basis.rest_on_place(os.fspath(project_path))
+        shadows = decided.shadowed(decisions.Root.of(project_path))
     found = [
-        _project(project_path, decisions.load() if decided is None else decided),
+        Space("project", f"{os.fspath(project_path).rstrip('/')}/.ai", shadows),
         Space("user", user_dirs.user_ai()),
         Space("system", system),
     ]
@@ -128,11 +131,6 @@ def spaces(project_path: str | Path, decided: Decisions | None = None, basis: Ba
     # None where there is no folder, which is the same as no other.
     stand = [stamps.identity(space.folder) for space in found]
     return tuple(space for at, space in enumerate(found) if stand[at] is None or stand[at] not in stand[at + 1 :])
-
-
-def _project(project_path: str | Path, decided: Decisions) -> Space:
-    folder = f"{os.fspath(project_path).rstrip('/')}/.ai"
-    return Space("project", folder, decided.shadowed(decisions.Root.of(project_path)) if decided.shadows else frozenset())
 
 
 def check_id(item_id: str) -> None:

@@ -78,10 +78,7 @@ def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[
 def _project(policy: Policy, view: hidden_paths.View) -> Iterator[tuple[str, int]]:
     rights = launcher.all_rights() if policy.write_project else launcher.READ
     inside = [path for path in view.hidden if hidden_paths.is_below(path, policy.root)]
-    if not inside:
-        yield policy.root, rights
-        return
-    # A hidden folder in the project: what lies beside it is allowed one by one, and nothing can be made beside it.
+    # Beside a hidden folder in the project all is allowed one by one, and nothing can be made there.
     for path in _open_places(policy.root, inside):
         yield path, rights
 
