@@ -172,8 +172,9 @@ class Child:
     def end(self) -> int:
         """Kill what still runs; return the exit code, negative for a signal."""
         if self._process.returncode is None:
-            # Not reaped yet, so the group's number is still its own.
-            os.killpg(self._process.pid, signal.SIGKILL)
+            # Not reaped yet, so the group's number is still its own; a host that reaps all children may have been quicker.
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
