@@ -206,18 +206,14 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     """
     if before is not None and before.as_cells:
         _check_notebook(before, after)
-    found = syntax_check.new_error(after.path, None if before is None else before.data, after.data or b"")
-    if found is None or isinstance(found, str):
-        return [found] if found else []
-    at = min(max(found.line, 1), max(after.count, 1)) - 1
-    named = ""
-    if after.count:
-        named = f" {after.shorts(at, at + 1)[0]}" if short else f" {at + 1} [LID:{after.ids(at, at + 1)[0]}]"
-    text = f"No valid {found.language} any more: {found.message}, in {after.path} at {'address' if short else 'line'}{named}"
-    if guard == "refuse":
-        line = after.texts(at, at + 1)[0].strip()[:200] if after.count else ""
-        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", syntax_check.all_the_same())
-    return [f"{text}."]
+
+    def named(line: int) -> str:
+        at = min(line, after.count) - 1
+        if at < 0 or not short:
+            return f"line {line}" if at < 0 else f"line {at + 1} [LID:{after.ids(at, at + 1)[0]}]"
+        return f"address {after.shorts(at, at + 1)[0]}"
+
+    return syntax_check.told(after.path, None if before is None else before.data, after.data or b"", guard, named)
 
 
 def _check_notebook(before: Document, after: Document) -> None:

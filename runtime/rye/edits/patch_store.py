@@ -16,7 +16,7 @@ from typing import Any
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.errors import EditError, WorkspaceError
+from rye.errors import EditError
 from rye.fs import atomic
 from rye.journal import entries
 from rye.journal.history import refuse_confined
@@ -45,21 +45,12 @@ def _folder(ws: Workspace) -> Path:
 
 
 def keep(ws: Workspace, record: dict[str, Any]) -> None:
-    """Write a batch (JSON values; `batchId` names it), replacing what was stored of it, durably.
-
-    Raises:
-        WorkspaceError: `state_unwritable`.
-    """
-    try:
-        folder = _folder(ws)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        # Durable before any file changes: after a crash the batch must still be known.
-        atomic.write(folder / f"{record['batchId']}.json", entries.dump(record), 0o600)
-        atomic.prune(folder, MAX_BATCHES, context.settings().number("journal.max_bytes"), every=_PRUNE_EVERY)
-    except OSError as err:
-        why = f"The batch cannot be stored in the user's state folder ({err.strerror})."
-        hint = "Nothing was written. Make it writable, or set USER_SPACE to a folder that is."
-        raise WorkspaceError("state_unwritable", why, hint) from None
+    """Write a batch (JSON values; `batchId` names it), replacing what was stored of it, durably. Raises OSError."""
+    folder = _folder(ws)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    # Durable before any file changes: after a crash the batch must still be known.
+    atomic.write(folder / f"{record['batchId']}.json", entries.dump(record), 0o600)
+    atomic.prune(folder, MAX_BATCHES, context.settings().number("journal.max_bytes"), every=_PRUNE_EVERY)
 
 
 def batch(ws: Workspace, batch_id: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rye.call.context import advice
+from rye.errors import EditError
 
 MAX_BYTES = 256 << 10
 _SECONDS = 0.05
@@ -36,9 +37,31 @@ class Broken(NamedTuple):
     line: int
 
 
-def all_the_same() -> str:
-    """Return the advice behind a refusal of a new syntax error."""
-    return advice("guard", 'Correct it, or give guard="tell" to write it all the same.', "Correct it.")
+def told(
+    path: str, before: bytes | None, after: bytes, guard: str, named: Callable[[int], str] = "line {}".format
+) -> list[str]:
+    """Return the warning about a syntax error that a new content has and the old one had not.
+
+    Args:
+        path: the file.
+        before: its content before; None where there was no file.
+        after: its content now.
+        guard: "refuse" the error, or "tell" of it.
+        named: names a line of the new content by its number.
+
+    Raises:
+        EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
+    """
+    found = new_error(path, before, after)
+    if found is None or isinstance(found, str):
+        return [found] if found else []
+    still = " any more" if before is not None else ""
+    text = f"No valid {found.language}{still}: {found.message}, in {path} at {named(found.line)}"
+    if guard == "refuse":
+        line = _line(after, found.line).decode("utf-8", "replace")[:200]
+        hint = advice("guard", 'Correct it, or give guard="tell" to write it all the same.', "Correct it.")
+        raise EditError("syntax_error", f"{text}: {line!r}. Nothing was written.", hint)
+    return [f"{text}."]
 
 
 class _TooLongError(Exception):

@@ -105,7 +105,7 @@ def replace_file(
             if old == data:
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered, unchanged=True)
-            syntax_findings = syntax_warnings(place.shown, old, data, guard)
+            syntax_findings = syntax_check.told(place.shown, old, data, guard)
             known = _followed(ws, place, old, data, code.name)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             told: list[str] | None = [] if addresses else None
@@ -130,21 +130,6 @@ def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encod
                 document, [Splice(i, stop, lines[j:end], Revived([None] * (end - j))) for i, stop, j, end in found]
             )
     return None
-
-
-def syntax_warnings(path: str, old: bytes | None, data: bytes, guard: str = "tell") -> list[str]:
-    """Return the warning about a syntax error that a whole new content has and the old one had not.
-
-    Raises:
-        EditError: `syntax_error`, with `guard` "refuse". Nothing was written.
-    """
-    found = syntax_check.new_error(path, old, data)
-    if found is None or isinstance(found, str):
-        return [found] if found else []
-    text = f"No valid {found.language}: {found.message}, in {path} at line {found.line}"
-    if guard == "refuse":
-        raise EditError("syntax_error", f"{text}. Nothing was written.", syntax_check.all_the_same())
-    return [f"{text}."]
 
 
 def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: str) -> list[str]:

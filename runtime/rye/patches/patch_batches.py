@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from rye.call.context import check_deadline
 from rye.call.safe_text import nearest
-from rye.edits import refusals, whole_file
+from rye.edits import refusals, syntax_check
 from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, WholeFile, prepare, syntax_warnings
 from rye.errors import RUN_OUT, CancelledError, DeadlineError, EditError, RyeError, UsageError, WorkspaceError
@@ -94,16 +94,12 @@ class DocPaths:
     def _listing(self, folder: beneath.Parts) -> dict[str, list[bytes]]:
         """Return a directory's names by their docPath form; nothing where it is no directory inside the project."""
         if folder not in self._listings:
-            by_form: dict[str, list[bytes]] = {}
-            try:
+            by_form = self._listings[folder] = dict[str, list[bytes]]()
+            with suppress(OSError):
                 fd, _ = beneath.open_beneath(self._ws.fd, folder, os.O_RDONLY | os.O_DIRECTORY)
-            except OSError:
-                fd = None
-            if fd is not None:
                 with closing(fd):
                     for name in map(os.fsencode, os.listdir(fd)):
                         by_form.setdefault(names.show(name).lower(), []).append(name)
-            self._listings[folder] = by_form
         return self._listings[folder]
 
     def _directory(self, parts: beneath.Parts) -> beneath.Parts | None:
@@ -296,10 +292,8 @@ def _check_apart(found: Sequence[tuple[FilePatch, str, Place | None]], problems:
 def _work(
     ws: Workspace, patch: FilePatch, path: str, place: Place | None, overlay: ActiveFiles, problems: Problems, stack: ExitStack
 ) -> Worked | None:
-    if patch.kind == "create":
+    if patch.kind == "create" or place is None:
         return _created(ws, patch, path, place, problems)
-    if place is None or place.stat is None:
-        raise WorkspaceError("file_not_found", f"{path} is a link to a file that does not exist.", "Name an existing file.")
     if patch.kind == "delete":
         return _deleted(ws, patch, path, place, problems)
     document = stack.enter_context(documents.open_locked_for_edit(ws, path, place.parts, patch.request.get("encoding")))
@@ -309,7 +303,7 @@ def _work(
 
 def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None, problems: Problems) -> Worked:
     data = _utf8(path, patch.request.get("content", ""))
-    problems.warnings += whole_file.syntax_warnings(path, None, data, problems.guard)
+    problems.warnings += syntax_check.told(path, None, data, problems.guard)
     diff = edits_splices.unified_diff(
         path, parse(b"", UTF8), [edits_splices.Splice(0, 0, parse(data, UTF8).lines())], created=True
     )

@@ -86,9 +86,9 @@ def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> 
         entries = {work.patch.id: entry for work, entry in zip(written, made, strict=True)}
         try:
             patch_store.keep(ws, {**record, "status": "applied", "entries": made})
-        except RyeError as err:
+        except OSError as err:
             # The files are changed by now, so this must not look like a failed batch.
-            problems.warnings.append(f"The batch is applied, but its record could not be brought up to date: {err.message}")
+            problems.warnings.append(f"The batch is applied, but its record could not be brought up to date: {err.strerror}.")
         return _result(batch, works, problems, "applied", entries)
 
 

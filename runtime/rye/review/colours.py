@@ -99,8 +99,6 @@ def _asked(texts: Sequence[tuple[str, str]]) -> list[Any]:
         out = subprocess.run(program, input=asked, capture_output=True, check=False, timeout=_SECONDS, cwd="/").stdout
     except subprocess.TimeoutExpired as err:
         out = err.stdout or b""
-    except OSError:
-        out = b""
     answers: list[Any] = []
     with suppress(ValueError):
         # A line that was cut off is no JSON.

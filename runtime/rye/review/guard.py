@@ -69,11 +69,6 @@ class PageGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Judge a request, and answer it or pass it on."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
         given: list[tuple[bytes, bytes]] = list(scope["headers"])
         refusal = self._refusal(scope, given)
         if refusal is None and scope["path"] == f"{self.path}/{_OPEN}":

@@ -7,7 +7,6 @@ all files make the call. A file without hunks counts as one.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,6 @@ from rye.workspace.workspace import Workspace
 
 _FILE: Final = "reviewed.json"
 _MOST: Final = 20_000
-_MARK = re.compile(r"[\w-]{1,64}(?:/[0-9]{1,6}){0,2}", re.ASCII)
 
 
 class ReviewMarks:
@@ -47,8 +45,6 @@ class ReviewMarks:
             mark: which.
             hunks: how many hunks each file of the call has.
         """
-        if not _MARK.fullmatch(mark):
-            return
         call, *rest = mark.split("/")
         numbers = [int(one) for one in rest]
         every = {(at, part) for at, count in enumerate(hunks) for part in range(max(count, 1))}

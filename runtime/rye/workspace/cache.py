@@ -33,7 +33,6 @@ VIEWS = ".ragix"
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A holder that works is done in far less; one that does not must not hold up every call for as long as it may take.
 _MAX_WAIT = 10.0
-_MAX_LISTED = 1 << 20
 # Lock files that this process has open.
 _lock_files: set[int] = set()
 # A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
@@ -268,11 +267,7 @@ def holder(lock: int | Path) -> int | None:
     """Return the process that has locked a file, open or named, as proc_locks(5) lists it; None where it does not tell."""
     info = os.stat(lock)
     device_and_inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
-    try:
-        with open("/proc/locks", encoding="ascii", errors="replace") as file:
-            rows = [line.split() for line in file.read(_MAX_LISTED).splitlines()]
-    except OSError:
-        return None
+    rows = [line.split() for line in (atomic.read("/proc/locks") or b"").decode("ascii", "replace").splitlines()]
     # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
     found = [row[4] for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode]
     return next((int(pid) for pid in found if pid.isdecimal() and int(pid)), None)

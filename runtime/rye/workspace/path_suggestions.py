@@ -48,9 +48,7 @@ def not_found(ws: Workspace, path: str) -> WorkspaceError:
 
 def _alike(ws: Workspace, path: str) -> list[str]:
     """Return the paths in the project that end in the name that a path ends in, in whatever case, the likeliest first."""
-    wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    if not wanted_parts:
-        return []
+    wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")] or [path]
     # A name with so many matches, such as `__init__.py`, gets no better with more of them.
     found = [*islice(_named(ws.fd, wanted_parts[-1].casefold()), _MOST_FOUND)]
     # The longest common end first; the spelling of the last name decides among equals.

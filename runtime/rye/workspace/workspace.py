@@ -321,12 +321,12 @@ class Workspace:
 
     def _existing(self, parts: beneath.Parts) -> tuple[int, beneath.Parts]:
         """Return how many of some components lead to a folder that is there, and its physical path. Raises OSError."""
-        for count in range(len(parts), -1, -1):
+        for count in range(len(parts), 0, -1):
             with suppress(FileNotFoundError):
                 fd, physical = beneath.open_beneath(self.fd, parts[:count], beneath.DIRECTORY)
                 os.close(fd)
                 return count, physical
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return 0, ()
 
     def _parent(
         self, parts: beneath.Parts, created: list[beneath.Parts], *, guarded: bool, create: bool
@@ -430,8 +430,6 @@ def _current(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
         info = os.stat(physical[-1], dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    except OSError as err:
-        raise system_failure(err, names.show(b"/".join(physical))) from None
     if not stat.S_ISREG(info.st_mode):
         raise wrong_kind(info.st_mode, names.show(b"/".join(physical)))
     return info
