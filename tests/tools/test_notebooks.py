@@ -121,8 +121,8 @@ def test_cells_are_added_deleted_moved_and_copied(project):
     cells = ends(project)
     edit(project, f"{cells[0][1]}+|new = 1\nmore = 2")
     assert sources(project) == ["one", "new = 1\nmore = 2", "two", "three"]
-    edit(project, f"{cells[2][1]}+|# %% [markdown]\n# Title\n\ntext\n# %%\nlast = 1")
-    assert sources(project)[-3:] == ["three", "# Title\n\ntext", "last = 1"]
+    edit(project, f"{cells[2][1]}+|# %% [markdown]\n# Title\n\ntext\n# %%\n{{'last': 1}}\n\n")
+    assert sources(project)[-3:] == ["three", "# Title\n\ntext", "{'last': 1}"]
     whole = json.loads((project / "n.ipynb").read_bytes())
     assert [cell["cell_type"] for cell in whole["cells"]] == ["markdown", "code", "code", "code", "markdown", "code"]
     assert all(re.fullmatch("[0-9a-f]{8}", cell["id"]) for cell in (whole["cells"][1], *whole["cells"][4:]))

@@ -186,8 +186,6 @@ def _remember(ws: Workspace, doc: document.Document, key: _Key, searched: store.
     small = len(rows) <= _ROWS_REMEMBERED and all(len(row.text) <= _ROW_CHARS for row in rows.values())
     index = _index_state(ws, key[2]) if unchanged and small else None
     if index is not None:
-        # The one that was stored first goes.
-        _memories.pop(key, None)
         if len(_memories) >= _FILES_REMEMBERED:
-            del _memories[next(iter(_memories))]
+            _memories.clear()
         _memories[key] = _Memory(searched, index, doc.text.count, rows)

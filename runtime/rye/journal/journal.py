@@ -156,15 +156,14 @@ def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path |
     if not token:
         return None
     record = {"folders": [names.show(one) for one in folders], "token": token}
-    try:
+    with contextlib.suppress(OSError):
         waiting = history.folder(ws) / "pending"
         waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = waiting / f"{os.urandom(8).hex()}.folders"
         # In one step: half of a note would be none.
         atomic.write(path, entries.dump(record), 0o600, durably=False)
-    except OSError:
-        return None
-    return path
+        return path
+    return None
 
 
 def _recover_folders(ws: Workspace, note: Path) -> None:
@@ -280,11 +279,10 @@ def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
         except FileNotFoundError:
             waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
             fd = os.open(path, flags, 0o600)
-        with os.fdopen(fd, "wb", 0) as file:
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
             if entry.key:
+                file.flush()
                 # A change that survives a power cut must not be without the record that it was made.
                 os.fsync(fd)
         if entry.key:

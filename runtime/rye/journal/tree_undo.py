@@ -35,14 +35,12 @@ class Plan(NamedTuple):
     Attributes:
         changes: for each path what is there, and what shall be.
         merged: paths whose change is taken out of a file that changed elsewhere since.
-        kept: paths that are already as they were before.
         guarded: paths that only the user may write, which are left as they are.
         gone: sockets and devices, which no undo makes again.
     """
 
     changes: list[Change]
     merged: list[str]
-    kept: list[str]
     guarded: list[str]
     gone: list[str]
 
@@ -61,7 +59,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         EditError: `changed_since`, `not_recorded`, `damaged_entry`: nothing was written.
         WorkspaceError: `protected_path`, when the one path, or every path of those that differ, may not be written by tools.
     """
-    made = Plan([], [], [], [], [])
+    made = Plan([], [], [], [])
     guard: WorkspaceError | None = None
     refused: list[str] = []
     current: list[dict[str, object]] = []
@@ -118,11 +116,9 @@ def _planned(
         return "was left as a file whose content is not recorded: it is too large, or may not be read"
     now = steps.state_now(ws, one.path)
     if chosen is not None and not chosen:
-        made.kept.append(one.path)
         return ""
     if chosen is None:
         if steps.alike(now, one.before) and not steps.parted(one):
-            made.kept.append(one.path)
             return ""
         missing = _not_stored(contents, one.before)
         if missing:

@@ -13,7 +13,9 @@ from support.calling import done, rows
 from support.index_files import folder
 
 LINES = 150_000
-PLAIN = b"".join(b"%08d a line of a log that is long enough\n" % number for number in range(LINES))
+PLAIN = b"".join(
+    b"%08d a line of a log that is long %b\n" % (at, b"\xc3\xa9nough" if at > 9**5 else b"enough") for at in range(LINES)
+)
 
 
 @pytest.fixture(autouse=True)
