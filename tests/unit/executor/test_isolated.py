@@ -130,7 +130,6 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
 @pytest.mark.parametrize(
     ("body", "code", "told"),
     [
-        ("os._exit(3)", "tool_died", "exit code 3"),
         ("os._exit(200)", "tool_died", "exit code 200"),
         ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
         (
@@ -143,7 +142,6 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ("say(b'{')", "bad_tool_result", "not a JSON object"),
         ("say(b'[1]')", "bad_tool_result", "not a JSON object"),
         ('say(b\'{"data": {"success": true, "x": NaN}}\')', "bad_tool_result", "not a JSON object"),
-        ('say(b\'{"data": {"success": true, "x": 1e999}}\')', "bad_tool_result", "not a JSON object"),
         ("say(b'{\"data\":' + b'[' * 200_000 + b']' * 200_000 + b'}')", "bad_tool_result", "not a JSON object"),
         ('return {"success": False, "error": "Not today.", "code": "closed", "when": "Monday"}', "closed", "Not today."),
         ('return {"success": False}', "tool_failed", "without a reason"),

@@ -47,10 +47,6 @@ def test_pieces_give_the_same_text_as_the_whole(pieces):
     assert "".join(map(reader.feed, pieces)) + reader.rest() == terminal_text.plain(b"".join(pieces))
 
 
-def test_control_pieces_by_themselves_do_not():
-    assert terminal_text.plain(b"\x1b[3") + terminal_text.plain(b"1mred") != terminal_text.plain(b"\x1b[31mred")
-
-
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode), st.integers(1, 200))
 def test_a_part_fits_and_says_how_much_it_is(data, room):
     for part, taken in (
