@@ -151,7 +151,6 @@ def tree(project):
             info = path.lstat()
             content = b"" if stat.S_ISDIR(info.st_mode) else os.readlink(path) if path.is_symlink() else path.read_bytes()
             found[os.path.normpath(f"{where}/{name}")] = (info.st_mode, content)
-    # Locks make it, as they make the cache.
     found.pop(".ai", None)
     return found
 
@@ -163,9 +162,10 @@ def entries(project, known=()):
 
 
 def taken_back(project, made):
-    """Take back entries, the newest first, each batch as one; return what takes the undoing back."""
-    redo = []
-    for name, value in dict.fromkeys(("batchId", one.batch) if one.batch else ("entry_id", one.id) for one in reversed(made)):
+    """Take back what a call did by one undo, of a pull by one an item; return what takes the undoing back."""
+    redo, calls = [], dict.fromkeys(("batchId", one.batch) if one.batch else ("entry_id", one.id) for one in reversed(made))
+    assert len(calls) <= 1 or made[0].tool == "rye/registry/registry"
+    for name, value in calls:
         answer = undo(project, **{name: value})
         assert answer["success"], (value, answer)
         redo.append({"batchId": answer["batchId"]} if "batchId" in answer else {"entry_id": answer["entry_id"]})

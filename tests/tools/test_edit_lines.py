@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 import rye
+from rye.workspace import seals
 from support.calling import call, done, ids, refused, rows
 from support.stories import play
 
@@ -201,7 +202,6 @@ def test_what_is_refused(project, file, seen, code, changes):
     if code == "malformed_change":
         assert "Nothing was written" in error
         assert "hange 2" in error or " is both " in error
-        # The answer shows the forms.
         forms = ("find#old#new", "12-15|one", "end+|", "12-15 delete", "move after", "rename to")
         assert changes[1] not in ("nonsense", "4") or all(form in error for form in forms)
     assert (
@@ -331,16 +331,18 @@ def test_story(project, name):
 
 
 @pytest.mark.parametrize("change", ["abc123|x", "+start|x", "end+|x"])
-def test_without_a_read_the_answer_stays_the_same(project, change):
+def test_without_a_read_the_answer_stays_the_same(project, change, monkeypatch):
     (project / "f.txt").write_text(ABCDE)
     asked = {"file_path": "f.txt", "changes": [change]}
     first = refused("no_index", "edit_lines", project, **asked)
     assert "Read the file first to generate line IDs" in first
-    # Neither the refusal, nor another one, nor a dry run is a read.
     refused("out_of_range", "rye/swe/edit_range", project, path="f.txt", start_line=99, end_line=99, new_text="x")
     done("rye/swe/insert_at", project, path="f.txt", line=1, new_text="x", dry_run=True)
     assert refused("no_index", "edit_lines", project, **asked) == first
     refused("no_index", "edit_lines", project, file_path="f.txt", changes=[], convert_newlines="crlf")
+    monkeypatch.setattr(seals, "secret", lambda _: seals._of_this_process)
+    assert "in this same process (its IDs end with it" in refused("no_index", "edit_lines", project, **asked)
+    monkeypatch.undo()
     # Control: after a read the ends can be named, and a line that is none is told as that.
     done("read", project, file_path="f.txt")
     data = call("edit_lines", project, **asked)

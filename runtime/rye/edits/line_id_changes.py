@@ -18,6 +18,7 @@ from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
 from rye.plain_class import Record
+from rye.workspace import seals
 
 _AVAILABLE, _NAMED_CHARS = 20, 80
 _FORMS = ({"line_id"}, {"start_line_id", "end_line_id"}, {"after_line_id"}, {"before_line_id"})
@@ -77,9 +78,11 @@ class Checker:
             # Else the addresses that the next read shows would be of a later epoch, with letters.
             if document.stored is None:
                 epochs.give_back(document.ws, document.file.path, document.index.epoch)
-            unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs."
-            short = f"{document.path} was not read: its lines have no addresses yet."
-            hint = f"Call {call_text('read', file_path=document.path)}, or change it by its text (find). Nothing was written."
+            unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs. Nothing was written."
+            short = f"{document.path} was not read: its lines have no addresses yet. Nothing was written."
+            ends = " in this same process (its IDs end with it: the state folder cannot be written)"
+            where = "" if seals.is_kept(document.ws) else ends
+            hint = f"Call {call_text('read', file_path=document.path)}{where}, or change it by its text (find)."
             raise EditError("no_index", short if options.form == "short" else unread, hint)
         self._since = self._revision(version, changes)
         if options.on_stale != "rebase" and _changed_by_others(document):

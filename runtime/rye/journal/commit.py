@@ -217,6 +217,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
         return Committed([] if recorded is None else [recorded], warnings)
     if not is_own:
         profile.refuse_changes(ws.root)
+    batch = batch or os.urandom(16).hex()
     # The IDs become file names in the journal, so they must differ before the record names them.
     made = _apart(
         [
@@ -234,7 +235,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     # The right to write comes second: who waits for the tree can still run out of time.
     with journal.beside_commands(ws, [change.data for change in changes]), deadline().commit():
-        record = _begin(ws, steps, batch or made[0].id)
+        record = _begin(ws, steps, batch)
         try:
             for step, change in zip(steps, changes, strict=True):
                 prepare(step, change.data)

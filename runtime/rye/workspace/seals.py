@@ -56,6 +56,11 @@ def secret(ws: Workspace) -> bytes:
     return found
 
 
+def is_kept(ws: Workspace) -> bool:
+    """Tell whether what is sealed now is believed by other processes, too: not where the user's space cannot be written."""
+    return secret(ws) is not _of_this_process
+
+
 def _read(path: str) -> bytes | None:
     """Return a secret that only its owner, this user, can have read; None for anything else."""
     try:
