@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -231,3 +232,33 @@ def leads_to(fd, folder):
         return os.path.samestat(os.fstat(fd), folder.stat())
     except OSError:
         return False
+
+
+@pytest.mark.root
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("mkfs.ext4"), reason="only root mounts a file system, made by mkfs.ext4"
+)
+def test_where_times_are_whole_seconds_no_id_is_shown_on_another_text(tmp_path):
+    image, root = tmp_path / "image", tmp_path / "root"
+    root.mkdir()
+    image.write_bytes(bytes(1 << 22))
+    # Small inodes have no room for parts of a second.
+    subprocess.run(["mkfs.ext4", "-q", "-I", "128", "-O", "^has_journal", image], check=True, capture_output=True)
+    if subprocess.run(["mount", "-o", "loop", image, root], check=False, capture_output=True).returncode:
+        pytest.skip("no loop device can be mounted here")
+    try:
+        file, seen = root / "a.txt", {}
+        file.write_text("0000\n")
+        for number in range(1, 6):
+            for text in (f"{number:04}", f"{number:04}"[::-1]):
+                with open(file, "r+") as opened:
+                    opened.write(text)
+                said = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=root)["data"]["output"]
+                name, shown = said.removesuffix("\n").split(" ")
+                assert (shown, seen.setdefault(name, shown)) == (text, text)
+            change = [f"find|{text}|{text[1:]}x"]
+            answer = rye.execute("rye/file-system/edit_lines", {"file_path": "a.txt", "changes": change}, project_path=root)
+            assert answer["status"] == "success", answer
+            rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=root)
+    finally:
+        subprocess.run(["umount", root], check=True)

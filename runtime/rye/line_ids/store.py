@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import Any
 
 from rye.errors import WorkspaceError
-from rye.fs import atomic, names
+from rye.fs import atomic, names, stamps
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.index import Index, LineEnd, LineId, Runs
 from rye.plain_class import Record, changed, field
@@ -83,7 +83,7 @@ def settled(stamp: Stamp, looked: int) -> bool:
 
     Not of the present moment: reading a large file, or waiting for a processor, takes longer than the clock's grain.
     """
-    return max(stamp[3], stamp[4]) + _SETTLED_NS < looked
+    return stamps.settled(stamp[3], looked - _SETTLED_NS) and stamps.settled(stamp[4], looked - _SETTLED_NS)
 
 
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:

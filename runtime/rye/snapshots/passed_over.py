@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from rye.fs import beneath
+from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.workspace import repositories
 
@@ -81,14 +81,14 @@ def _changed(root_fd: int, passed: Iterable[str], since: int) -> list[str]:
         if top in found:
             continue
         with suppress(OSError), closing(beneath.open_unlinked(root_fd, path.split("/"), _FOLDER)) as fd:
-            if os.fstat(fd).st_ctime_ns >= since:
+            if not stamps.settled(os.fstat(fd).st_ctime_ns, since):
                 found[top] = None
                 continue
             with os.scandir(fd) as listing:
                 for entry in listing:
                     left -= 1
                     info = entry.stat(follow_symlinks=False)
-                    if info.st_ctime_ns >= since:
+                    if not stamps.settled(info.st_ctime_ns, since):
                         found[top] = None
                         break
                     if stat.S_ISDIR(info.st_mode):
