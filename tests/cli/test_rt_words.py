@@ -25,8 +25,6 @@ CALL = re.compile(r"\b[a-z_]+\(\w+=")
         ("read", {"file_path": ..., "encoding": "latin-1"}, "`rt open … --encoding latin-1`"),
         ("job", {"action": "end"}, "`rye job action=end`"),
         ("read", {"file_path": "`rm -rf ~`;$(x)"}, "`rt open '`rm -rf ~`;$(x)'`"),
-        ("", {"hidden": True}, "--hidden"),
-        ("", {"encoding": "latin-1"}, "--encoding latin-1"),
         ("", {"multiline": True}, "multiline=true"),
     ],
 )
@@ -43,10 +41,12 @@ def test_a_person_who_types_rye_reads_commands_of_rye():
 def test_the_terminal_reads_them(project):
     (project / "src").mkdir()
     (project / "src/app.py").write_text("one\n")
+    (project / "wide.txt").write_bytes(b"a\0\n\0")
     for line, told in {
         "open src/ap.py": "Use `rt find '*' src` to see what is there",
         "open src": "Use `rt find '*' src` to list it",
         "undo": "`rt undo --list`",
+        "open wide.txt": "mark give --encoding utf-16-le.",
     }.items():
         done = rt(project, *line.split())
         assert told in done, done

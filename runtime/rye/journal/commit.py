@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 from rye.call import context, profile
 from rye.call.context import deadline
+from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names
@@ -294,7 +295,8 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
             left = take_back(steps, keep_staged=False)
         except (OSError, WorkspaceError) as worse:
             why = f"The commit could not be finished nor taken back now ({worse})."
-            hint = "The next call in this project settles it, all or nothing; check the disk, then call undo(list=true)."
+            then = call_text("undo", list=True)
+            hint = f"The next call in this project settles it, all or nothing; check the disk, then call {then}."
             raise WorkspaceError("unsettled", why, hint) from None
         _drop(record, steps)
         if left:

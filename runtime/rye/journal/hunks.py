@@ -11,6 +11,7 @@ import io
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from rye.call.results import call_text
 from rye.errors import UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal.entries import Entry
@@ -255,7 +256,8 @@ def chosen(found: Sequence[Hunk], numbers: Sequence[int] | None) -> list[int] | 
     wrong = [number for number in wanted if not 1 <= number <= known]
     if wrong or not wanted:
         why = f"The change of {found[0].path} has the hunks 1 to {known}, not {wrong[0]}." if wrong else "No hunk is given."
-        raise UsageError("unknown_hunk", why, "undo(list=true, entry_id=…) shows the hunks of a change with their numbers.")
+        call = call_text("undo", list=True, entry_id=...)
+        raise UsageError("unknown_hunk", why, f"{call} shows the hunks of a change with their numbers.")
     return None if len(wanted) == known else wanted
 
 

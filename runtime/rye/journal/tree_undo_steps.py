@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
 from rye.fs.atomic import closing
@@ -105,7 +106,7 @@ def make(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> list[s
     done, warnings = _go_on(ws, where, contents, pending)
     if not done:
         why = f"Nothing of change {entry.undoes} was taken back: {' '.join(warnings[:_MAX_NAMED])}"
-        hint = "Remove what is in the way, or leave it; undo(list=true) shows what the change was."
+        hint = f"Remove what is in the way, or leave it; {call_text('undo', list=True)} shows what the change was."
         raise EditError("changed_since", why, hint)
     return warnings
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rye.call.results import shorten_all
+from rye.call.results import call_text, shorten_all
 from rye.errors import UsageError, WorkspaceError
 from rye.fs.beneath import Parts
 from rye.line_ids import addresses, store
@@ -153,7 +153,7 @@ class Document(Record, frozen=False):
             short = addresses.parsed(name)
             at = positions.get(name.lower()) if short is None else self.index.place(short)
             if at is None or self.no_ids:
-                hint = f'Call grep, or read(file_path="{self.path}").'
+                hint = f"Call grep, or {call_text('read', file_path=self.path)}."
                 raise UsageError("invalid_line_id", f"No line of {self.path} has the address {name} now.", hint)
             found.append(at)
         if found[0] > found[1]:
@@ -167,7 +167,8 @@ class Document(Record, frozen=False):
             at = self.index.addresses.place(number, 1) if number > 0 else None
             if at is not None and at != number - 1:
                 numbers = str(first) if first == last else f"{first}-{last}"
-                return f'{numbers} are line numbers; the addresses {numbers}: read(file_path="{self.path}:@{numbers}")'
+                call = call_text("read", file_path=f"{self.path}:@{numbers}")
+                return f"{numbers} are line numbers; the addresses {numbers}: {call}"
         return ""
 
     def rows(self, start: int, stop: int, *, ids: bool = True) -> list[Row]:

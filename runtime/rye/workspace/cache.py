@@ -17,6 +17,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from rye.call.context import check_deadline, deadline
+from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
@@ -251,9 +252,10 @@ def lock_error(lock: int | Path, name: str, waited: float, held: str = "The lock
         who, remedy = "another process", f"Try again in a moment. If it stays so, `fuser -v {name}` shows the process to end."
     else:
         who = f"process {pid} ({_program(pid)})"
+        job = call_text("job", action="end")
         remedy = (
-            'Try again in a moment. If it stays so, that process must end: a background job by job(action="end"), any other by '
-            f"your user (`kill {pid}`)."
+            f"Try again in a moment. If it stays so, that process must end: a background job by {job}, any other by your user "
+            f"(`kill {pid}`)."
         )
     return WorkspaceError(
         "locked",

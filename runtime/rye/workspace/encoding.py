@@ -222,7 +222,8 @@ def binary(data: bytes) -> WorkspaceError:
     """Return the refusal of a file that is not text."""
     kind = binary_kind(data)
     # What is known to be an image or an archive is no text in any encoding.
-    or_text = "" if kind else '; for UTF-16 without a byte order mark give encoding="utf-16-le"'
+    wide = parameter_text(encoding="utf-16-le")
+    or_text = "" if kind else f"; for UTF-16 without a byte order mark give {wide}"
     why = f"Binary file ({kind or 'unknown type, contains NUL bytes'}, {len(data):,} bytes); it has no lines to read or edit."
     hint = f"Use bash to inspect it{_OR_PROGRAM.get(kind or '', '')}{or_text and advice('encoding', or_text)}."
     return WorkspaceError("binary_file", why, hint)

@@ -93,7 +93,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         if action == "list":
             return _list(jobs.records(ws.fd))
         if job_id is None:
-            raise UsageError("bad_job_call", f"{action} needs a job_id.", 'job(action="list") shows the jobs.')
+            raise UsageError("bad_job_call", f"{action} needs a job_id.", f"{call_text('job', action='list')} shows the jobs.")
         with jobs.home(ws.fd, job_id) as home:
             record = jobs.record(home)
             if action == "read":
@@ -173,7 +173,7 @@ def _write(home: int, record: Record, action: str, data: str | None) -> dict[str
     job_id = record["job_id"]
     if (data is None) == (action == "write"):
         said = "data belongs to write, and write needs it."
-        raise UsageError("bad_job_call", said, 'job(action="write", job_id=…, data="y\\n").')
+        raise UsageError("bad_job_call", said, call_text("job", action="write", job_id=..., data="y\n") + ".")
     if record["status"] != "running":
         what = f"Job {job_id} is over ({job_report.status_words(job_report.status_fields(record))})."
         raise UsageError("bad_job_call", what, "Start it again with bash.")

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:d78b51a9c2f0d01c95d7bfcc977cc93b8eac11e8f4632fcd1424113841a5cb75:u5pFkrb3GQEf4akwqa3Bx7FVNR6EkiSloadatFyvF5ZVReEGjKuwyNBxIBOqmqsQOVPHYmHge-hgWVkImCCdBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T07:44:25Z:35ad93178f61aa6635a4a81922507c85a794b62aa102c19a11277145c4ca04e2:_scBDDgBlIwcBWkYpH75T8mW7AXF_AKhiAV2W2nYU3K8YsjDA07o1C-XdqknR2xAY1Uq2aOcGtgzSGD_quNbAA==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
@@ -208,7 +208,7 @@ def _results(edited: Edited, params: dict[str, Any], diff_budget: int) -> dict[s
     named = [f"[entry_id {edited.batch[-6:]}: all of it]"] if edited.batch and params["line_ids"] == "short" else []
     output += [*edited.notes, *named, *_warnings(edited.warnings, params)]
     if cut:
-        output.append("[some lines were left out: read(file_path=…, changes_since=…) shows them]")
+        output.append(f"[some lines were left out: {call_text('read', file_path=..., changes_since=...)} shows them]")
     files = [
         {"file_path": one.document.path, "version": one.document.version, "lines_changed": _changed(one)}
         for one in edited.files
