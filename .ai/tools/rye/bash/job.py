@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T06:48:17Z:b0f72176267c8af59ccf1e8bf0e62fb9712f7a43da157c3aff51075b18534173:RrDfbTZSxZr4vLK_VfFsutpfbaEiKflGOj2WcstTq7DMbxSHg_Cf1hgAF_QdavD7Xkb_X3EKJduEBjowPmHjDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T07:45:15Z:061aeb9754e5ebbb10ac7a29f36019f2508a734039249e8a45f9e2c02aac8f02:hyrvpcS9lu5X2ULpO2Qqww7XvFpm0m8BCVyFOoTSEz1kMWAVGfcNlUMOh0QnEc4fkiDjdIeRvyoG5FOHSkkMBg==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).
