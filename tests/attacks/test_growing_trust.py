@@ -225,7 +225,7 @@ def test_signing_writes_the_id_so_that_a_moved_file_does_not_count(project, name
     (row,) = sign(project, path)
     assert row["status"] == "signed", row
     text = path.read_bytes()
-    assert text.count(b"my/") == 1
+    assert text.count(b"my/") == 1 == text.count(b"my/", text.index(b"version"))
     assert name != "a YAML tool" or text.endswith(raw + b'item_id: "my/runtime"\n')
     moved.write_bytes(text)
     assert verdicts(path, moved) == ["valid", "misplaced"]

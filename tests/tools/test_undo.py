@@ -68,6 +68,7 @@ ABCDE = b"a\nb\nc\nd\ne\n"
         (ABCDE, ["2|B"], b"a\n  B\nc\nd\ne\n", None),
         (ABCDE, ["2|B"], None, None),
         (ABCDE, ["3 delete"], b"a\nb\nnew\nd\ne\n", None),
+        (ABCDE, ["3 delete"], ["+start|top"], b"top\na\nb\nc\nd\ne\n"),
         # An open end is not put back into the middle, nor a line behind one. Once two lines were glued together.
         (b"a\nb", ["end+|c"], ["end+|d"], None),
         (b"a\nb\n", ["2 delete"], b"a", None),

@@ -163,9 +163,8 @@ class _Transition:
                 stay.append((at, [(1, *number)]))
         runs, at = list[addresses.Run](), 0
         for new_at, part in [*sorted(stay), (self.count, [])]:
-            if new_at > at:
-                runs.append((new_at - at, index.numbers + 1, index.epoch))
-                index.numbers += new_at - at
+            runs.append((new_at - at, index.numbers + 1, index.epoch))
+            index.numbers += new_at - at
             runs += part
             at = new_at + sum(length for length, _, _ in part)
         index.addresses = Addresses(runs)

@@ -222,9 +222,11 @@ def test_a_program_of_the_project_is_named_by_no_path(project):
 
 @pytest.mark.parametrize("mode", ["auto", "off"])
 @pytest.mark.parametrize("config", [{"args": ["{word}"]}, {"parameter_env": "PARAM_"}])
-def test_a_value_that_no_argument_and_no_variable_can_hold_is_refused_as_the_system_says_it(project, user_space, mode, config):
+def test_a_value_that_nothing_can_hold_is_refused_as_the_system_says_it(project, user_space, monkeypatch, mode, config):
     set_sandbox(user_space, mode)
+    monkeypatch.setattr("tempfile.tempdir", str(project.parent))
     yaml_tool(project, "my/tool", config={"command": "true", **config}, config_schema=properties(word="string"))
     answer = call(project, "my/tool", word="x" * 140_000)
     assert (answer["code"], "Argument list too long. Give less" in answer["error"]) == ("isolation_failed", True), answer
     assert call(project, "my/tool", word="x" * 100_000)["status"] == "success"
+    assert not [*project.parent.glob("rye-tool-*")]

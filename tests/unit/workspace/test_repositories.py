@@ -92,10 +92,10 @@ def test_a_project_with_too_many_names_is_told_as_one_that_is_not_looked_through
 
 
 def refused(project, path, text="x\n"):
-    """Write a file; tell whether that was refused, as the only thing that may be wrong with it."""
+    """Write a file; return why that was refused, as the only thing that may be wrong with it."""
     answer = rye.execute("rye/file-system/write", {"file_path": path, "content": text}, project_path=project)["data"]
     assert answer["success"] or answer["code"] == "protected_path", answer
-    return not answer["success"]
+    return answer.get("error", "")
 
 
 def test_write_completes_no_repository_whatever_comes_last(project):
@@ -119,7 +119,7 @@ def test_what_makes_a_repository_or_changes_one_is_not_written_and_files_of_such
     # One call may write all parts, and each is asked for before the first is there.
     assert refused(project, "HEAD")
     (project / "HEAD").write_text("x\n")
-    assert [refused(project, path) for path in ("objects/a", "refs/a", "commondir", "config")] == [True, True, True, False]
+    assert [path for path in ("objects/a", "refs/a", "commondir", "config") if not refused(project, path)] == ["config"]
     subprocess.run(["git", "init", "-q", "--bare", project / "fixture"], check=True)
     assert all(refused(project, f"fixture/{path}") for path in ("config", "hooks/pre-commit"))
     assert call("bash", project, command="true")["success"]
@@ -130,7 +130,8 @@ def test_what_the_projects_settings_name_is_not_written(project, value):
     subprocess.run(["git", "init", "-q", project], check=True)
     with (project / ".git/config").open("a") as file:
         file.write(f"[include]\n\tpath = {value.format(root=project)}\n[core]\n\thooksPath = .husky/_\n")
-    assert all(refused(project, path) for path in ("shared", ".husky/pre-commit", ".husky/_/pre-commit"))
+    assert "include.path" in refused(project, "shared")
+    assert all("core.hooksPath" in refused(project, path) for path in (".husky/pre-commit", ".husky/_/pre-commit"))
     assert not any(refused(project, path) for path in ("share", "sub/.husky/pre-commit"))
 
 
