@@ -120,10 +120,8 @@ def _for_models(tool: Tool) -> dict[str, Any]:
 def effects_of(metadata: Mapping[str, Any]) -> dict[str, bool]:
     """Return the effects that a tool declares; the worst of each where it declares none, or not exactly these."""
     declared = metadata.get("__effects__")
-    if not isinstance(declared, dict) or set(declared) != set(DEFAULT_EFFECTS):
-        return dict(DEFAULT_EFFECTS)
-    # A text such as "false" would count as true.
-    if not all(isinstance(value, bool) for value in declared.values()):
+    # By class: a text such as "false" would count as true.
+    if not isinstance(declared, dict) or set(declared) != set(DEFAULT_EFFECTS) or {*map(type, declared.values())} != {bool}:
         return dict(DEFAULT_EFFECTS)
     return {name: declared[name] for name in DEFAULT_EFFECTS}
 

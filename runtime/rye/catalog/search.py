@@ -152,21 +152,18 @@ def _shown(
 ) -> list[int]:
     """Return the rows that are shown, in their order; ties by space, then by id, as the rows stand."""
 
-    def key(at: int) -> tuple[Any, int]:
+    def key(at: int) -> Any:
         if request.sort_by == "name":
-            return entries[at].fields["name"], at
+            return entries[at].fields["name"]
         if request.sort_by == "date":
-            return _newest_first(str(entries[at].metadata.get("created_at", ""))), at
+            return str(entries[at].metadata.get("created_at", ""))
         later = offered is not None and entries[at].type == "tool" and not offered(entries[at].id)
         # Rounded as it is shown: equal figures must not hide an order by rounding noise.
-        return (later, -round(scores[at], 4)), at
+        return later, -round(scores[at], 4)
 
-    return sorted(scores, key=key)[request.offset : request.offset + request.limit]
-
-
-def _newest_first(date: str) -> tuple[int, list[int]]:
-    # Each character is negated, since a text itself has no opposite order.
-    return (0 if date else 1), [-ord(char) for char in date]
+    # The newest first; ties keep their order then, too.
+    found = sorted(sorted(scores), key=key, reverse=request.sort_by == "date")
+    return found[request.offset : request.offset + request.limit]
 
 
 def _passes(entry: IndexedItem, name: str, expected: object) -> bool:

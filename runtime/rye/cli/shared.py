@@ -13,6 +13,7 @@ from typing import Any
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
+from rye.fs import names
 
 
 def at_terminal() -> bool:
@@ -84,8 +85,6 @@ def existing_path(word: str, project: str) -> str | None:
 
     The word is tried from the current folder first, then from the project root, as answers show paths.
     """
-    from rye.fs import names
-
     current = os.path.relpath(os.getcwd(), project)
     shown = names.show(os.fsencode(word))
     # In this order: what a person types is relative to where they are, what they copy is as an answer showed it.
@@ -100,8 +99,6 @@ def existing_path(word: str, project: str) -> str | None:
 
 def typed_path(word: str, project: str) -> str:
     """Return the project-relative path for a typed word; where nothing is there, the path from the current folder."""
-    from rye.fs import names
-
     found = existing_path(word, project)
     return found if found is not None else _joined(os.path.relpath(os.getcwd(), project), names.show(os.fsencode(word)))
 
@@ -109,8 +106,6 @@ def typed_path(word: str, project: str) -> str:
 def _joined(current: str, path: str) -> str:
     if path.startswith("/") or current == "." or current.startswith(".."):
         return path
-    from rye.fs import names
-
     return os.path.join(names.show(os.fsencode(current)), path) if path else path
 
 

@@ -18,7 +18,7 @@ from rye.cli.shared import typed_path
 from rye.cli.table import VERBS
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.items import schema
+from rye.items import schema, spaces
 
 _PLACES = ("path", "root", "file_path")
 _WHERE = "working_dir"
@@ -45,8 +45,6 @@ def tool_id(word: str, project: str) -> str | None:
     Raises:
         UsageError: `ambiguous_name`.
     """
-    from rye.items import spaces
-
     if "/" in word:
         return word
     found = spaces.ids_ending_in("tool", word, spaces.spaces(project))
@@ -63,7 +61,6 @@ def unknown_verb(word: str, project: str) -> UsageError:
     if word in _ELSEWHERE:
         return UsageError("unknown_verb", f"There is no verb {word!r}.", _ELSEWHERE[word])
     from rye.call.safe_text import nearest
-    from rye.items import spaces
 
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.served_items("tool", spaces.spaces(project))})
     # What begins so first: `edit` is like `undo_edit`, but nobody means that.
@@ -135,7 +132,7 @@ def parameters(
         if name in texts or name in values:
             raise UsageError("bad_word", f"{name} is given twice.", "Give each parameter once; several values are a JSON list.")
         if sign == ":=":
-            values[name] = _json(name, of_file(name, rest[1:]) if rest.startswith("@") else rest)
+            values[name] = of_json(name, of_file(name, rest[1:]) if rest.startswith("@") else rest)
         else:
             texts[name] = _text(name, rest, tool_schema)
     texts.update(_placed(loose, tool_schema, {*texts, *values}, called, project))
@@ -144,7 +141,7 @@ def parameters(
             values[name] = [one]
             del texts[name]
         elif isinstance(known.get(name), dict) and known[name].get("type") in ("array", "object"):
-            _json(name, text, "='[…]'")
+            of_json(name, text, "='[…]'")
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
     is_outside = os.path.relpath(os.getcwd(), os.path.realpath(project)).partition("/")[0] == ".."
@@ -316,8 +313,12 @@ def of_file(name: str, path: str, hint: str = "Name a file that can be read.") -
         raise UsageError("bad_word", f"{path} is no UTF-8 text.", "Give a file of text.") from None
 
 
-def _json(name: str, text: str, form: str = ":='…'") -> Any:
-    """Return what JSON says; what is broken is refused with the reason: most often a shell has taken its quotes."""
+def of_json(name: str, text: str, form: str = ":='…'") -> Any:
+    """Return what JSON says; what is broken is refused with the reason: most often a shell has taken its quotes.
+
+    Raises:
+        UsageError: `bad_word`.
+    """
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as err:

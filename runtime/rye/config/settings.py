@@ -88,13 +88,6 @@ def _user_file(path: str) -> dict[str, Any]:
     return content
 
 
-def _project_file(root: str) -> tuple[dict[str, Any], str]:
-    """Return a project's settings, and its path; the file is read at every call."""
-    content, path = layers.of_project(root, "rye.yaml", _MAX_PROJECT_BYTES)
-    _refuse(content, path)
-    return content, path
-
-
 def faults(content: Mapping[str, Any], path: str) -> Iterator[tuple[bool, UsageError]]:
     """Yield what is wrong in a settings file: whether it is in what guards something, and the error that names it."""
     for section, inner in content.items():
@@ -175,7 +168,9 @@ class Settings:
     def of_project(self, key: str, root: str) -> Value | None:
         """Return what a project's file says about a key; None where it says nothing. Errors as `tightened`."""
         if root not in self._projects:
-            self._projects[root] = _project_file(root)
+            read = layers.of_project(root, "rye.yaml", _MAX_PROJECT_BYTES)
+            _refuse(*read)
+            self._projects[root] = read
         content, path = self._projects[root]
         return _value(content, key, path)
 

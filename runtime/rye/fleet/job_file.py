@@ -106,14 +106,8 @@ def _lines(file: Any) -> Iterator[tuple[int, bytes]]:
 def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8"), object_pairs_hook=without_twins)
-    except UnicodeDecodeError as err:
-        raise _ProblemError(f"byte {err.start + 1} is no UTF-8") from None
-    except json.JSONDecodeError as err:
-        raise _ProblemError(f"no JSON: {err.msg} at column {err.colno}") from None
-    except RecursionError:
-        raise _ProblemError("no JSON: it is nested too deeply") from None
-    except ValueError as err:
-        raise _ProblemError(str(err)) from None
+    except (ValueError, RecursionError) as err:
+        raise _ProblemError(f"no JSON in UTF-8: {err}") from None
 
 
 def _job(number: int, fields: Any, base: str) -> Job:

@@ -27,9 +27,9 @@ def refused(tmp_path, lines, *words):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b"{", "no JSON: "),
-        (b"\xff{}", "byte 1 is no UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"{", "no JSON in UTF-8: "),
+        (b"\xff{}", "no JSON in UTF-8: "),
+        (b"[" * 100_000, "no JSON in UTF-8: "),
         ({"calls": [CALL]}, "workspace"),
         ({**GOOD, "workspace": ""}, "workspace: "),
         ({**GOOD, "workspace": 3}, "workspace: 3 is not"),

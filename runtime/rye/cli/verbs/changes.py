@@ -170,8 +170,6 @@ def _revision(ws: Workspace) -> str:
 
 
 def _workspace(folder: str | None) -> Workspace:
-    from rye.workspace.workspace import Workspace
-
     ws = Workspace(project_of(folder))
     if command_channel.VARIABLE in os.environ and next(iter(history.History(ws)), None) is None:
         ws.close()

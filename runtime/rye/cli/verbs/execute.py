@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -158,10 +157,7 @@ def _parameters(args: SimpleNamespace, item_id: str, project: str, prepared: Pre
 def _json_parameters(source: str) -> dict[str, Any]:
     is_file = source == "-" or source[:1] == "@"
     text = words.of_file("--params", source.removeprefix("@")) if is_file else source
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as err:
-        raise UsageError("bad_params", f"--params is not JSON: {err}.", 'Give one such as \'{"file_path": "a.py"}\'.') from None
+    found = words.of_json("--params", text, " '{…}'")
     if not isinstance(found, dict):
         raise UsageError("bad_params", "--params is no JSON object.", 'Give an object such as \'{"file_path": "a.py"}\'.')
     return found

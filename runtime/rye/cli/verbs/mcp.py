@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 
+from rye import local_http
 from rye.cli import shared, terminal
 from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import project_to_work_in
@@ -75,7 +76,6 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
     wire = None if args.http else stdio.take_descriptors()
     # Before the server's modules, which would fail with a bare ImportError.
     shared.require_extra("mcp", "mcp")
-    from rye import local_http
     from rye.mcp_server import server as mcp_server_server
     from rye.mcp_server.listing import Selection
     from rye.mcp_server.service import Service
@@ -127,8 +127,6 @@ def _tool_ids(names: str, project: str) -> tuple[str, ...]:
 
 
 def _install(args: SimpleNamespace) -> int:
-    from rye import local_http
-
     client_config.client(args.client)
     if args.gate:
         return _install_gate(args)
@@ -140,16 +138,16 @@ def _install(args: SimpleNamespace) -> int:
         _check_categories(args.category, project)
         _tool_ids(args.tools, project)
     named = project if args.project else None
-    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, named))
+    scope, place = _scope_and_place(args)
     words: Sequence[str] = ()
     if not args.http:
         words = client_config.project_words(args.client, named, lambda: project_to_work_in(args.project))
     # An absolute path: clients start it from anywhere.
     argv = [*_program(uvx=args.uvx), "mcp", *words, *_options(args)]
     server = local_http.url_of(local_http.parse_address(args.http), client_config.PATH) if args.http else argv
-    made = client_config.plan(args.client, server, scope, project or os.getcwd())
+    made = client_config.plan(args.client, server, scope, place)
     if args.write:
-        return _write(made, scope, project or os.getcwd())
+        return _write(made, scope, place)
     print(terminal.harmless(client_config.as_text(made, _counts_for(words, scope))), end="")
     return EXIT_OK
 
@@ -157,9 +155,7 @@ def _install(args: SimpleNamespace) -> int:
 def _install_gate(args: SimpleNamespace) -> int:
     if args.client != "claude-code":
         raise UsageError("bad_option", f"{args.client} has no hooks that a gate could use.", "Give --client claude-code.")
-    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
-    project = project_to_work_in(args.project) if scope == "project" else os.getcwd()
-    written = client_config.put_gate(_program(uvx=args.uvx), scope, project)
+    written = client_config.put_gate(_program(uvx=args.uvx), *_scope_and_place(args))
     said = "Wrote" if written.changed else "There already:"
     print(terminal.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
     print("The setting skills.require (signed, pinned or none) decides what passes; `rye skill verify` shows it.")
@@ -167,11 +163,10 @@ def _install_gate(args: SimpleNamespace) -> int:
 
 
 def _uninstall(args: SimpleNamespace) -> int:
-    scope = client_config.scope_for(args.client, args.scope or _scope_named(args.client, args.project))
-    project = project_to_work_in(args.project) if scope == "project" else os.getcwd()
-    written = client_config.remove(args.client, scope, project)
+    where = _scope_and_place(args)
+    written = client_config.remove(args.client, *where)
     if args.client == "claude-code":
-        gone = client_config.put_gate((), scope, project, wanted=False)
+        gone = client_config.put_gate((), *where, wanted=False)
         if gone.changed:
             print(terminal.harmless(f"Removed the gate of skills from {gone.path}."))
     if not written.changed:
@@ -185,9 +180,11 @@ def _kept(written: settings_file.Written) -> str:
     return f" The former content is in {written.kept}." if written.kept else ""
 
 
-def _scope_named(client: str, named: str | None) -> str | None:
-    """Return the scope of a project that the user named: its own settings, where the client has such."""
-    return "project" if named is not None and client_config.client(client).project else None
+def _scope_and_place(args: SimpleNamespace) -> tuple[client_config.Scope, str]:
+    """Return the scope to configure, of a named project its own where the client has such, and the folder that it is about."""
+    own = "project" if args.project and client_config.client(args.client).project else None
+    scope = client_config.scope_for(args.client, args.scope or own)
+    return scope, project_to_work_in(args.project) if scope == "project" else os.getcwd()
 
 
 def _options(args: SimpleNamespace) -> list[str]:
@@ -233,7 +230,6 @@ def run_serve(args: SimpleNamespace) -> int:
         raise UsageError("bad_option", "Say what to serve.", "Give --agent-sandbox; `rye mcp` serves tools to agents' clients.")
     project = project_to_work_in(args.project)
     shared.require_extra("mcp", "python-multipart", "starlette", "uvicorn")
-    from rye import local_http
     from rye.agent_sandbox import server
 
     token, made = (None, False) if args.no_token else local_http.token_to_use(server.TOKEN_VARIABLE)
