@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
-from rye.fs import atomic
+from rye.fs import atomic, beneath
 
 _INTERPRETER: Final = r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z"
 _SHEBANG: Final = rb"#!\s*(?:/\S*/env\s+(?:-S\s*)?)?(?:/\S*/)?([\w.]+)"
@@ -101,7 +101,8 @@ def loaded(value: str, work_tree: str) -> Loaded:
 
 
 def _real(folder: str, path: str) -> str:
-    return os.path.realpath(os.path.join(folder, os.path.expanduser(path)))
+    # What the kernel takes for no path leads nowhere, and following it would take its square.
+    return os.path.realpath(os.path.join(folder, os.path.expanduser(path))) if len(path) < beneath.PATH_MAX else os.devnull
 
 
 def _add(found: Loaded, script: str, interpreter: str, work_tree: str, program: str) -> None:

@@ -206,9 +206,10 @@ def _settings(
     for key, value in found or ():
         if not included_only:
             yield Finding(file, key, value)
-        if key.startswith("include"):
+        is_path = len(value) < beneath.PATH_MAX
+        if is_path and key.startswith("include"):
             yield from _included(tree, path, value, repository, included)
-        if key == "core.hookspath":
+        if is_path and key == "core.hookspath":
             yield from _named_hooks(tree, repository, value)
         if key.rpartition(".")[2] in repositories.STARTED and not key.startswith("alias."):
             yield from _named_programs(tree, repository, value)

@@ -70,6 +70,7 @@ _SSH: Final = re.compile(r"[\w.][\w.@-]*:(?!:)[^\x00-\x20\x7f]+")
 # Each takes a process of git: of a file with more such keys nothing stays.
 _MOST_UNSET: Final = 40
 _MOST_LISTED: Final = 1 << 25
+_MOST: Final = 5_000
 
 Setting = tuple[str, str]
 """A key as git prints it (section and name in lower case), and its value."""
@@ -125,7 +126,11 @@ def questionable(data: bytes, root: str = "") -> list[Setting]:
         _run(["--file", "-", "--no-includes", "--list", "-z"], root, data).decode("utf-8", "surrogateescape").split("\0")[:-1]
     )
     pairs = ((key, value) for key, _, value in (entry.partition("\n") for entry in listed))
-    return [(key, value) for key, value in pairs if not _is_plain(key, value)]
+    found = [(key, value) for key, value in pairs if not _is_plain(key, value)]
+    # What each leads to is followed at each look: so many are no one's own.
+    if len(found) > _MOST:
+        raise UnreadableError
+    return found
 
 
 def refused(settings: Iterable[Setting], inside: str, root: str) -> list[Setting]:

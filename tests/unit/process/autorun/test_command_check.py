@@ -180,10 +180,9 @@ def test_what_a_path_leads_to_is_judged_at_each_look(root):
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     with Workspace(root) as ws, running_commands.running(ws.fd) as token:
         command_check.begin(ws, token, confined(), lambda _: set(), {})
-        # Of so much another one finds that the record would have more than 64 MB, were all of it kept.
+        # Of so much that the record would have more than 64 MB, were all of it kept.
         Path(root, "much").write_bytes(b"[alias]\n" + b"\ta = %s\n" % (b"\xff" * 9_000) * 110)
-        many = "for n in $(seq 12); do git init -q r$n; { cat much; echo '#' $n; } >>r$n/.git/config; done"
-        assert len(looked(root, many)) == 12
+        looked(root, "for n in $(seq 12); do git init -q r$n; { cat much; echo '#' $n; } >>r$n/.git/config; done")
         git("init", "-q", "new", cwd=root)
         git("config", "core.pager", "./evil", cwd=f"{root}/new")
     (path,) = user_space.glob(".ai/state/*/repositories.json")
@@ -256,10 +255,11 @@ def test_settings_made_to_take_long_do_not(root):
     Path(root, "made").write_text(f"[include]\n{includes}{others}")
     files = "for n in $(seq 0 999); do printf '[alias]\\n\\ta = b\\n' > x$n; done"
     many = "git init -q new; for n in $(seq 300); do cp -r new r$n; done; cat made >> new/.git/config"
-    # Git would list it as half a gigabyte.
+    # Git would list the one as half a gigabyte; to follow the other takes the square of its length.
     Path(root, "long").write_text(f'[s "{"x" * 32_000}"]\n' + "a\n" * 16_000)
+    Path(root, "way").write_text(f'[filter "x"]\n\tclean = python3 {"a/" * 400_000}\n')
     started = time.process_time()
-    done = looked(root, f"{files}; {many}; cat long >>r1/.git/config")
+    done = looked(root, f"{files}; {many}; cat long >>r1/.git/config; cat way >>r2/.git/config; cat way >>r3/.git/config")
     assert time.process_time() - started < 30
     assert {one["path"] for one in done} > {"new/.git/config", "x0"}
     assert [one["what"] for one in done if one["path"] == "r1/.git/config"] == ["unreadable"]
