@@ -37,7 +37,7 @@ from rye.line_ids import document, store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.workspace import cache, running_commands
-from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, remove, replace, sweep, temporary_name
+from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
 from rye.workspace.workspace import Place, Workspace
@@ -239,10 +239,7 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
     if pending is None:
         warnings.append(_NOT_RECORDED)
     try:
-        if data is None:
-            free = remove(place, entry.before or "", temporary)
-        else:
-            free = replace(place, data, entry.before, temporary, entry.mode)
+        free = replace(place, data, entry.before, temporary, entry.mode)
     except BaseException:
         # While something lies under the temporary name, the entry stays pending, for the next call to settle.
         if pending is not None and is_free(place, temporary):

@@ -74,7 +74,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
             guard = guard or err
             made.guarded.append(one.path)
             continue
-        if one.before is not None and one.before.kind == "other" and path is None:
+        if one.before is not None and one.before.kind == "other":
             made.gone.append(one.path)
             continue
         why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
@@ -140,8 +140,6 @@ def _planned(
 def _not_stored(contents: Contents, state: State | None) -> str:
     if state is None or state.kind in ("link", "directory", "fifo"):
         return ""
-    if state.kind == "other":
-        return "was a socket or a device"
     if state.value is None:
         return "was a file whose content is not recorded: it was too large, or could not be read"
     return "" if contents.is_whole(bytes.fromhex(state.value)) else "has no stored content any more"

@@ -233,13 +233,13 @@ def fresh(epoch: int, content_hash: str, digests: bytes, width: int) -> Index:
     return Index(epoch, content_hash, digests, width, {}, Runs([(count, 0)]), versions=versions, numbers=count, addresses=named)
 
 
-def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> bool:
-    """Give an ID to each line of [start, start + len(texts)) that has none; tell whether any was given."""
-    return give_ids_at(index, {at: text for at, text in enumerate(texts, start) if at not in index.marks})
+def give_ids(index: Index, start: int, texts: Sequence[bytes]) -> None:
+    """Give an ID to each line of [start, start + len(texts)) that has none."""
+    give_ids_at(index, {at: text for at, text in enumerate(texts, start) if at not in index.marks})
 
 
-def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
-    """Give an ID to each of these lines (position: text, ascending), none of which has one; tell whether there was any."""
+def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> None:
+    """Give an ID to each of these lines (position: text, ascending), none of which has one."""
     if texts:
         used = {mark.id for mark in index.marks.values()}
         # A dead ID must not name another line: an edit prepared before would hit the wrong one.
@@ -250,7 +250,6 @@ def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> bool:
             index.marks[at] = LineId(made, loose_digest(text))
         # In ascending order, on which alignment and the stored rows rely.
         index.marks = dict(sorted(index.marks.items()))
-    return bool(texts)
 
 
 def begin_epoch(index: Index, epoch: int) -> None:

@@ -8,6 +8,7 @@ the IDs of what is gone stay reserved.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
@@ -212,7 +213,10 @@ class _Transition:
         if not shared:
             return
         # Unique in the whole file, not only in the gaps: with a twin in an unchanged block the match would be a guess.
-        unique = _once(self.old.digests, self.old.width, shared) & _once(self.digests, self.old.width, shared)
+        width, sides = self.old.width, (self.old.digests, self.digests)
+        all_digests = ((side[at : at + width] for at in range(0, len(side), width)) for side in sides)
+        before, after = (_once(digest for digest in found if digest in shared) for found in all_digests)
+        unique = before & after
         if unique:
             # A line that differs in its indentation is a twin, too: all may have been indented anew.
             single = self._loose_once(left_new)
@@ -263,8 +267,7 @@ class _Transition:
 
     def _loose_once(self, left_new: Collection[int]) -> Set[bytes]:
         """Return the texts without white space of which the old state knows one line, and what is left one."""
-        known = _singles((mark.loose, at) for at, mark in self.old.marks.items())
-        return known.keys() & _singles((self._loose(at), at) for at in left_new).keys()
+        return _once(mark.loose for mark in self.old.marks.values()) & _once(map(self._loose, left_new))
 
     def _recognise_loose_moved(self, left_old: list[int], left_new: list[int]) -> None:
         """Anywhere: a line moved and changed in white space, unmistakable among what is left and among all known lines."""
@@ -342,23 +345,6 @@ def _weight(text: bytes) -> int:
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalnum())
 
 
-def _once(digests: bytes, width: int, candidates: set[bytes]) -> set[bytes]:
-    """Return those of `candidates` that occur exactly once among the digests."""
-    unique: set[bytes] = set()
-    again: set[bytes] = set()
-    for at in range(0, len(digests), width):
-        digest = digests[at : at + width]
-        if digest in candidates:
-            (again if digest in unique else unique).add(digest)
-    return unique - again
-
-
-def _singles(pairs: Iterable[tuple[bytes, int]]) -> dict[bytes, int]:
-    """Return the keys that occur once, with their positions."""
-    out: dict[bytes, int] = {}
-    again: set[bytes] = set()
-    for key, at in pairs:
-        if key in out:
-            again.add(key)
-        out[key] = at
-    return {key: at for key, at in out.items() if key not in again}
+def _once(digests: Iterable[bytes]) -> set[bytes]:
+    """Return the digests that occur exactly once."""
+    return {digest for digest, count in Counter(digests).items() if count == 1}

@@ -41,8 +41,8 @@ def digest_of(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, mode: int | None = None) -> bool:
-    """Put `data` in `place`.
+def replace(place: Place, data: bytes | None, expected: str | None, temporary: bytes, mode: int | None = None) -> bool:
+    """Put `data` in `place`; None: delete the file that is there.
 
     Args:
         place: where the file is or will be.
@@ -62,8 +62,11 @@ def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, m
     with deadline().commit():
         settled = True
         try:
-            stage(place, data, temporary, mode)
-            put(place, temporary, expected)
+            if data is None:
+                set_aside(place, temporary, expected or "")
+            else:
+                stage(place, data, temporary, mode)
+                put(place, temporary, expected)
         except OSError as err:
             raise system_failure(err, place.shown) from None
         except WorkspaceError as err:
@@ -73,16 +76,6 @@ def replace(place: Place, data: bytes, expected: str | None, temporary: bytes, m
             # After `unsettled` the temporary name may have the only copy of a content.
             free = settled and discard(place.dir_fd, temporary)
         return free
-
-
-def remove(place: Place, expected: str, temporary: bytes) -> bool:
-    """Delete the file in `place` if its content is still `expected` (SHA-256); returns and errors as `replace`."""
-    with deadline().commit():
-        try:
-            set_aside(place, temporary, expected)
-        except OSError as err:
-            raise system_failure(err, place.shown) from None
-        return discard(place.dir_fd, temporary)
 
 
 Known = str | os.stat_result
