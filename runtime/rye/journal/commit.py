@@ -219,19 +219,19 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     if not is_own:
         profile.refuse_changes(ws.root)
     batch = batch or os.urandom(16).hex()
-    # The IDs become file names in the journal, so they must differ before the record names them.
-    made = _apart(
-        [
-            changed(
-                one.entry,
-                batch=batch,
-                batch_size=len(changes),
-                temporary=temporary_name().decode(),
-                hard_links=journal.link_count(one.place),
-            )
-            for one in changes
-        ]
-    )
+    # The IDs become file names in the journal, so those that are made in one millisecond must differ.
+    first = int.from_bytes(os.urandom(2))
+    made = [
+        changed(
+            one.entry,
+            id=f"{one.entry.id[:11]}{(first + at) % 0x10000:04x}",
+            batch=batch,
+            batch_size=len(changes),
+            temporary=temporary_name().decode(),
+            hard_links=journal.link_count(one.place),
+        )
+        for at, one in enumerate(changes)
+    ]
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     # The right to write comes second: who waits for the tree can still run out of time.
@@ -255,17 +255,6 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
             # The commit is made: the next call finds all files in place, and goes on from there.
             _finish(ws, _advance(record, ".done"), steps)
     return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.notes(step.place)])
-
-
-def _apart(made: list[Entry]) -> list[Entry]:
-    """Return the entries with IDs that differ, made in one millisecond as they are."""
-    out: dict[str, Entry] = {}
-    for entry in made:
-        name = entry.id
-        while name in out:
-            name = entry.id[:-4] + os.urandom(2).hex()
-        out[name] = changed(entry, id=name)
-    return list(out.values())
 
 
 def _with_folders(changes: Sequence[Change], made: Sequence[Entry]) -> list[Entry]:
