@@ -195,7 +195,10 @@ class _Found(NamedTuple):
 
 
 def _every(category: str | Iterable[str] | None, project_path: str | Path | None, *, known: bool) -> list[_Found]:
-    prefixes = _prefixes(category)
+    given = [category] if isinstance(category, str) else list(category or ())
+    if not all(isinstance(one, str) for one in given):
+        raise UsageError("bad_call", "A category is text, or a list of texts.", 'Give one such as "rye/file-system".')
+    prefixes = None if category is None else tuple(one.strip("/") + "/" for one in given)
     root = find_root(os.getcwd()) if project_path is None else project_path
     search_path = spaces.spaces(root)
     admission = Admission(search_path)
@@ -210,15 +213,6 @@ def _every(category: str | Iterable[str] | None, project_path: str | Path | None
     # What is behind a tool is the same for all that name it from the same space.
     whys: dict[tuple[str, ...], str] = {}
     return [_find(item_id, name_of[item_id], admission, confined, whys) for item_id in ids_chosen]
-
-
-def _prefixes(category: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    if category is None:
-        return None
-    categories_given = [category] if isinstance(category, str) else list(category)
-    if not all(isinstance(one, str) for one in categories_given):
-        raise UsageError("bad_call", "A category is text, or a list of texts.", 'Give one such as "rye/file-system".')
-    return tuple(one.strip("/") + "/" for one in categories_given)
 
 
 def _find(

@@ -52,7 +52,8 @@ def items_of(name: str, command: Sequence[str], url: str | None, permissions: Se
         UsageError: `bad_name`, `bad_call`. RyeError: the server does not answer as one.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError("bad_name", f"Not a name for a server: {name[:80]!r}.", "Use letters, digits, _ and -.")
+        hint = "Use letters, digits, _ and -: rye mcp import NAME -- COMMAND …"
+        raise UsageError("bad_name", f"Not a name for a server: {name[:80]!r}.", hint)
     if bool(command) == bool(url):
         raise UsageError("bad_call", "Give a command behind `--`, or --url.", "rye mcp import files -- node server.js .")
     config = {"command": command[0], "args": list(command[1:])} if command else {"url": url}
