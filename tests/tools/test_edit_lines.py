@@ -470,7 +470,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
     assert "+bom" in edit(project, bom="add", dry_run=True)["output"]
     added = edit(project, bom="add", diff=True)
     assert (project / "f.txt").read_bytes() == mark + data
-    assert "utf-8 -> utf-8+bom" in added["output"]
+    assert "utf-8 -> utf-8+bom, byte order mark added" in added["output"]
     if count:
         assert ids(project) == names
         edit(project, {"line_id": names[1], "new_content": "x"})

@@ -54,13 +54,6 @@ def test_a_look_with_the_encoding_confirms_it_too_and_ascii_needs_none(project, 
     assert file.read_bytes() == f"{new}\n".encode(codec) + rest
 
 
-def test_control_a_file_in_utf_8_says_nothing_of_its_encoding(project):
-    (project / "f.txt").write_text(FRENCH)
-    data = done("read", project, file_path="f.txt")
-    assert "encoding" not in data["output"]
-    done("edit_lines", project, file_path="f.txt", changes=[{"line_id": rows(data)[0][0], "new_content": "vitæ"}])
-
-
 GREP, SEARCH, WINDOW = "rye/file-system/grep", "rye/swe/search_dir", "rye/workspace/workspace_read_file"
 
 

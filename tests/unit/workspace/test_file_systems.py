@@ -35,7 +35,8 @@ mount("--bind", sys.argv[2], "/dev/shm")
 import rye
 call = lambda root, path: rye.execute("rye/file-system/read", {"file_path": path}, project_path=root)
 print(call(project, "proc/version").get("code"), call(f"{project}/proc", "version").get("code"))
-print(call("/dev/shm", "a.txt")["status"], call(project, "a.txt")["status"])
+mount("-t", "tmpfs", "tmpfs", f"{project}/proc"); open(f"{project}/proc/a.txt", "w").write("x")
+print(call("/dev/shm", "a.txt")["status"], call(project, "proc/a.txt")["status"])
 """
 
 
