@@ -312,12 +312,12 @@ def _error(result: dict[str, Any], outcome: run.Outcome, seconds: float, *, made
         found = RyeError(
             "timed_out",
             f"The command ran past its timeout of {seconds:g} s and was ended, with all that it had started. "
-            "What it printed until then is in output.",
+            "What it printed until then is kept.",
             f"Give a larger timeout (at most {_MAX_SECONDS:g}), or background=true for what shall go on running.",
         )
     elif outcome.why == "cancelled":
         why = "The call was cancelled: the command was ended, with all that it had started."
-        found = RyeError("cancelled", why, "What it printed until then is in output.")
+        found = RyeError("cancelled", why, "What it printed until then is kept.")
     elif outcome.exit_code is None and outcome.signal is None:
         why = "The process that watches over the command was killed, and the command with it."
         found = RyeError("command_lost", why, "A command must not end its parent process ($PPID).")

@@ -123,7 +123,7 @@ def _extras(_project: str) -> Iterator[Diagnosis]:
     for extra, (names, purpose) in _EXTRAS.items():
         missing = [name for name in names if not is_installed(name)]
         if missing:
-            detail = f"not installed: {purpose} ({', '.join(missing)} is missing)"
+            detail = f"not installed: {purpose} (missing: {', '.join(missing)})"
             yield Diagnosis(f"extra {extra}", "note", detail, install_command(extra))
         else:
             yield Diagnosis(
