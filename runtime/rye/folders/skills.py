@@ -239,7 +239,9 @@ def _unpacked(path: str, into: str) -> str:
                 if one.external_attr >> 16 & stat.S_IXUSR and not one.is_dir():
                     Path(below, one.filename).chmod(0o755)
     except (BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as err:
-        raise ItemError("bad_skill", f"{path} cannot be unpacked: {plain(str(err), 200)}.", "Fetch it again.") from None
+        why, system = str(err), isinstance(err, OSError) and err.strerror
+        hint = "Make it readable, or free the disk." if system else "Fetch it again."
+        raise ItemError("bad_skill", f"{path} cannot be unpacked: {plain(system or why, 200)}.", hint) from None
     if below == into and len(tops) != 1:
         raise ItemError("bad_skill", f"{path} holds no SKILL.md at its top, and not one folder.", "Pack one skill.")
     return below if below != into else os.path.join(into, *tops)

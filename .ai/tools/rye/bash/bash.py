@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T07:22:11Z:746497b92d5c8b15a1a999eb35cf320af13e27a3f7608631354249bde6d981ef:xziZnRqF18Ysy6kHBGjKK-0RlvnxSOhLk4X7CY8qlKTnv9sEW0nBe-uafGGSw_sWR4Hc_f0uNCSwJbWJfmbeDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T07:49:33Z:158f758c6157f7f55f1905cf8c4ba48f4edf5985679528325bca5279fb389507:4PsrfxyoOrdoEDMHBfAoihTn2qA_LnS3aGV9iiEaF9fhfVVnYb36Si21NLsOUwi9n5TOtTH-tdmhhUp1BsmbCQ==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
