@@ -56,6 +56,7 @@ def test_changes_are_taken_back_in_turn_and_lines_get_their_ids_again(project, f
 
 
 ABCDE = b"a\nb\nc\nd\ne\n"
+MANY = b"".join(b"%d\n" % at for at in range(20_000))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,6 @@ ABCDE = b"a\nb\nc\nd\ne\n"
         (ABCDE, ["2|B"], ["+start|top", "5|E"], b"top\na\nb\nc\nd\nE\n"),
         (ABCDE, ["2|B"], b"new\na\nB\nc\nd\ne\n", b"new\na\nb\nc\nd\ne\n"),
         (ABCDE, ["2|B"], b"a\nXX\nc\nd\ne\n", None),
-        (ABCDE, ["2|B"], b"a\n  B\nc\nd\ne\n", None),
         (ABCDE, ["2|B"], None, None),
         (ABCDE, ["3 delete"], b"a\nb\nnew\nd\ne\n", None),
         (ABCDE, ["3 delete"], ["+start|top"], b"top\na\nb\nc\nd\ne\n"),
@@ -74,6 +74,9 @@ ABCDE = b"a\nb\nc\nd\ne\n"
         (b"a\nb\n", ["2 delete"], b"a", None),
         # The places of two changes swapped: it once crashed.
         (ABCDE, ["1|A", "5|E"], b"E\nb\nc\nd\nA\n", None),
+        pytest.param(
+            MANY, ["find|15001|X"], b"new\n" + MANY.replace(b"15001", b"X"), b"new\n" + MANY, id="lines never looked at"
+        ),
     ],
 )
 def test_a_change_is_taken_back_beside_what_came_since_or_not_at_all(project, file, before, changes, since, after):

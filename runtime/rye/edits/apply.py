@@ -318,13 +318,18 @@ def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change
 
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
-    """Give the new lines their IDs, all at once: a splice at a time would take the square of their number."""
+    """Give the new lines their IDs, all at once: a splice at a time would take the square of their number.
+
+    So those beside them, which of a large file may have none yet: an undo tells by them whether the new lines are in place.
+    """
     added: dict[int, bytes] = {}
     for splice, start in placed(exact):
-        raw = splice.lines[:_IDS_AT_ONCE]
+        raw = [*enumerate(splice.lines[:_IDS_AT_ONCE], start)]
+        for at in {start - 1, start + len(splice.lines)} - index.marks.keys():
+            raw += enumerate(text.lines(max(at, 0), at + 1), at)
         # A line that has an ID here was recognised or revived; it keeps that one.
-        added.update((at, text.encoding.key(line)) for at, line in enumerate(raw, start) if at not in index.marks)
-    line_ids_index.give_ids_at(index, added)
+        added.update((at, text.encoding.key(line)) for at, line in raw if at not in index.marks)
+    line_ids_index.give_ids_at(index, dict(sorted(added.items())))
 
 
 def _recorded(before: Document, after: Document, exact: list[Splice]) -> list[Recorded]:
