@@ -142,7 +142,7 @@ def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, 
         {"url": f"{site}/x", "auth": {"type": "bearer", "token": "${TOKEN}"}},
         runtime="rye/core/primitives/http_client",
     )
-    assert "[secret]" in call(project)["data"]["output"]
+    assert "Bearer [secret]" in call(project)["data"]["output"]
     keep(user_space, "s3cret-value", host="api.example.org")
     assert call(project)["code"] == "secret_refused"
     rest(project, {**config, "url": "http://api.example.org/x"})
