@@ -505,6 +505,7 @@ def test_marks_that_cannot_be_changed(project, content, more, code):
     ("before", "change", "more", "after", "diff"),
     [
         (b"a\r\nb\r\n", {"line_id": 0, "new_content": "a"}, {"newline": "lf"}, b"a\nb\r\n", "-a [CRLF]\n+a [LF]\n b"),
+        (b"a\nb", {"line_id": 1, "new_content": "B"}, {}, b"a\nB", "+B\n\\ No newline at end of file"),
         (b"a\nb\n", {"line_id": 1, "new_content": []}, {"final_newline": "remove"}, b"a", "+a\n\\ No newline at end of file"),
     ],
 )

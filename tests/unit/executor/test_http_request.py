@@ -137,11 +137,8 @@ def test_a_secret_goes_to_its_hosts_alone_and_is_shown_to_nobody(project, site, 
     assert (answer["status"], "s3cret-value" in json.dumps(answer)) == ("success", False)
     assert "[secret]" in answer["data"]["output"]
     # The form of other installations names the same store.
-    rest(
-        project,
-        {"url": f"{site}/x", "auth": {"type": "bearer", "token": "${TOKEN}"}},
-        runtime="rye/core/primitives/http_client",
-    )
+    auth = {"type": "bearer", "token": "${TOKEN}"}
+    rest(project, {"url": f"{site}/x", "auth": auth}, runtime="rye/core/primitives/http_client")
     assert "Bearer [secret]" in call(project)["data"]["output"]
     keep(user_space, "s3cret-value", host="api.example.org")
     assert call(project)["code"] == "secret_refused"
