@@ -178,10 +178,33 @@ def web_server(app: App, most: int, **others: Any) -> Any:
 
     Args:
         app: what answers, its guard before it.
-        most: connections at a time; beyond these requests are answered with 503.
+        most: connections at a time; beyond these requests are answered with 503. Of those that have brought no whole request
+            yet, the oldest is closed beyond half of these.
         others: further settings of uvicorn; they replace the common ones.
     """
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[H11Protocol, None] = {}
+
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            waiting[self] = None
+            if len(waiting) > most // 2:
+                # The first one waits longest: a client that keeps requests back loses to new ones.
+                first = next(iter(waiting))
+                del waiting[first]
+                first.transport.close()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None:
+                waiting.pop(self, None)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            waiting.pop(self, None)
+            super().connection_lost(exc)
 
     common = {
         "log_level": "warning",
@@ -191,7 +214,7 @@ def web_server(app: App, most: int, **others: Any) -> Any:
         "lifespan": "off",
         "timeout_graceful_shutdown": 3,
     }
-    return uvicorn.Server(uvicorn.Config(app, http="h11", limit_concurrency=most, **{**common, **others}))
+    return uvicorn.Server(uvicorn.Config(app, http=Protocol, limit_concurrency=most, **{**common, **others}))
 
 
 def listen(address: Address) -> socket.socket:

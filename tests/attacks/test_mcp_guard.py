@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -219,6 +220,18 @@ def test_clients_that_leave_without_a_word_keep_no_other_out_and_lose_no_session
         first = begun(server)[1]
         assert {begun(server)[0] for _ in range(400)} == {200}
         assert ping(server, first) == 200
+
+
+@pytest.mark.slow
+def test_requests_that_never_become_whole_keep_no_other_out(project):
+    with listening(project) as server, contextlib.ExitStack() as stack:
+        at = urlsplit(server.url)
+        for _ in range(700):
+            half = stack.enter_context(socket.create_connection((at.hostname, at.port)))
+            half.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-A: ")
+        # The control is the web server by itself, which answers 503.
+        assert begun(server)[0] == 200
+        assert len(os.listdir(f"/proc/{server.process.pid}/fd")) < 400
 
 
 IDLE_MB = 100

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rye.call import context
+from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.fs import atomic
+from rye.process import reaper
 
 if TYPE_CHECKING:
     from rye.items.parse import Tool
@@ -39,6 +43,8 @@ _SIGNS_OF_MOUNTS: Final = (
 _REFUSED: Final = re.compile(r".*(?:Permission denied|Operation not permitted|\bEACCES\b|\bEPERM\b).*")
 _ABSOLUTE: Final = re.compile(r"(?<![^\s'\"=(])/[^\s'\":]+(?!: line)")
 
+REPLACED: Final = "Files of the package rye were exchanged since this process began: start it (the server) again."
+
 
 def crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     """Return the answer to a crash: `{"success", "code": "tool_crashed", "error_id", "error", "log"?}`.
@@ -53,13 +59,22 @@ def crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
     missing = re.search(r"No module named '([\w.]+)'\s*\Z", trace) if kind == "ModuleNotFoundError" else None
     what = f"{kind}: {missing[1]}" if missing else kind
     where = f"Its traceback is in {path}" if path else "Its traceback is lost: the user's state folder cannot be written"
+    advice = REPLACED if is_replaced() else f"{call_text('undo', list=True)} shows what it changed before, if anything."
     return {
         "success": False,
         "code": "tool_crashed",
         "error_id": error_id,
         **({"log": path} if path else {}),
-        "error": f"The tool {tool.id} failed unexpectedly ({what}). {where}.",
+        "error": f"The tool {tool.id} failed unexpectedly ({what}). {where}. {advice}",
     }
+
+
+def is_replaced() -> bool:
+    """Tell whether files of this package were exchanged since this process began: what it loads later fits it no more."""
+    ticks = int(reaper.stat_fields(os.getpid())[19])
+    began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
+    files = [one.__file__ for name, one in list(sys.modules.items()) if name.partition(".")[0] == "rye"]
+    return any(not os.path.exists(one) or os.stat(one).st_ctime > began for one in files if one)
 
 
 def _kept(tool: Tool, error_id: str, trace: str) -> str:

@@ -313,8 +313,11 @@ def _as_error(failure: BaseException | None) -> ProtocolError:
     """Return a failure as a client is told it; what is no answer for a client is told to who runs the server."""
     if isinstance(failure, ProtocolError):
         return failure
+    from rye.executor import failures
+
     traceback.print_exception(failure, file=sys.stderr)
-    return ProtocolError("Internal server error", INTERNAL_ERROR)
+    said = failures.REPLACED if failures.is_replaced() else "Its traceback is in the server's error output."
+    return ProtocolError(f"Internal server error. {said}", INTERNAL_ERROR)
 
 
 def _check_meta(meta: Any) -> None:

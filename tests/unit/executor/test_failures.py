@@ -45,6 +45,15 @@ def test_a_crash_keeps_its_traceback_in_the_file_that_the_answer_names(project, 
     assert CRASHES[body] in text.rstrip().rsplit("\n", 1)[1]
 
 
+@pytest.mark.skipif(not os.access(rye.__file__, os.W_OK), reason="the package is another user's")
+def test_a_crash_says_that_the_package_was_exchanged_meanwhile(project):
+    put_tool(project, "my/tool", "1 / 0")
+    assert "undo(list=true) shows what it changed" in call(project)["error"]
+    # As an update does.
+    os.utime(rye.__file__)
+    assert "start it (the server) again" in call(project)["error"]
+
+
 def test_only_the_newest_tracebacks_are_kept(project, here):
     put_tool(project, "my/tool", "1 / 0")
     for at in range(53):
