@@ -161,17 +161,6 @@ def entries(project, known=()):
         return [journal.find(ws, row.id) for row in History(ws) if row.id not in known][::-1]
 
 
-def taken_back(project, made):
-    """Take back what a call did by one undo, of a pull by one an item; return what takes the undoing back."""
-    redo, calls = [], dict.fromkeys(("batchId", one.batch) if one.batch else ("entry_id", one.id) for one in reversed(made))
-    assert len(calls) <= 1 or made[0].tool == "rye/registry/registry"
-    for name, value in calls:
-        answer = undo(project, **{name: value})
-        assert answer["success"], (value, answer)
-        redo.append({"batchId": answer["batchId"]} if "batchId" in answer else {"entry_id": answer["entry_id"]})
-    return redo[::-1]
-
-
 def held(project, act, about, *, by_hand=False, writes=None):
     """Act, and hold what changed against the journal: all of it is there, it comes back, and is redone."""
     known, before = {entry.id for entry in entries(project)}, tree(project)
@@ -187,9 +176,15 @@ def held(project, act, about, *, by_hand=False, writes=None):
         assert answer["code"] == "protected_path", (about, answer)
         assert tree(project) == after
         return
-    redo = taken_back(project, made)
+    # By one undo, of a pull by one an item.
+    redo, calls = [], dict.fromkeys(("batchId", one.batch) if one.batch else ("entry_id", one.id) for one in reversed(made))
+    assert len(calls) <= 1 or made[0].tool == "rye/registry/registry"
+    for name, value in calls:
+        answer = undo(project, **{name: value})
+        assert answer["success"], (value, answer)
+        redo.append({"batchId": answer["batchId"]} if "batchId" in answer else {"entry_id": answer["entry_id"]})
     assert tree(project) == before, (about, "not as before")
-    for one in redo:
+    for one in reversed(redo):
         answer = undo(project, **one)
         assert answer["success"], (about, answer)
     assert tree(project) == after, (about, "not redone")

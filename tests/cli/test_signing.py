@@ -8,7 +8,6 @@ import pytest
 from rye.trust import signature
 from support.in_process import rye
 from support.signed_tools import put, tool_text
-from support.terminal import typed
 
 GREET = tool_text("my/greet")
 
@@ -144,14 +143,6 @@ def test_without_a_terminal_nothing_is_signed_unless_the_user_allowed_it_or_a_ke
     assert lone.rye("verify", "my/greet")[0] == 3  # nothing asked for; that key does not count here
     code, _, err = lone.rye("keys", "show")
     assert (code, "no own key" in err) == (1, True)
-
-
-def test_at_a_terminal_a_person_makes_a_key_and_signs(lone):
-    lone.put(".ai/tools/my/greet.py")
-    for words in (("keys", "generate"), ("sign", "my/greet")):
-        code, shown = typed(*words, cwd=lone.root)
-        assert code == 0, shown
-    assert lone.rye("verify", "my/greet")[0] == 0
 
 
 def test_names_cannot_steer_the_terminal(shell):

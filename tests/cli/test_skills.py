@@ -42,11 +42,6 @@ def run(project, tmp_path, monkeypatch):
     return call
 
 
-def verdicts(run):
-    code, rows, _ = run("skill", "verify")
-    return code, {row["skill"]: row["verdict"] for row in rows}
-
-
 @pytest.mark.parametrize("host", ["agents", "claude-code"])
 def test_add_list_verify_remove(run, project, tmp_path, host):
     source = make(tmp_path / "downloads")
@@ -56,7 +51,8 @@ def test_add_list_verify_remove(run, project, tmp_path, host):
     assert (place / "scripts/run.sh").read_bytes() == (source / "scripts/run.sh").read_bytes()
     assert stat.S_IMODE((place / "scripts/run.sh").stat().st_mode) & 0o100
     assert run("skill", "add", str(source), "--for", host)[0] != 0
-    assert verdicts(run) == (0, {"pdf": "pinned"})
+    code, (row,), _ = run("skill", "verify")
+    assert (code, row["skill"], row["verdict"]) == (0, "pdf", "pinned")
     (place / "scripts/more.sh").write_text("")
     code, (row,), _ = run("skill", "verify", "pdf")
     assert (code, row["verdict"], "not signed: scripts/more.sh" in row["hint"]) == (3, "changed", True)

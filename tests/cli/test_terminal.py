@@ -1,14 +1,10 @@
 """Colours and widths: at a terminal, never in a pipe unless asked for."""
 
-import os
 import re
-import subprocess
-import sys
 import unicodedata
 
 import pytest
 
-from support.harness import environment
 from support.in_process import rye
 from support.signed_tools import put_tool
 from support.terminal import typed
@@ -73,11 +69,5 @@ def test_a_table_is_cut_to_the_terminal_and_whole_in_a_pipe(here):
 
 def test_mcp_at_a_terminal_says_what_to_do(here):
     """It waits for a client's messages; without a word a person would wait, too."""
-    ours, theirs = os.openpty()
-    words, streams = [sys.executable, "-m", "rye", "mcp"], {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}
-    with subprocess.Popen(words, cwd=here, env=environment(), **streams) as server:
-        said = server.stderr.readline() + server.stderr.readline()
-        server.kill()
-    os.close(ours)
-    os.close(theirs)
-    assert (str(here).encode() in said, b"rye mcp install --client" in said) == (True, True)
+    said = typed("mcp", cwd=here, until=rb"rye mcp install --client")[1]
+    assert str(here) in said

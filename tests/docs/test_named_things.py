@@ -45,15 +45,8 @@ def _names(schema) -> Iterator[str]:
 
 
 PARAMETERS = {name for schema in SCHEMAS.values() for name in _names(schema)}
-
-
-def _keywords() -> set[str]:
-    found = set()
-    for one in (rye.execute, rye.search, rye.load, rye.sign, rye.verify, rye.toolset):
-        found |= set(inspect.signature(one).parameters)
-    return found
-
-
+CALLS = (rye.execute, rye.search, rye.load, rye.sign, rye.verify, rye.toolset)
+KEYWORDS = {name for one in CALLS for name in inspect.signature(one).parameters}
 OPTIONS = {
     program: {verb: {name for one in (*COMMON, *row.options) for name in one.names} for verb, row in table.items()}
     for program, table in (("rye", VERBS), ("rt", RT))
@@ -108,7 +101,7 @@ def _calls(text: str) -> Iterator[str]:
 
 def _parameters(text: str) -> Iterator[str]:
     for name in re.findall(r"(?<![\w.\-/?&${<,'\[])([a-z]+(?:_[a-z]+)*)=(?:true|false)\b", text):
-        if name not in PARAMETERS | _keywords():
+        if name not in PARAMETERS | KEYWORDS:
             yield name
 
 
