@@ -168,24 +168,10 @@ def test_a_shown_line_that_another_program_moved_is_refused_with_what_is_there_n
     # What the refusal showed was shown: the same number now means that line.
     edit(project, 4, 4, "C!")
     assert shown.read_bytes() == b"new\na\nb\nC!\nd\n"
-
-
-@pytest.mark.parametrize(
-    ("seen", "others", "start", "end", "after"),
-    [
-        (False, b"a\nb\nc\nd\n", 3, 3, b"a\nb\nx\nd\n"),
-        (True, b"a\nb\nc\nd\n", 2, 2, b"a\nx\nc\nd\n"),
-        (True, b"a\nb\nc\nDIFFERENT\nmore\n", 2, 3, b"a\nx\nDIFFERENT\nmore\n"),
-    ],
-    ids=["nothing shown", "nothing changed", "other lines changed"],
-)
-def test_control_these_go_through(project, seen, others, start, end, after):
-    path = put(project, b"a\nb\nc\nd\n")
-    if seen:
-        swe("open_file_chunk", project, path="f")
-    path.write_bytes(others)
-    edit(project, start, end, "x")
-    assert path.read_bytes() == after
+    # Control: what others did to the lines beside them keeps from no edit of lines that stand.
+    shown.write_bytes(b"new\na\nb\nC!\nDIFFERENT\nmore\n")
+    edit(project, 3, 4, "x")
+    assert shown.read_bytes() == b"new\na\nx\nDIFFERENT\nmore\n"
 
 
 def test_own_edits_are_followed_to_the_new_numbers(project, shown):

@@ -147,6 +147,7 @@ def test_the_list_shows_changes_with_their_diffs(project, file):
 
 
 def test_the_list_in_pages(project, file):
+    assert done("undo", project, list=True)["output"] == "No changes recorded."
     names = ids(project)
     for n in range(5):
         replace(project, names[n], f"x{n}")
@@ -172,14 +173,6 @@ def test_a_list_of_large_changes_is_short(project, file):
     for content in (text, text.replace("line 500\n", "line five hundred\n")):
         done("write", project, file_path="f.txt", content=content)
     assert (len(done("undo", project)["output"]) < 600, file.read_text()) == (True, text)
-
-
-def test_a_dry_run_writes_nothing(project, file):
-    assert done("undo", project, list=True)["output"] == "No changes recorded."
-    replace(project, ids(project)[0], "x")
-    data = done("undo", project, dry_run=True)
-    assert ("+a" in data["output"], file.read_bytes()) == (True, b"x\nb\nc\nd\ne\n")
-    assert done("undo", project, list=True)["total"] == 1
 
 
 def test_what_is_no_change_and_no_batch(project, batch):

@@ -73,14 +73,6 @@ def test_what_a_tool_removed_and_someone_put_back_is_recorded_as_made(looked):
     assert not (looked / "utf-8.txt").exists()
 
 
-def test_what_a_command_does_after_an_edit_is_the_commands_alone(looked):
-    edit(looked, "utf-8.txt", "line 5", "line five")
-    between = (looked / "utf-8.txt").read_bytes()
-    change = bash(looked, "sed -i s/15/fifteen/ utf-8.txt")["change_id"]
-    assert undo(looked, entry_id=change)["success"]
-    assert (looked / "utf-8.txt").read_bytes() == between
-
-
 def test_showing_the_record_does_not_cut_a_running_commands_change_in_parts(looked):
     job = started(looked, "echo one > one.txt; while test ! -e go; do sleep 0.05; done; echo two > two.txt")
     assert until((looked / "one.txt").exists)

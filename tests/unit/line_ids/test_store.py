@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from hashlib import sha256
@@ -99,11 +98,6 @@ def test_a_cache_folder_that_is_none_is_not_entered(project, tmp_path, part, kin
     assert [path.name for path in elsewhere.rglob("*")] == ["probe"]
     kept = Path(user_dirs.state_dir(str(project))) / "cache/tools/read/line_index"
     assert list(kept.glob("*.json"))
-
-
-def test_the_epoch_is_kept_outside_the_project(project, small):
-    shutil.rmtree(project / ".ai")
-    assert read(project)["version"].startswith("2.0-")
 
 
 def test_the_index_ignores_itself_in_git_and_nothing_temporary_remains(project, large):

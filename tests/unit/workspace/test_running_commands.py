@@ -12,7 +12,6 @@ import pytest
 from rye.config import user_dirs
 from rye.workspace import running_commands
 from support.harness import environment
-from support.shell_calls import bash, job, record, set_sandbox, started
 from support.waiting import until
 
 HOST = """
@@ -63,16 +62,3 @@ def test_a_command_counts_as_living_where_no_descriptor_is_left_to_ask(project):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found
     assert not running_commands.is_alive(str(project), token)
-
-
-@pytest.mark.parametrize("mode", ["auto", "off"])
-def test_a_job_lives_with_its_supervisor_and_no_longer(project, user_space, mode):
-    """Not with the server that started it, its program, or another command of the server."""
-    set_sandbox(user_space, mode)
-    job_id = started(project, "sleep 60")
-    kept = record(user_space, job_id)
-    assert running_commands.is_alive(str(project), job_id)
-    assert bash(project, "true")["success"]
-    os.kill(kept["supervisor"], signal.SIGKILL)
-    assert until(lambda: job(project, "read", job_id)["status"] == "lost")
-    assert job(project, "end", job_id)["success"]
