@@ -98,6 +98,8 @@ def test_a_servers_listing_is_never_stale(project):
         assert mine() == {"my__one", "my__two"}
         (project / ".ai/tools/my/one.py").write_text("# not signed\n")
         assert mine() == {"my__two"}
+        refused = server.ask("tools/call", {"name": "my__one", "arguments": {}})["error"]["message"]
+        assert refused == "Unknown tool: 'my__one'. my/one is not offered: `rye verify my/one` says why."
         decisions.revoke(MINE.public.digest)
         assert mine() == set()
 
@@ -115,7 +117,7 @@ def test_a_server_offers_what_was_named_and_nothing_that_changes_anything(projec
         assert not {"write", "bash", "edit_lines", "rye_execute", "rye_sign", "my__tools__count"} & set(tools)
         for name in ("write", "rye_execute"):
             message = server.ask("tools/call", {"name": name, "arguments": {}})["error"]["message"]
-            assert "Unknown tool" in message
+            assert "is not offered: this server was started to read only" in message
 
 
 def test_search_marks_what_the_server_does_not_offer_and_names_the_switch(server):

@@ -151,9 +151,13 @@ class OfferedTools:
         return f"Did you mean {', '.join(near)}?" if near else "tools/list names what there is."
 
     def elsewhere(self, name: str) -> str | None:
-        """Return the id of the installed tool of that name, which this server does not offer."""
+        """Say why an installed tool of that name is not offered; None where there is none."""
         ids = [item_id for item_id, _, _ in spaces.served_items("tool", spaces.spaces(self._project))]
-        return names_of(ids).get(name) or (name if name in ids else None)
+        found = names_of(ids).get(name) or (name if name in ids else None)
+        if found is None or not self._selection.chooses(found):
+            return found and f"{found} is installed, but this server does not offer it. {switch_for([found])}"
+        read_only = "this server was started to read only, or " if self._selection.read_only else ""
+        return f"{found} is not offered: {read_only}`rye verify {found}` says why."
 
     def schema_of(self, name: str) -> dict[str, Any] | None:
         """Return a tool's input schema."""

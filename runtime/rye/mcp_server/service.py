@@ -123,10 +123,7 @@ class Service:
         # The last listing first; a tool installed since then costs one new listing.
         offered = self.listing.known(name) or self._look(self.listing.find, name) or self.listing.by_id(name)
         if offered is None:
-            hint = self.listing.near(name)
-            installed = self._look(self.listing.elsewhere, name)
-            if installed is not None:
-                hint = f"{installed} is installed, but this server does not offer it. {switch_for([installed])}"
+            hint = self._look(self.listing.elsewhere, name) or self.listing.near(name)
             raise ProtocolError(f"Unknown tool: {name!r}. {hint}")
         item_id = offered.offer.item_id
         arguments = arguments_for_tool(offered.offer.parameters, given)
