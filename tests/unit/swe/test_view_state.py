@@ -48,8 +48,7 @@ def test_the_state_lies_in_the_project_under_its_own_gitignore(file):
     "damage",
     [
         *(b"", b"{", b"[]", b"null", b"\xff", b"[" * 100_000, b"x" * (2 << 20)),
-        *(b'{"format": 2}', b'{"format": 1, "views": []}'),
-        *(b'{"format": 1, "views": {"a.txt": %b}}' % view for view in (b"7", b'{"start_line": -3, "chunk_size": 100}')),
+        *(b'{"format": 2}', b'{"format": 1, "views": []}', b'{"format": 1, "views": {"a.txt": 7}}'),
         None,
     ],
 )
