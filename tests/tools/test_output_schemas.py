@@ -36,9 +36,3 @@ def test_every_field_of_a_result_is_declared_and_of_its_type(tool, project):
         result = done(tool, project, **given)
         check.validate(result)
         assert set(result) <= set(offer.output["properties"]), set(result) - set(offer.output["properties"])
-
-
-def test_control_another_type_is_refused(project):
-    (offer,) = rye.toolset(project, only=["read"]).offers
-    with pytest.raises(jsonschema_rs.ValidationError):
-        jsonschema_rs.Draft202012Validator(offer.output).validate({"success": True, "line_count": "2"})
