@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import rye
@@ -55,15 +56,17 @@ def record(user_space, job_id):
     return json.loads(path.read_bytes())
 
 
+def processes(mark, folder=None):
+    """Return the processes whose command line has `mark` (`^` is its beginning), and whose working directory this is."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            has = mark.encode() in b"^" + (place / "cmdline").read_bytes()
+            if has and (folder is None or folder == os.readlink(place / "cwd")):
+                found.append(int(place.name))
+    return found
+
+
 def sleepers(number):
     """Processes that sleep a number of seconds."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    if file.read().split(b"\0")[:2] == [b"sleep", str(number).encode()]:
-                        found.append(int(name))
-            except OSError:
-                continue
-    return found
+    return processes(f"^sleep\0{number}\0")

@@ -151,18 +151,14 @@ def read(name, project):
         return err.code, str(err)
 
 
-def nested(key, value):
-    names = [f"{'  ' * depth}{name}:" for depth, name in enumerate(key.split("/"))]
-    return "\n".join(names) + f" {value}\n"
-
-
 @pytest.mark.parametrize("name", KEYS)
 def test_no_value_crashes_what_reads_it(project, user_space, name):
     usual, keys = read(name, project), KEYS[name].split()
     for whose in (user_space, project):
         refused = 0
         for key, value in itertools.product(keys, ODD.split("|")):
-            write(whose, nested(key, value), name)
+            nested = "\n".join(f"{'  ' * depth}{one}:" for depth, one in enumerate(key.split("/")))
+            write(whose, f"{nested} {value}\n", name)
             code, said = read(name, project)
             refused += code == "bad_config"
             assert code != "bad_config" or said.count(". ") >= 1, said
@@ -178,10 +174,11 @@ def test_no_value_crashes_what_reads_it(project, user_space, name):
 
 
 def test_a_link_out_of_the_project_is_no_settings_file(project, tmp_path):
-    path = write(project, "default_provider: exa\n", "web/websearch.yaml")
-    path.rename(tmp_path / "secret.yaml")
-    path.symlink_to(tmp_path / "secret.yaml")
-    assert "cannot be read" in refused(project, "rye/web/websearch", query="x")
+    for name, asked in (("web/websearch.yaml", {"tool": "rye/web/websearch", "query": "x"}), ("rye.yaml", {})):
+        path = write(project, "sandbox: {mode: require}\n", name)
+        path.rename(tmp_path / "secret.yaml")
+        path.symlink_to(tmp_path / "secret.yaml")
+        assert "cannot be read" in refused(project, **asked)
 
 
 def test_the_example_in_the_documentation_has_the_shape(project, user_space):

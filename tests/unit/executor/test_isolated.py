@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from rye.call.context import CallOptions, Cancellation
 from rye.executor import worker_pool
 from rye.sandbox import sandbox
 from support.harness import environment
-from support.shell_calls import set_sandbox
+from support.shell_calls import processes, set_sandbox
 from support.signed_tools import OK, put_tool, signed, tool_text
 from support.waiting import PATIENCE, until
 
@@ -28,16 +27,6 @@ WAITS = "executor.worker"
 
 def call(project, parameters=None, **options):
     return rye.execute("my/tool", parameters, project_path=project, **options)
-
-
-def processes(mark, folder=None):
-    """Return the processes whose command line has `mark`, and whose working directory this is."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if mark.encode() in (place / "cmdline").read_bytes() and folder in (None, os.readlink(place / "cwd")):
-                found.append(int(place.name))
-    return found
 
 
 @pytest.fixture

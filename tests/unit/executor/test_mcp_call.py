@@ -55,12 +55,9 @@ for line in sys.stdin:
 )
 
 
-def digest_of(tool):
-    return hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
 def imported(root, runtime, config, tool=ADD, **more):
-    config = {"tool_name": tool["name"], "tool_digest": digest_of(tool), **config}
+    digest = hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    config = {"tool_name": tool["name"], "tool_digest": digest, **config}
     told = {"description": tool["description"], "config_schema": tool["inputSchema"]}
     put_yaml(root, "mcp/test/add", runtime, tool_type="mcp", config=config, **told, **more)
 

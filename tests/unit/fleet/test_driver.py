@@ -16,6 +16,7 @@ import pytest
 import rye
 from rye.cli.main import main
 from support.harness import AT_A_PROMPT, RUNTIME, descendants, environment
+from support.shell_calls import processes
 from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.slow
@@ -103,7 +104,7 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     assert driver.returncode == 130, said
     assert "cancelled with 1 of 6 jobs left" in said
     # The command was ended with its worker: nothing waits for the file any more.
-    assert until(lambda: not _runs_below(workspaces[0]))
+    assert until(lambda: not processes("", str(workspaces[0])))
     (workspaces[0] / "go").unlink()
     # A torn last line is not there.
     out.write_bytes(out.read_bytes() + b'{"job": 2, "dig')
@@ -118,16 +119,6 @@ def test_ctrl_c_ends_what_runs_keeps_the_results_and_resume_repeats_nothing(work
     # Where all is there, nothing is started.
     assert run("run", file, "--out", str(out), "--resume").returncode == 1
     assert len(records(out)) == 6
-
-
-def _runs_below(folder):
-    for one in Path("/proc").glob("[0-9]*/cwd"):
-        try:
-            if os.readlink(one) == str(folder):
-                return True
-        except OSError:
-            continue
-    return False
 
 
 def test_ctrl_c_at_a_terminal_while_workers_start_ends_the_run_without_a_word_of_theirs(workspaces, tmp_path):

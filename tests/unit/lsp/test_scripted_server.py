@@ -20,6 +20,7 @@ import pytest
 import rye
 from rye.lsp import session
 from support import scripted_server
+from support.shell_calls import processes
 from support.waiting import PATIENCE, until
 
 TOOL = "rye/lsp/lsp"
@@ -91,15 +92,7 @@ def uri(project, name):
 
 def running(tmp_path):
     """The processes of scripted servers that log here."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/cmdline", "rb") as file:
-                if os.fsencode(tmp_path / "messages.log") in file.read():
-                    found.append(name)
-        except OSError:
-            continue
-    return found
+    return processes(str(tmp_path / "messages.log"))
 
 
 # --- one question ---
@@ -196,7 +189,7 @@ def test_who_waits_for_another_question_waits_no_longer_than_allowed(project, wo
     data = ask(project, timeout=1)
     assert (data["code"], "busy with another question" in data["error"]) == ("server_timeout", True), data
     for pid in running(tmp_path):
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
     first.join()
 
 

@@ -11,14 +11,12 @@ import pytest
 from rye.config import user_dirs
 from rye.process import jobs, mount_watch
 from rye.workspace import running_commands
-from support.shell_calls import bash, call, job, record, started
+from support.shell_calls import bash, call, configure, job, record, started
 from support.waiting import until
 
 
 def settings(user_space, text):
-    config = user_space / ".ai/config/rye.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text(f"sandbox: {{mode: 'off'}}\n{text}\n")
+    configure(user_space, f"sandbox: {{mode: 'off'}}\n{text}\n")
 
 
 @pytest.fixture

@@ -316,10 +316,3 @@ def test_landlock_alone_is_enough_for_who_says_so(project, user_space, monkeypat
             assert "writes_outside" in bash(project, "true")["error"]
     finally:
         bubblewrap.ability.cache_clear()
-
-
-def test_a_projects_file_is_opened_beneath_the_project(project, tmp_path):
-    (tmp_path / "rye.yaml").write_text("sandbox: {mode: require}\n")
-    (project / ".ai/config").mkdir(parents=True)
-    (project / ".ai/config/rye.yaml").symlink_to("../../../rye.yaml")
-    assert "cannot be read" in bash(project, "true")["error"]
