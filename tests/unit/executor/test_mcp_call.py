@@ -55,9 +55,12 @@ for line in sys.stdin:
 )
 
 
+def digest_of(tool):
+    return hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 def imported(root, runtime, config, tool=ADD, **more):
-    digest = hashlib.sha256(json.dumps(tool, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    config = {"tool_name": tool["name"], "tool_digest": digest, **config}
+    config = {"tool_name": tool["name"], "tool_digest": digest_of(tool), **config}
     told = {"description": tool["description"], "config_schema": tool["inputSchema"]}
     put_yaml(root, "mcp/test/add", runtime, tool_type="mcp", config=config, **told, **more)
 
