@@ -32,14 +32,17 @@ class OpenRoot:
             why = os.strerror(err.errno or 0) if isinstance(err, OSError) else "no file has such a name"
             what = f"Project folder not usable: {given} ({why})."
             raise WorkspaceError("project_not_found", what, "Give project_path (or --project) an existing directory.") from None
-        self.stat = os.fstat(self.fd)
         try:
+            self.stat = os.fstat(self.fd)
             user_dirs.hold_root(self.fd, self.stat)
             beneath.name_root(self.fd, path)
             self.real = beneath.real_path(self.fd, path)
             is_of_kernel = beneath.is_of_kernel(self.fd)
         except OSError as err:
-            self.close()
+            user_dirs.release_root(self.fd)
+            beneath.forget_root(self.fd)
+            # Not by `close`, which compares: a disk error may have come before there was anything to compare with.
+            os.close(self.fd)
             raise system_failure(err, path) from None
         if is_of_kernel:
             self.close()
