@@ -275,7 +275,9 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
                 # A job, or the very command that asks: what it does is not over.
                 continue
             return _Chosen([entry], None, None if entry.files is None else path, warnings=warnings)
-        except EditError:
+        except EditError as err:
+            if err.code != "damaged_entry":
+                raise
             warnings.append(
                 f"The record of a later change is damaged: {row.id}, {change_texts.described(row)}. It was passed over."
             )

@@ -19,6 +19,7 @@ So the digests under the two names tell how far a step came, to any process and 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import zlib
 from collections.abc import Sequence
@@ -305,7 +306,7 @@ def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
     # One commit may use half of the journal; a larger one is recorded without its lines and cannot be undone.
     if len(data) > context.settings().number("journal.max_bytes") // 2:
         data = entries.dump({"entries": [entries.record_of(entries.emptied(step.entry)) for step in steps]})
-    while True:
+    for _ in range(16):
         try:
             folder = _folder(ws)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -317,6 +318,8 @@ def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
             continue
         except OSError as err:
             raise _unwritable(err) from None
+    else:
+        raise _unwritable(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)

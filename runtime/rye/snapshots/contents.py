@@ -197,7 +197,7 @@ class Contents:
         name = digest.digest()
         is_new = not self.has(name)
         if is_new and (room is None or size <= room):
-            if size > len(first) and not self._store_parts(name, fd):
+            if size > len(first) and not self._store_parts(name, size, fd):
                 return None
             self._store(_CONTENT, (name, size), first)
         return name, size, size if is_new else 0
@@ -211,12 +211,16 @@ class Contents:
             self._store(_CONTENT, (name, len(data)), data[:_PART])
         return name
 
-    def _store_parts(self, name: bytes, fd: int) -> bool:
+    def _store_parts(self, name: bytes, size: int, fd: int) -> bool:
         """Store all but the first part of a file; False where it is not the one that was read before."""
         os.lseek(fd, 0, os.SEEK_SET)
-        digest, number = sha256(), 0
+        digest, total, number = sha256(), 0, 0
         while part := _read(fd, _PART):
             digest.update(part)
+            total += len(part)
+            # A program may write as fast as this reads.
+            if total > size:
+                return False
             if number:
                 self._store(_MORE, (name, number), part)
             number += 1
