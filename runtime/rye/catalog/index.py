@@ -24,6 +24,7 @@ from rye.trust.verify import Verified
 FIELDS = ("title", "name", "description", "category", "tags", "body")
 WEIGHTS = {"title": 3.0, "name": 3.0, "description": 2.0, "category": 1.5, "tags": 2.0, "body": 1.0}
 SPACES = ("project", "user", "system")
+_REMEMBERED = 262_144
 _INDICES = 4
 
 
@@ -97,6 +98,8 @@ def _entry_of(candidate: Candidate, admission: Admission) -> IndexedItem:
     known_as = (candidate.digest, *place, admission.state)
     cached = _entries.get(known_as)
     if cached is None:
+        if len(_entries) >= _REMEMBERED:
+            _entries.clear()
         cached = _entries[known_as] = _described(candidate, verified)
     return cached
 

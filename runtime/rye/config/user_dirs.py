@@ -174,6 +174,8 @@ def state_dir(root: str | int) -> str:
     if _noted.get(path) != real or not os.path.isdir(path):
         os.makedirs(path, mode=0o700, exist_ok=True)
         _note(f"{path}/{PROJECT_FILE}", json.dumps({"path": real}, indent=2).encode() + b"\n")
+        if len(_noted) > _MANY:
+            _noted.clear()
         _noted[path] = real
     if held is not None:
         held.noted = path
@@ -188,6 +190,7 @@ TREE_UNDO = "tree/undo"
 
 # State folders whose record is known to name the project's present path.
 _noted: dict[str, str] = {}
+_MANY = 64
 
 
 def _note(file: str, record: bytes) -> None:

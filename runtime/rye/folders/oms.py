@@ -292,9 +292,13 @@ def is_path(name: object) -> bool:
 
 def _json(data: bytes) -> object:
     try:
-        return json.loads(data.decode(), object_pairs_hook=without_twins)
+        return json.loads(data.decode(), object_pairs_hook=without_twins, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         raise _malformed("it is not JSON in UTF-8, or names a field twice") from None
+
+
+def _no_constant(_text: str) -> object:
+    raise ValueError
 
 
 def _object(value: object, what: str, needed: Iterable[str], more: Iterable[str] | None = ()) -> dict[str, Any]:
