@@ -74,9 +74,13 @@ def is_of_kernel(fd: int) -> bool:
     found = (ctypes.c_long * (_STATFS_SIZE // ctypes.sizeof(ctypes.c_long)))()
     if _libc.fstatfs(fd, found) == 0 and found[0] & 0xFFFFFFFF in _OF_KERNEL:
         return True
-    device = os.fstat(fd).st_dev
-    # Most folders lie on the disk of the root.
-    return device != os.stat("/").st_dev and device == os.stat("/dev").st_dev
+    try:
+        device = os.fstat(fd).st_dev
+        # Most folders lie on the disk of the root.
+        return device != os.stat("/").st_dev and device == os.stat("/dev").st_dev
+    except OSError:
+        # A container need not have a /dev.
+        return False
 
 
 def _openat2(root_fd: int, path: bytes, flags: int) -> int:
