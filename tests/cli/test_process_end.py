@@ -51,5 +51,5 @@ def test_what_a_parent_ignored_or_blocked_hinders_no_sandbox(project, as_inherit
         subprocess.run(each, cwd=project, capture_output=True, text=True, env=environment(), check=False, timeout=20)
         for each in ([sys.executable, *words[3:]], words)
     )
-    # A lesser sandbox would be named on standard error.
-    assert (done.returncode, done.stdout, done.stderr) == (0, "hi\n", plain.stderr)
+    # A lesser sandbox than the plain call's would be named now: what there is at best was said by that one.
+    assert (plain.returncode, done.returncode, done.stdout, done.stderr) == (0, 0, "hi\n", "")
