@@ -169,6 +169,17 @@ def test_no_room_for_the_state(disk, project, monkeypatch):
     assert "changed" in (project / "a.txt").read_text()
 
 
+@pytest.mark.parametrize("sizes", [[9_000_000], [60_000] * 15])
+def test_the_record_does_not_fill_a_small_disk_of_its_own(disk, project, monkeypatch, sizes):
+    remount(disk, "size=1m,nr_inodes=400")
+    monkeypatch.setenv("USER_SPACE", str(disk))
+    bash(project, "echo old > a")
+    made = [bash(project, f"head -c {size} /dev/urandom > f") for size in sizes] + [bash(project, "rm f; echo new > a")]
+    assert all("change_id" in one for one in made), [one.get("not_recorded") for one in made]
+    undo(project, file_path="a")
+    assert (project / "a").read_text() == "old\n"
+
+
 def test_a_read_only_disk_is_read_and_refuses_changes(disk):
     before = fingerprint(disk)
     remount(disk, "ro")

@@ -279,7 +279,7 @@ class Look:
         walk = self._walk(quick=quick)
         if walk.short and self.known is not None:
             # Older changes make room for these. The first look has nothing older.
-            self._bound([self.known.folders, walk.folders], min(walk.short, context.settings().number("record.max_bytes") // 2))
+            self._bound([self.known.folders, walk.folders], walk.short)
             walk = self._walk(quick=quick)
         self.left_out = walk.left_out
         self._is_whole, self._gone = walk.is_whole, walk.gone
@@ -402,9 +402,12 @@ class Look:
 
         Args:
             trees: whose files must stay.
-            wanted: room to make for what comes (bytes).
+            wanted: room to make for what comes (bytes): at most half of all.
         """
-        most = max(context.settings().number("record.max_bytes") - wanted, 0)
+        most = context.settings().number("record.max_bytes")
+        limit = self.contents.limit(most)
+        # On a full disk two bytes make room for one.
+        most = limit - min(wanted if limit == most else 2 * wanted, limit // 2)
         sizes = self.contents.sizes()
         files = (state_of(mark) for folders in trees for _, mark in snapshots_tree.entries(folders))
         needed = {bytes.fromhex(one.value) for one in files if one is not None and one.kind == "file" and one.value}

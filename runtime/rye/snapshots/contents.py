@@ -47,6 +47,9 @@ _DIGEST_BYTES: Final = 32
 _JOB: Final = 1 << 20
 _WAITING_BYTES: Final = 4 << 20
 _MOST_ROWS: Final = 4_000
+# So much of the disk, or as much as it takes, a store leaves free: to drop contents, it moves others (bytes).
+_SPARED: Final = 16 << 20
+_UNTOLD: Final = 1 << 62
 
 
 # What the database says, as the system says it, so that the caller hears what to do about it.
@@ -206,6 +209,8 @@ class Contents:
         """Store bytes of a file that is read whole and return their SHA-256. Raises OSError."""
         name = sha256(data).digest()
         if not self.has(name):
+            if len(data) > self._free():
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
             for number, at in enumerate(range(_PART, len(data), _PART), 1):
                 self._store(_MORE, (name, number), data[at : at + _PART])
             self._store(_CONTENT, (name, len(data)), data[:_PART])
@@ -355,6 +360,15 @@ class Contents:
         self.save()
         numbers = [int(self._rows(f"PRAGMA {name}")[0][0]) for name in ("page_count", "freelist_count", "page_size")]
         return (numbers[0] - numbers[1]) * numbers[2]
+
+    def limit(self, most: int) -> int:
+        """Return how large the store may become, at most so many bytes: it never fills the disk. Raises OSError."""
+        return min(most, self.disk_size() + self._free())
+
+    def _free(self) -> int:
+        disk, size = os.statvfs(self._path.parent), os.path.getsize(self._path) if self._connection is not None else 0
+        # What is added is in the log and in the database for a while. Some file systems do not tell their size.
+        return max(disk.f_bavail * disk.f_frsize - min(size, _SPARED), 0) // 2 if disk.f_blocks else _UNTOLD
 
     def sizes(self) -> dict[bytes, int]:
         """Return how much room each content takes (bytes): in a batch, its share. Raises OSError."""

@@ -434,7 +434,7 @@ class Walk:
     def _file_mark(self, fd: int, name: str, path: str, now: int) -> Mark | None:
         """Return the mark of a file, its content stored; None where it is gone by now. A first look does it for each."""
         if self._room is None:
-            self._room = self._most - self._contents.disk_size()
+            self._room = self._contents.limit(self._most) - self._contents.disk_size()
         # What is opened counts: another file may have come in the place of the one that was listed.
         try:
             opened = beneath.open_file(fd, name, _READ)
@@ -456,7 +456,7 @@ class Walk:
         digest, size, taken = stored
         if taken > self._room:
             self.short += taken
-            return self._unread_mark(fd, name, path, now, "the record is full (record.max_bytes)")
+            return self._unread_mark(fd, name, path, now, "no room for what it holds (record.max_bytes, or the disk)")
         self._room -= taken
         return Mark(_settled(info, now), info.st_ino, info.st_mode, size, digest.hex(), info.st_nlink > 1)
 
