@@ -1,7 +1,6 @@
 """Attach line IDs to search matches, and find plain words in small files without starting a program.
 
-A match is shown only if its line has not changed since the search. Rows that were shown are remembered in the process, so a
-repeated search need not load the files' indexes. A memory counts only while the file and its index are as they were then.
+A match is shown only if its line has not changed since the search.
 
 `hits` finds what `Tree.hits` finds, or returns None. It leaves to ripgrep: files that ripgrep does not read byte by byte (with
 a NUL or a byte order mark), large files, files with more than 1,000 matches, and patterns that are more than a plain word.
@@ -12,15 +11,12 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.fs import names
-from rye.line_ids import document, store
-from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, joined_ranges
-from rye.plain_class import Record
-from rye.workspace import cache
+from rye.line_ids import document
+from rye.line_ids.render import Hit, Seen, bare_end, hits_without_ids, joined_ranges
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -65,26 +61,8 @@ def hits(word: bytes, fd: int, count: int) -> list[Hit] | None:
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Larger files are shown without line IDs."""
 
-_FILES_REMEMBERED = 2_000
-_ROWS_REMEMBERED = 500
-_ROW_CHARS = 4_000
-
-Span = tuple[int, int]
 # What a document of a file says that is not there as it was searched.
 _GONE = ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict")
-
-
-class _Memory(Record):
-    file: store.Stamp
-    index: store.Stamp
-    total: int
-    rows: dict[int, Row]
-
-
-# By the root's identity, not its path, the file, and whether its lines were shown with short addresses: only those that were
-# shown may be named.
-_Key = tuple[int, int, bytes, bool]
-_memories: dict[_Key, _Memory] = {}
 
 
 def look(
@@ -105,45 +83,25 @@ def look(
     if info.st_size > MAX_FILE_BYTES or (not named and not context and all(_is_utf8(hit.text) for hit in hits)):
         take(hits_without_ids(hits, f"larger than {MAX_FILE_BYTES >> 20} MB" if named else ""))
         return
-    root = os.fstat(ws.fd)
-    key = root.st_dev, root.st_ino, path, form == "short"
-    # A repeated search of an unchanged file needs neither its text nor its index.
-    remembered = _remembered(ws, key, info, hits, context) if named else None
-    if remembered is not None:
-        take(Seen(remembered, list(hits)))
-        return
     try:
         with (document.view if named else document.without_ids)(ws, names.show(path)) as doc:
             if form == "short":
                 # As read shows a cell's line, and edit_lines takes it.
                 doc.show_as_cells()
-            rows, note, printed = _shown(doc, hits, context, take, named=named)
-            if named and printed:
-                doc.shown(*printed, short=form == "short")
-                # A note is about some lines of the file: another search may show others.
-                if not note:
-                    lines = {number + 1: rows[number + 1] for at in printed for number in range(*at)}
-                    _remember(ws, doc, key, store.stamp_of(info), lines)
+            true = [hit for hit in hits if _is_unchanged(doc, hit)]
+            windows = _spans(true, context, doc.count)
+            if named:
+                doc.name(windows)
+            rows = {row.number: row for start, stop in windows for row in doc.rows(start, stop, ids=named)}
+            count = take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(windows)))
+            if named and count:
+                doc.shown(*_spans(true[:count], context, doc.count), short=form == "short")
     except WorkspaceError as err:
         gone = err.code in _GONE
         take(Seen({}, [], changed=True) if gone else hits_without_ids(hits, err.message.rstrip(".") if named else ""))
 
 
-def _shown(
-    doc: document.Document, hits: Sequence[Hit], context: int, take: Callable[[Seen], int], *, named: bool
-) -> tuple[dict[int, Row], str, list[Span]]:
-    """Pass the rows around the hits that are still there to `take`; return them, their note, and which were taken."""
-    true = [hit for hit in hits if _is_unchanged(doc, hit)]
-    windows = spans(true, context, doc.text.count)
-    if named:
-        doc.name(windows)
-    rows = {row.number: row for start, stop in windows for row in doc.rows(start, stop, ids=named)}
-    note = doc.encoding_notice(windows)
-    count = take(Seen(rows, true, changed=len(true) < len(hits), note=note))
-    return rows, note, spans(true[:count], context, doc.text.count)
-
-
-def spans(hits: Sequence[Hit], context: int, count: int) -> list[Span]:
+def _spans(hits: Sequence[Hit], context: int, count: int) -> list[tuple[int, int]]:
     """Return the ranges [start, stop) of lines, from 0, that show the hits, joined where they meet."""
     return joined_ranges((max(0, hit.line - 1 - context), min(hit.last + context, count)) for hit in hits)
 
@@ -163,29 +121,3 @@ def _is_unchanged(doc: document.Document, hit: Hit) -> bool:
     # The searched text may begin with the byte order mark, the document's first line does not.
     found = hit.text.removeprefix(codecs.BOM_UTF8) if hit.line == 1 else hit.text
     return bare_end(found) in (bare_end(b"".join(lines)), bare_end(b"\n".join(map(code.key, lines))))
-
-
-def _index_state(ws: Workspace, path: bytes) -> store.Stamp | None:
-    with suppress(OSError, WorkspaceError), cache.folder(ws, *store.FOLDER) as fd:
-        return store.stamp_of(os.stat(f"{cache.name_of(path)}.json", dir_fd=fd, follow_symlinks=False))
-    return None
-
-
-def _remembered(ws: Workspace, key: _Key, info: os.stat_result, hits: Sequence[Hit], context: int) -> dict[int, Row] | None:
-    memory = _memories.get(key)
-    if memory is None or memory.file != store.stamp_of(info) or memory.index != _index_state(ws, key[2]):
-        return None
-    with suppress(KeyError):
-        return {at + 1: memory.rows[at + 1] for span in spans(hits, context, memory.total) for at in range(*span)}
-    return None
-
-
-def _remember(ws: Workspace, doc: document.Document, key: _Key, searched: store.Stamp, rows: dict[int, Row]) -> None:
-    unchanged = store.stamp_of(doc.file.stat) == searched and store.settled(searched, doc.file.looked)
-    # Very long rows would fill the memory that thousands of short ones need.
-    small = len(rows) <= _ROWS_REMEMBERED and all(len(row.text) <= _ROW_CHARS for row in rows.values())
-    index = _index_state(ws, key[2]) if unchanged and small else None
-    if index is not None:
-        if len(_memories) >= _FILES_REMEMBERED:
-            _memories.clear()
-        _memories[key] = _Memory(searched, index, doc.text.count, rows)
