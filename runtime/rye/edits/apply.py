@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from rye.call.context import advice
 from rye.call.results import MAX_LINE_CHARS
 from rye.edits import syntax_check, view_state
-from rye.edits.splices import Revived, Splice, joined, placed, refine, render, unified_diff
+from rye.edits.splices import joined, placed, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
 from rye.journal import commit, journal
 from rye.journal.entries import Entry, Recorded
@@ -27,6 +27,7 @@ from rye.line_ids import document as documents
 from rye.line_ids import index as line_ids_index
 from rye.line_ids.document import Document
 from rye.line_ids.index import Index
+from rye.line_ids.reconcile import Revived, Splice
 from rye.line_ids.render import Row, joined_ranges
 from rye.plain_class import Record, changed, field
 from rye.workspace.encoding import Encoding, detect, mark_of
@@ -105,9 +106,6 @@ class Plan(Record):
     raw: list[bytes]
     names: Revived | None = None
     quoted: bool = False
-
-
-_NO_NAMES = Revived(())
 
 
 class Prepared(Record):
@@ -309,12 +307,11 @@ def index_not_stored(err: Exception) -> str:
     return f"The change is made, but its line IDs could not be stored ({why}). Read the file again before the next edit."
 
 
-def _changes(document: Document, splices: list[Splice]) -> list[reconcile.Change]:
-    """Return the splices as changes of text; a change of terminators alone is none."""
+def _changes(document: Document, splices: list[Splice]) -> list[Splice]:
+    """Return the splices of the lines' identifying texts; a change of terminators alone is none."""
     keys = partial(documents.keys, code=document.text.encoding)
     # Compared without terminators: a line whose CRLF became LF keeps its ID.
-    finer = refine(document.text, splices, keys=keys)
-    return [reconcile.Change(s.start, s.stop, keys(s.lines), *(s.names or _NO_NAMES)[:3]) for s in finer]
+    return [one._replace(lines=keys(one.lines)) for one in refine(document.text, splices, keys=keys)]
 
 
 def _give_ids(index: Index, text: Text, exact: list[Splice]) -> None:
@@ -368,7 +365,7 @@ class WholeFile(NamedTuple):
     entry: Entry
     data: bytes | None
     encoding: str = "utf-8"
-    names: Revived = Revived(())
+    names: Revived = Revived()
     shown: bool = False
     known: Document | None = None
     told: list[str] | None = None

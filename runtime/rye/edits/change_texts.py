@@ -17,6 +17,7 @@ from rye.journal import history as edits_history
 from rye.journal import hunks, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
+from rye.line_ids.reconcile import Splice
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -150,7 +151,7 @@ def _diff(path: str, sides: tuple[list[bytes], list[bytes]], codes: tuple[str, s
     removed, new = sides
     old = parse(b"".join(removed), before)
     if before.name == after.name:
-        exact = edits_splices.refine(old, [edits_splices.Splice(0, old.count, new)])
+        exact = edits_splices.refine(old, [Splice(0, old.count, new)])
         diff = edits_splices.unified_diff(path, old, [one for one in exact if old.lines(one.start, one.stop) != one.lines])
     else:
         diff = ["", "", *(f"-{before.show(line)}" for line in removed), *(f"+{after.show(line)}" for line in new)]

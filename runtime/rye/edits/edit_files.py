@@ -23,12 +23,13 @@ from rye.edits.apply import (
 from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
-from rye.edits.splices import FinalNewline, Newline, Revived
+from rye.edits.splices import FinalNewline, Newline
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Revived
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache
 from rye.workspace.workspace import Place, Workspace
@@ -300,7 +301,7 @@ def _rename(job: _Job, change: Change, files: dict[str, _File]) -> None:
     source, target = files[change.file], files[str(change.fields["rename_to"])]
     if target.place.stat is not None or target.pieces:
         raise EditError("file_exists", f"{target.name} exists already. Nothing was written.", "Choose another name.")
-    data, names, encoding, lines = _content(job.ws, source), Revived(()), "utf-8", list[str]()
+    data, names, encoding, lines = _content(job.ws, source), Revived(), "utf-8", list[str]()
     known = store.load(job.ws, source.place.path, dense=False)
     before = journal.whole_entry(job.ws, job.tool, source.place, data, None)
     if source.made is not None:

@@ -12,11 +12,12 @@ from rye.edits import splices as edits_splices
 from rye.edits.apply import Plan
 from rye.edits.change_forms import Change
 from rye.edits.refusals import ENDS, Problems, around_dead, clean_id, refusal, stale_error, why_dead, wrong_version
-from rye.edits.splices import FinalNewline, Newline, Revived, Splice
+from rye.edits.splices import FinalNewline, Newline
 from rye.errors import EditError
 from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Revived, Splice
 from rye.plain_class import Record
 from rye.workspace import seals
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from rye.call.safe_text import is_encodable
 from rye.edits.apply import Plan
-from rye.edits.splices import Revived
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Revived
 from rye.plain_class import changed
 from rye.workspace.notebook import Cell, Notebook, is_laid_out
 

@@ -8,15 +8,14 @@ from hashlib import sha256
 from types import MappingProxyType
 
 from rye.call.results import call_text
-from rye.edits import splices as edits_splices
 from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
-from rye.edits.splices import Revived
 from rye.errors import EditError, WorkspaceError
 from rye.journal import followed_lines, hunks, journal
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document as documents
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Revived, Splice
 from rye.plain_class import changed
 from rye.workspace import cache
 from rye.workspace.text import Text
@@ -118,13 +117,11 @@ def _revivable(splice: Recorded, start: int = 0, stop: int | None = None) -> Rev
     return Revived(ids, Addresses(splice.removed_shorts).part(start, stop), [splice.told] * len(ids))
 
 
-def _spots(
-    ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool
-) -> list[edits_splices.Splice]:
+def _spots(ws: Workspace, document: Document, entry: Entry, numbers: Sequence[int] | None, *, exact: bool) -> list[Splice]:
     """Find where an entry's hunks are now: exactly, by the record, or by the IDs of an edit's lines and their neighbours."""
     wanted = [one for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     if exact:
-        return [edits_splices.Splice(one.new_start - 1, one.new_start - 1 + len(one.added), [*one.removed]) for one in wanted]
+        return [Splice(one.new_start - 1, one.new_start - 1 + len(one.added), [*one.removed]) for one in wanted]
     found = followed_lines.places(ws, entry, wanted, document.data or b"") if wanted else ([], [])
     if (found is None or found[1]) and not entry.whole:
         by_ids = _by_ids(document, entry, wanted)
@@ -135,15 +132,13 @@ def _spots(
         code = document.text.encoding.name
         places = [hunks.in_the_way(document.path, document.text.lines(one.start, one.stop), one, code) for one in found[1]]
         raise _changed(entry, "the lines it made, or their neighbours, are not there any more as it left them", places)
-    return [edits_splices.Splice(one.start, one.stop, [*one.lines]) for one in found[0]]
+    return found[0]
 
 
-def _by_ids(
-    document: Document, entry: Entry, wanted: Sequence[hunks.Hunk]
-) -> tuple[list[hunks.MergeHunk], list[hunks.Missing]]:
+def _by_ids(document: Document, entry: Entry, wanted: Sequence[hunks.Hunk]) -> tuple[list[Splice], list[hunks.Missing]]:
     """Find hunks of an edit where the record does not tell all that became of the file."""
     positions = document.index.positions()
-    found: list[hunks.MergeHunk] = []
+    found: list[Splice] = []
     missing: list[hunks.Missing] = []
     for number, splice in ((one.number, entry.splices[one.number - 1]) for one in wanted):
         start = _spot(document, positions, splice)
@@ -154,14 +149,14 @@ def _by_ids(
             made_at = min(splice.start, max(document.text.count - 1, 0))
             missing.append(hunks.Missing(number - 1, *hunks.in_place_of(own, above, below, made_at)))
         else:
-            found.append(hunks.MergeHunk(start, start + len(splice.added), splice.removed))
+            found.append(Splice(start, start + len(splice.added), splice.removed))
     return found, missing
 
 
-def _apart(text: Text, splices: Sequence[edits_splices.Splice]) -> bool:
+def _apart(text: Text, splices: Sequence[Splice]) -> bool:
     """Tell whether every line but the last would end in a terminator: only a last line can be without a terminator."""
     behind, at = 0, text.count
-    for splice in [*reversed(splices), edits_splices.Splice(0, 0, [])]:
+    for splice in [*reversed(splices), Splice(0, 0, [])]:
         for lines in (text.lines(max(splice.stop, at - 1), at), splice.lines):
             if lines and behind and not text.encoding.terminator(lines[-1]):
                 return False

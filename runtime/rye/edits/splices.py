@@ -13,37 +13,16 @@ from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from rye.errors import EditError
-from rye.line_ids.addresses import Run
 from rye.line_ids.diff import align, gaps
 from rye.line_ids.document import Document
 from rye.line_ids.index import bare
+from rye.line_ids.reconcile import Splice
 from rye.workspace.encoding import Encoding
 from rye.workspace.text import Text
 
 Newline = Literal["keep", "lf", "crlf"]
 FinalNewline = Literal["keep", "add", "remove"]
 CONTEXT = 3
-
-
-class Revived(NamedTuple):
-    """What the lines of a splice were called before: the ID of each, None where it has none; their short addresses, as runs.
-
-    `told` tells of each whether its short address was ever printed, `shown` whether it was shown as it is now.
-    """
-
-    ids: Sequence[str | None]
-    shorts: Sequence[Run] = ()
-    told: Sequence[bool] = ()
-    shown: Sequence[bool] = ()
-
-
-class Splice(NamedTuple):
-    """Raw lines [start, stop) of a text become `lines` (raw, terminators included), called `names` where they had a name."""
-
-    start: int
-    stop: int
-    lines: list[bytes]
-    names: Revived | None = None
 
 
 def placed(splices: Sequence[Splice]) -> Iterator[tuple[Splice, int]]:

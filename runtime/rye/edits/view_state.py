@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 
-from rye.edits.splices import Splice
 from rye.errors import WorkspaceError
 from rye.fs import atomic
+from rye.line_ids.reconcile import Splice
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.text import Text

@@ -9,13 +9,14 @@ from rye.call import context
 from rye.call.results import call_text
 from rye.edits import refusals, syntax_check
 from rye.edits.apply import FileChange, WholeFile, apply_all, successor, text_encoding
-from rye.edits.splices import Revived, Splice, line_ends, refine, unified_diff
+from rye.edits.splices import line_ends, refine, unified_diff
 from rye.errors import EditError, WorkspaceError
 from rye.journal import commit, followed_lines, journal
 from rye.line_ids import document as documents
 from rye.line_ids import store
 from rye.line_ids.diff import gaps
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Revived, Splice
 from rye.plain_class import Record
 from rye.workspace import cache
 from rye.workspace.encoding import bom_of, detect

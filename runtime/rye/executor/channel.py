@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rye import errors
 from rye.edits import edit_files, whole_file
 from rye.edits.apply import Applied, Show
-from rye.edits.splices import Splice
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.line_ids import document as documents
 from rye.line_ids.document import Changes, Document
+from rye.line_ids.reconcile import Splice
 from rye.line_ids.render import Row
 from rye.plain_class import as_dict
 from rye.workspace.workspace import Workspace

@@ -17,8 +17,9 @@ from rye.journal import file_history, hunks
 from rye.journal.entries import Entry
 from rye.journal.file_history import Step
 from rye.journal.history import History
-from rye.journal.hunks import Hunk, MergeHunk, Missing
+from rye.journal.hunks import Hunk, Missing
 from rye.line_ids.diff import align, trim
+from rye.line_ids.reconcile import Splice
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 
@@ -27,7 +28,7 @@ _MOST_ROWS: Final = 5_000
 _MOST_STEPS: Final = 500
 
 
-def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> tuple[list[MergeHunk], list[Missing]] | None:
+def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> tuple[list[Splice], list[Missing]] | None:
     """Return where hunks of a change are, in the lines of a text, and which are not there any more as it left them.
 
     Args:
@@ -54,7 +55,7 @@ def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> t
         before, lines = lines, _taken_back(step, lines, text, made) or _carried(step, lines, text, fresh)
         if step.entry is not None:
             made[step.entry.id] = [_piece(one, before, lines) for one in _hunks(step, before, text)]
-    found: list[MergeHunk] = []
+    found: list[Splice] = []
     missing: list[Missing] = []
     where = {line: at for at, line in enumerate(lines)}
     for hunk in wanted:
@@ -66,7 +67,7 @@ def places(ws: Workspace, entry: Entry, wanted: Sequence[Hunk], now: bytes) -> t
             own = [where[line] - 1 for line in piece.added if line in where]
             missing.append(Missing(hunk.number - 1, *hunks.in_place_of(own, above, below, hunk.start - 1)))
         else:
-            found.append(MergeHunk(at - 1, at - 1 + len(piece.added), hunk.removed))
+            found.append(Splice(at - 1, at - 1 + len(piece.added), [*hunk.removed]))
     return found, missing
 
 

@@ -17,20 +17,13 @@ from rye.fs import names
 from rye.journal.entries import Entry
 from rye.journal.history import History
 from rye.line_ids.diff import align, gaps
+from rye.line_ids.reconcile import Splice
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
-
-
-class MergeHunk(NamedTuple):
-    """Lines `start` to `stop` of one text, which stand for `lines` of the other."""
-
-    start: int
-    stop: int
-    lines: Sequence[bytes]
 
 
 class Missing(NamedTuple):
@@ -67,7 +60,7 @@ def in_place_of(own: Sequence[int], above: int | None, below: int | None, made_a
     return low, high
 
 
-def replaced(current: Sequence[bytes], splices: Sequence[MergeHunk], newline: bytes) -> bytes | list[Missing]:
+def replaced(current: Sequence[bytes], splices: Sequence[Splice], newline: bytes) -> bytes | list[Missing]:
     """Return a text with some of its lines replaced; where a line would come behind one without a newline, that place."""
     out = [*current]
     for one in reversed(splices):

@@ -23,32 +23,38 @@ Name = tuple[str | None, addresses.Number | None, bool]
 """A line's ID and its short address, where they are known, and whether that address was ever printed."""
 
 
-class Change(NamedTuple):
-    """Lines [start, stop) of the old state became `texts`.
+class Revived(NamedTuple):
+    """What the lines of a splice were called before: the ID of each, None where it has none; their short addresses, as runs.
 
-    `ids` revives an ID for each new line where it is not None, `shorts` the short addresses of all of them, and `told` says of
-    each whether its address was ever printed.
+    `told` tells of each whether its short address was ever printed, `shown` whether it was shown as it is now.
     """
 
-    start: int
-    stop: int
-    texts: Sequence[bytes]
     ids: Sequence[str | None] = ()
     shorts: Sequence[addresses.Run] = ()
     told: Sequence[bool] = ()
+    shown: Sequence[bool] = ()
 
 
-def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
+class Splice(NamedTuple):
+    """Lines [start, stop) of a text become `lines`, called `names` where they had a name; raw lines, terminators included."""
+
+    start: int
+    stop: int
+    lines: list[bytes]
+    names: Revived | None = None
+
+
+def splice(index: Index, changes: Sequence[Splice], content_hash: str) -> Index:
     """Return the index after our own edit; the one before is left as it is.
 
     Args:
         index: the state before.
         changes: ascending, not overlapping, exact: every old line outside is untouched. No ID passes from one to another,
-            unless it is named there.
+            unless it is named there. Their lines are the identifying texts, see `Encoding.key`.
         content_hash: SHA-256 of the new content.
     """
     count = index.count
-    blocks, edges = [], [*((c.start, c.stop, len(c.texts)) for c in changes), (count, count, 0)]
+    blocks, edges = [], [*((c.start, c.stop, len(c.lines)) for c in changes), (count, count, 0)]
     old = new = 0
     for start, stop, added in edges:
         blocks.append((old, new, start - old))
@@ -61,13 +67,13 @@ def splice(index: Index, changes: Sequence[Change], content_hash: str) -> Index:
     for (old_at, new_at, length), change in zip(blocks, [*changes, None], strict=True):
         pieces.append(index.digests[old_at * index.width : (old_at + length) * index.width])
         if change is not None:
-            pieces.append(digest_lines(change.texts, index.width))
-            first = new_at + length
-            found.append((change.start, change.stop, first, first + len(change.texts)))
-            texts.update(enumerate(change.texts, first))
-            numbers: Sequence[addresses.Number | None] = Addresses(change.shorts).numbers(0, len(change.ids))
-            told = change.told or [False] * len(change.ids)
-            revived.update(enumerate(zip(change.ids, numbers or [None] * len(change.ids), told, strict=True), first))
+            pieces.append(digest_lines(change.lines, index.width))
+            first, names = new_at + length, change.names or Revived()
+            found.append((change.start, change.stop, first, first + len(change.lines)))
+            texts.update(enumerate(change.lines, first))
+            numbers: Sequence[addresses.Number | None] = Addresses(names.shorts).numbers(0, len(names.ids))
+            told = names.told or [False] * len(names.ids)
+            revived.update(enumerate(zip(names.ids, numbers or [None] * len(names.ids), told, strict=True), first))
     step = _Transition(index, b"".join(pieces), [b for b in blocks if b[2]], texts.__getitem__, content_hash)
     return step.finish(found, revived)
 

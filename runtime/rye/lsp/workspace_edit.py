@@ -9,6 +9,7 @@ from rye.edits import splices
 from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_warnings
 from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
+from rye.line_ids.reconcile import Splice
 from rye.lsp.connection import LanguageServerError
 from rye.lsp.queries import Project
 from rye.workspace import cache
@@ -124,6 +125,6 @@ def _prepared(
     if new == data:
         return None
     lines = parse(new, code).lines()
-    made = prepare(document, splices.refine(document.text, [splices.Splice(0, document.text.count, lines)]), tool)
+    made = prepare(document, splices.refine(document.text, [Splice(0, document.text.count, lines)]), tool)
     warnings += syntax_warnings(document, made.document, short=project.form == "short")
     return made

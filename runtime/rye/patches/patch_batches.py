@@ -23,6 +23,7 @@ from rye.fs.atomic import closing
 from rye.journal import journal
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Splice
 from rye.patches.patches import WORDS, Batch, FilePatch, Problems, check_digest, splices_for
 from rye.plain_class import Record
 from rye.workspace import cache
@@ -304,9 +305,7 @@ def _work(
 def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None, problems: Problems) -> Worked:
     data = _utf8(path, patch.request.get("content", ""))
     problems.warnings += syntax_check.told(path, None, data, problems.guard)
-    diff = edits_splices.unified_diff(
-        path, parse(b"", UTF8), [edits_splices.Splice(0, 0, parse(data, UTF8).lines())], created=True
-    )
+    diff = edits_splices.unified_diff(path, parse(b"", UTF8), [Splice(0, 0, parse(data, UTF8).lines())], created=True)
     piece = None if place is None else FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, None, data), data))
     return Worked(patch, path, "disk", None, digest_of(data), diff, piece)
 
@@ -318,7 +317,7 @@ def _deleted(ws: Workspace, patch: FilePatch, path: str, place: Place, problems:
     diff = [f"--- a/{path}", "+++ /dev/null"]
     try:
         text = parse(data, detect(data))
-        diff += edits_splices.unified_diff(path, text, [edits_splices.Splice(0, text.count, [])])[2:]
+        diff += edits_splices.unified_diff(path, text, [Splice(0, text.count, [])])[2:]
     except WorkspaceError:
         diff.append(f"Binary file of {len(data):,} bytes deleted")
     change = FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, data, None), None))
@@ -358,13 +357,13 @@ def _edited(
     return Worked(patch, path, source, before, made.entry.after, diff, FileChange(place, made))
 
 
-def _for_disk(document: Document, active: Text, data: bytes) -> list[edits_splices.Splice]:
+def _for_disk(document: Document, active: Text, data: bytes) -> list[Splice]:
     """Return the whole of a changed active content as one splice of the file on the disk, in that file's encoding."""
     source, target = active.encoding, document.text.encoding
     lines = parse(data, source).lines()
     if source.name != target.name:
         lines = [_translated(line, source, target) for line in lines]
-    return [edits_splices.Splice(0, document.text.count, lines)]
+    return [Splice(0, document.text.count, lines)]
 
 
 def _translated(line: bytes, source: Encoding, target: Encoding) -> bytes:

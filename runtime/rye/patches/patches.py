@@ -12,8 +12,8 @@ from typing import Any
 
 from rye.call.results import MAX_LINE_CHARS, shorten
 from rye.edits import splices as edits_splices
-from rye.edits.splices import Splice
 from rye.errors import RyeError
+from rye.line_ids.reconcile import Splice
 from rye.line_ids.render import reveal
 from rye.plain_class import Record, field
 from rye.workspace import escapes

@@ -11,12 +11,12 @@ from rye.call.results import call_text, cut_notice, failure, fit_lines, ok
 from rye.edits import refusals, view_state
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
-from rye.edits.splices import Splice
 from rye.errors import EditError, UsageError
 from rye.journal import journal
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
+from rye.line_ids.reconcile import Splice
 from rye.workspace.text import content_lines
 from rye.workspace.workspace import Workspace
 

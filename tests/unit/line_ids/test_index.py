@@ -106,7 +106,7 @@ def test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one():
         return made
 
     def spliced(start, stop, texts, names):
-        change = reconcile.Change(start, stop, texts, names)
+        change = reconcile.Splice(start, stop, texts, reconcile.Revived(names))
         made = state([*old[:start], *texts, *old[stop:]], lambda _, name, __: reconcile.splice(first, [change], name))
         return [made.marks[at].id for at in range(made.count)]
 

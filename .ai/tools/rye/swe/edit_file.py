@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T04:22:05Z:feddeb4a99dc5e09932ee04840148d4c2b44b6cfd20a32052bb2d175775b5848:nSSpNXCWxDhaRz2XiT1TcuJGbwn-ey9-S7cGSk_nI9IpXS_qsCvfzjoEwGYwUk_m7UMgK0b0ZCJAeAJnZ3smCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:51:54Z:c5587c5eaa3070486c0ace06edc854336e4e5b6df65eecdfbfba967a4ebcfc19:d47PAHWS3R1XFrfbNrQ6uBbLJlPrAQsMDWqFO5DI52Oeo2MR9xxL2EexCIuUxOKwVBt-dWtil31N6r9hDP_2AQ==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.
@@ -19,8 +19,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rye.call.safe_text import nearest
-from rye.edits.splices import Splice, dominant
+from rye.edits.splices import dominant
 from rye.errors import EditError
+from rye.line_ids.reconcile import Splice
 from rye.swe.edit import RequestedEdit, edit
 from rye.workspace.escapes import encoding_to_try
 from rye.workspace.text import content_lines, split
