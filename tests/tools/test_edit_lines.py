@@ -440,9 +440,9 @@ def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
     assert (file.exists(), (project / "g.txt").exists(), shown(new)) == (False, False, ["line 1", "x", *LINES[2:]])
     assert new.stat().st_mode & 0o777 == 0o755
     assert ("renamed f.txt to src/new.txt" in data["output"], "\n2 -> 9\n" in data["output"]) == (True, True)
-    # The addresses moved along.
-    done("edit_lines", project, file_path="src/new.txt", changes=["5|five", "9|X"], line_ids="short")
-    assert shown(new)[4] == "five"
+    # The addresses moved along, and none of them is given to another line.
+    data = done("edit_lines", project, file_path="src/new.txt", changes=["5|five", "9|X"], line_ids="short")
+    assert (shown(new)[4], "5 -> 2h\n" in data["output"]) == ("five", True)
     done("undo", project)
     done("undo", project)
     assert (shown(file), shown(project / "g.txt"), new.exists()) == (LINES, ["one", "two"], False)

@@ -22,8 +22,8 @@ FILE = "line_index_epochs"
 _RANDOM = 4_096
 
 
-def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int:
-    """Return the epoch for an index that begins anew, and remember that it was used.
+def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...], above: int = 0) -> int:
+    """Return the epoch for an index that begins anew, higher than `above`, and remember that it was used.
 
     The epoch is drawn at random, from those that no counting reaches soon, where the epochs used before cannot be known: the
     state folder cannot be read or written, or it knows none though something lies where the file's index has its place.
@@ -31,7 +31,7 @@ def next_epoch(ws: Workspace, path: bytes, index_folder: tuple[str, ...]) -> int
     name = cache.name_of(path)
     try:
         last = _last(_rows(_file(ws)), name)
-        epoch = _random_epoch() if last is None and _has_index(ws, name, index_folder) else (last or 0) + 1
+        epoch = _random_epoch() if last is None and _has_index(ws, name, index_folder) else max(last or 0, above) + 1
         _append(_file(ws), name, epoch)
     except OSError:
         # Trouble with the state folder must not keep a file from being read.
