@@ -308,7 +308,7 @@ def _recovered(workspace: Workspace) -> list[str]:
         return warnings
     from rye.journal import commit
 
-    return warnings + commit.settle(workspace)
+    return warnings + commit.recover(workspace)
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:

@@ -46,7 +46,6 @@ def install(copies: Sequence[Copy], root: str, tool: str, may_replace: Callable[
         ItemError: `destination_exists`. Nothing was written.
     """
     with Workspace(root) as ws, ExitStack() as stack:
-        journal.recover(ws)
         held = own_files.held(ws, stack, [copy.path for copy in copies])
         warnings: list[str] = []
         pieces: list[FileChange] = []

@@ -19,7 +19,6 @@ So the digests under the two names tell how far a step came, to any process and 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import zlib
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rye.call import context, profile
+from rye.call import profile
 from rye.call.context import deadline
 from rye.call.results import call_text
 from rye.config import user_dirs
@@ -302,33 +301,12 @@ def _folder(ws: Workspace) -> Path:
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
-    data = entries.dump({"entries": [entries.record_of(step.entry) for step in steps]})
-    # One commit may use half of the journal; a larger one is recorded without its lines and cannot be undone.
-    if len(data) > context.settings().number("journal.max_bytes") // 2:
-        data = entries.dump({"entries": [entries.record_of(entries.emptied(step.entry)) for step in steps]})
-    for _ in range(16):
-        try:
-            folder = _folder(ws)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path = folder / f"{name}.prepare"
-            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-            break
-        except FileNotFoundError:
-            # Another commit ended, and took the empty folder away.
-            continue
-        except OSError as err:
-            raise _unwritable(err) from None
-    else:
-        raise _unwritable(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(data)
-            file.flush()
-            # Durable before the first temporary file exists, or a crash could leave files that no record names.
-            os.fsync(file.fileno())
-        atomic.sync(folder)
+        # Durable before the first temporary file exists, or a crash could leave files that no record names.
+        path = _folder(ws) / f"{name}.prepare"
+        made = [step.entry for step in steps]
+        journal.begin(path, made, lambda made: {"entries": [entries.record_of(one) for one in made]}, durably=True)
     except OSError as err:
-        _drop(path, ())
         raise _unwritable(err) from None
     return path
 
@@ -370,81 +348,81 @@ def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     # First: they take room on a disk that may be full, and the record holds all that the journal needs.
     for step in steps:
         remove_temporary(step)
-    folder = history.folder(ws)
-    rows: list[history.Row] = []
-    # Each entry is complete under a hidden name before the index lists it; the rename comes last, so no reader sees half.
     found = [entries.entry_of(one) for one in entries.parse(record.read_bytes())["entries"]]
-    for one in journal.folders_removed(ws, found):
-        fresh = folder / f".{one.id}.new"
-        # A named call must not be made again after a power cut: its entries are durable before the record goes that was.
-        atomic.write(fresh, entries.dump(entries.record_of(one)), 0o600, durably=bool(one.key), sync_folder=False)
-        rows.append(history.row_of(one, fresh))
-    full = history.append(folder, rows)
-    for row in rows:
-        (folder / f".{row.id}.new").replace(folder / f"{row.id}.json")
-    if any(row.key for row in rows):
-        atomic.sync(folder)
+    made = journal.folders_removed(ws, found)
+    # A named call must not be made again after a power cut: its entries are durable before the record goes that was.
+    history.put(history.folder(ws), made, durably=any(one.key for one in made))
     _drop(record, steps)
-    if full:
-        history.trim(folder)
 
 
 # --- after a crash ---
 
 
 def recover(ws: Workspace) -> list[str]:
-    """Settle what a crash left, of single changes and of commits; return messages about the commits.
+    """Settle what a crash left, of single changes and of commits; called before every change and undo.
 
     What another process holds locked is left alone: it is at work.
+
+    Returns:
+        What became of the commits, and which of their files were left alone.
     """
-    journal.recover(ws)
-    return settle(ws)
+    messages: list[str] = []
+    # A note of folders behind the changes: a file that came keeps its folders.
+    for path in sorted(_left(ws), key=lambda one: one.suffix == ".folders"):
+        try:
+            if path.suffix == ".folders":
+                journal.recover_folders(ws, path)
+            else:
+                messages += _settle(ws, path)
+        except (OSError, WorkspaceError):
+            # Locked, or trouble with the disk: it stays, for the next call.
+            continue
+    with contextlib.suppress(OSError):
+        os.rmdir(user_dirs.commits_dir(ws.fd))
+    return messages
+
+
+def _left(ws: Workspace) -> list[Path]:
+    """Return the records of what is under way, or was cut off: of single changes, then of commits."""
+    found: list[Path] = []
+    with contextlib.suppress(OSError):
+        found += sorted((history.folder(ws) / "pending").iterdir())
+    with contextlib.suppress(OSError):
+        found += sorted(_folder(ws).iterdir())
+    return found
 
 
 def pending_keys(ws: Workspace) -> set[str]:
     """Return the keys of calls whose changes, of one file or several, are under way or not settled yet."""
-    keys = journal.pending_keys(ws)
-    for path in _folder(ws).glob("*.*"):
+    keys: set[str] = set()
+    for path in _left(ws):
         with contextlib.suppress(OSError):
             keys |= {entry.key for entry in _load(path) or ()}
     return keys
 
 
-def settle(ws: Workspace) -> list[str]:
-    """Settle commits that a crash cut off; return what became of them, and which files were left alone."""
-    messages: list[str] = []
-    try:
-        records = sorted(_folder(ws).iterdir())
-    except OSError:
-        return []
-    for path in records:
-        try:
-            messages += _settle(ws, path)
-        except (OSError, WorkspaceError):
-            # Locked, or trouble with the disk: it stays, for the next call.
-            continue
-    with contextlib.suppress(OSError):
-        _folder(ws).rmdir()
-    return messages
-
-
 def _load(path: Path) -> list[Entry] | None:
+    """Return the entries of a record, of a single change its one; None where it is not whole. Raises OSError."""
     try:
         record: dict[str, Any] = entries.parse(path.read_bytes())
-        found = [entries.entry_of(entry) for entry in record["entries"]]
+        found = [entries.entry_of(entry) for entry in (record["entries"] if path.suffix in _PHASES else [record])]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
+        return None
+    # A copy under another name must not count as a second change; and what a temporary name names is removed.
+    if any(path.stem not in (entry.id, entry.batch) for entry in found):
         return None
     return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
 
 
 def _settle(ws: Workspace, path: Path) -> list[str]:
-    if path.suffix not in _PHASES or (recorded := _load(path)) is None:
+    recorded, single = _load(path), path.suffix not in _PHASES
+    if recorded is None:
         journal.drop_if_old(path)
         return []
     paths = [names.parse(entry.path) for entry in recorded]
     # A lock that stays held belongs to a live process that is still at work on this commit.
-    with cache.locked(ws, *paths, patience=_WAIT_SECONDS), ExitStack() as stack:
-        # Under the lock once more: the process that held it may have settled this commit.
+    with cache.locked(ws, *paths, patience=0.0 if single else _WAIT_SECONDS), ExitStack() as stack:
+        # Under the lock once more: the process that held it may have settled it.
         if not path.exists():
             return []
         steps: list[Step] = []
@@ -453,7 +431,8 @@ def _settle(ws: Workspace, path: Path) -> list[str]:
             try:
                 place = stack.enter_context(ws.place(entry.path, guarded=False))
             except WorkspaceError as err:
-                if path.suffix == ".done" and entry.after is None and entry.folders and err.code == "file_not_found":
+                went = entry.after is None and entry.folders and err.code == "file_not_found"
+                if went and (single or path.suffix == ".done"):
                     # Its folder went with it, where an undo removed both.
                     continue
                 if err.code not in _GONE:
@@ -466,6 +445,9 @@ def _settle(ws: Workspace, path: Path) -> list[str]:
                 steps.append(Step(place, entry))
             else:
                 left.append(f"{entry.path} is a link to another place now, and left as it is.")
+        if single:
+            journal.settle(ws, path, recorded[0], [step.place for step in steps], is_gone=bool(left))
+            return []
         outcome, more = _go_on(ws, path, steps)
         left += more
         if left:

@@ -121,6 +121,24 @@ def append(where: Path, rows: Sequence[Row]) -> bool:
         return False
 
 
+def put(where: Path, made: Sequence[Entry], *, durably: bool) -> None:
+    """Store entries of changes just made, oldest first, and list them. Raises OSError."""
+    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    rows: list[Row] = []
+    # Each entry is complete under a hidden name before the index lists it; the rename comes last, so no reader sees half.
+    for one in made:
+        fresh = where / f".{one.id}.new"
+        atomic.write(fresh, entries.dump(entries.record_of(one)), 0o600, durably=durably, sync_folder=False)
+        rows.append(row_of(one, fresh))
+    full = append(where, rows)
+    for row in rows:
+        (where / f".{row.id}.new").replace(where / f"{row.id}.json")
+    if durably:
+        atomic.sync(where)
+    if full:
+        trim(where)
+
+
 def _add(where: Path, rows: Sequence[Row]) -> bool:
     """Write rows at the index's end, except those already there after a crash; tell whether it is time to trim."""
     index = where / _INDEX

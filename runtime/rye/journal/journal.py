@@ -24,7 +24,7 @@ import os
 import stat
 import time
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile
 from rye.call.results import call_text
@@ -36,14 +36,14 @@ from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
 from rye.plain_class import changed
 from rye.snapshots import known_tree
-from rye.workspace import cache, running_commands
-from rye.workspace.atomic_replace import digest_of, is_free, is_temporary, replace, sweep, temporary_name
+from rye.workspace import running_commands
+from rye.workspace.atomic_replace import digest_of, is_free, replace, sweep, temporary_name
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
 from rye.workspace.workspace import Place, Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -166,7 +166,7 @@ def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path |
     return None
 
 
-def _recover_folders(ws: Workspace, note: Path) -> None:
+def recover_folders(ws: Workspace, note: Path) -> None:
     """Remove the empty folders that a process which was killed had made for a file. Raises OSError."""
     try:
         record = entries.parse(note.read_bytes())
@@ -229,14 +229,19 @@ def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry, 
 
 def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
     warnings = notes(place)
-    entry = changed(entry, hard_links=link_count(place))
     temporary = temporary_name()
-    pending = _begin(ws, entry, temporary.decode())
-    if pending is None and entry.key:
-        # Made without a record, it would be made again at the next attempt.
-        why = "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written."
-        raise WorkspaceError("state_unwritable", why, "Make it writable, or set USER_SPACE to a folder that is.")
-    if pending is None:
+    entry = changed(entry, hard_links=link_count(place), temporary=temporary.decode())
+    pending = None
+    try:
+        record = history.folder(ws) / "pending" / f"{entry.id}.json"
+        begin(record, [entry], lambda made: entries.record_of(made[0]), durably=bool(entry.key))
+        pending = record
+    except OSError:
+        if entry.key:
+            # Made without a record, it would be made again at the next attempt.
+            why = "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written."
+            hint = "Make it writable, or set USER_SPACE to a folder that is."
+            raise WorkspaceError("state_unwritable", why, hint) from None
         warnings.append(_NOT_RECORDED)
     try:
         free = replace(place, data, entry.before, temporary, entry.mode)
@@ -251,7 +256,7 @@ def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> l
     if pending is not None and free:
         # The change is made; an entry that stays pending is finished by the next change or undo.
         with contextlib.suppress(OSError):
-            _finish(pending, entry, made)
+            finish(pending, entry, made)
     return warnings
 
 
@@ -260,52 +265,57 @@ def recorded_id(entry: Entry, warnings: Sequence[str]) -> str | None:
     return None if _NOT_RECORDED in warnings else entry.id
 
 
-def _begin(ws: Workspace, entry: Entry, temporary: str) -> Path | None:
-    """Write the entry as pending; None where it cannot be stored."""
-    path = None
+def begin(path: Path, made: Sequence[Entry], record: Callable[[Sequence[Entry]], dict[str, Any]], *, durably: bool) -> None:
+    """Write the record of changes that are made next, each with its temporary name. Raises OSError."""
+    data = entries.dump(record(made))
+    # A larger one would displace most others in the journal; without its lines it is listed, but cannot be undone.
+    if len(data) > context.settings().number("journal.max_bytes") // 2:
+        data = entries.dump(record([entries.emptied(one) for one in made]))
     try:
-        waiting = history.folder(ws) / "pending"
-        data = _pack(entry, temporary)
-        # A larger entry would displace most others; without its lines it is listed, but cannot be undone.
-        if len(data) > context.settings().number("journal.max_bytes") // 2:
-            data = _pack(entries.emptied(entry), temporary)
-        path = waiting / f"{entry.id}.json"
-        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-        try:
-            fd = os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            waiting.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fd = os.open(path, flags, 0o600)
-        with os.fdopen(fd, "wb") as file:
+        with os.fdopen(_new_file(path), "wb") as file:
             file.write(data)
-            if entry.key:
+            if durably:
                 file.flush()
-                # A change that survives a power cut must not be without the record that it was made.
-                os.fsync(fd)
-        if entry.key:
-            atomic.sync(waiting)
+                os.fsync(file.fileno())
+        if durably:
+            atomic.sync(path.parent)
     except OSError:
-        if path is not None:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-        return None
-    return path
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
 
 
-def _pack(entry: Entry, temporary: str) -> bytes:
-    return entries.dump(entries.record_of(changed(entry, temporary=temporary)))
+def _new_file(path: Path, tries: int = 16) -> int:
+    """Make a file, with its folder, which whoever empties it takes away. Raises OSError."""
+    try:
+        return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        if not tries:
+            raise
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _new_file(path, tries - 1)
 
 
-def _finish(pending: Path, entry: Entry, made: Entry) -> None:
+def finish(pending: Path, entry: Entry, made: Entry) -> None:
     """Put a pending entry into the journal as what was made. Its line in the index comes first: no entry is without one."""
     where = pending.parent.parent
     if made.folders != entry.folders:
-        atomic.write(pending, _pack(made, entry.temporary), 0o600)
+        atomic.write(pending, entries.dump(entries.record_of(made)), 0o600)
         entry = made
     full = history.append(where, [history.row_of(entry, pending)])
     pending.rename(where / pending.name)
     if full:
         history.trim(where)
+
+
+def settle(ws: Workspace, pending: Path, entry: Entry, places: Sequence[Place], *, is_gone: bool) -> None:
+    """Record a change that was cut off if it was made, else drop it. Without a place its folder went, too. Raises OSError."""
+    if not is_gone and all(sweep(place, entry.temporary.encode(), entry.before, entry.after) for place in places):
+        (made,) = folders_removed(ws, [entry])
+        finish(pending, entry, made)
+    else:
+        take_back_folders(ws, [entry])
+        pending.unlink(missing_ok=True)
 
 
 def find(ws: Workspace, entry_id: str) -> Entry:
@@ -327,43 +337,6 @@ def find(ws: Workspace, entry_id: str) -> Entry:
     raise EditError("unknown_entry", what, f"Call {call_text('undo', list=True)} to see them.")
 
 
-def recover(ws: Workspace) -> None:
-    """Settle changes that a crash left pending; called before every change and before undo.
-
-    An entry whose file another process holds locked is left alone: it is at work.
-    """
-    try:
-        found = sorted((history.folder(ws) / "pending").iterdir())
-    except OSError:
-        return
-    for path in found:
-        if path.suffix != ".json":
-            continue
-        entry = entries.load(path)
-        if entry is None:
-            drop_if_old(path)
-            continue
-        try:
-            _recover_one(ws, path, entry)
-        except WorkspaceError as err:
-            if err.code == "file_not_found":
-                # Its folder is gone, and the temporary file with it.
-                path.unlink(missing_ok=True)
-        except OSError:
-            continue
-    # Behind the changes: a file that came keeps its folders.
-    for path in found:
-        if path.suffix == ".folders":
-            with contextlib.suppress(OSError):
-                _recover_folders(ws, path)
-
-
-def pending_keys(ws: Workspace) -> set[str]:
-    """Return the keys of calls whose change is under way, or was cut off and is not settled yet."""
-    found = map(entries.load, (history.folder(ws) / "pending").glob("*.json"))
-    return {entry.key for entry in found if entry is not None}
-
-
 def made_by_named_calls(ws: Workspace, path: str, before: str, after: str) -> bool:
     """Tell whether named calls alone led from one content of a file to another (digests), as the journal has it.
 
@@ -383,30 +356,4 @@ def drop_if_old(path: Path) -> None:
     """A record cut short by a crash: the change had not begun. Another process may be writing it just now."""
     with contextlib.suppress(OSError):
         if time.time() - path.stat().st_mtime > _TORN_AFTER:
-            path.unlink(missing_ok=True)
-
-
-def _recover_one(ws: Workspace, path: Path, entry: Entry) -> None:
-    with cache.locked(ws, names.parse(entry.path), wait=False):
-        # Under the lock once more: another process may have settled it.
-        if not path.exists():
-            return
-        temporary = entry.temporary.encode()
-        # The name was read from a file, and what it names gets removed: only a temporary name may pass.
-        if not is_temporary(temporary):
-            path.unlink(missing_ok=True)
-            return
-        try:
-            with ws.place(entry.path, guarded=False) as place:
-                applied = sweep(place, temporary, entry.before, entry.after)
-        except WorkspaceError as err:
-            # Its folder went with it, where an undo removed both.
-            applied = err.code == "file_not_found" and entry.after is None and bool(entry.folders)
-            if not applied:
-                raise
-        if applied:
-            (made,) = folders_removed(ws, [entry])
-            _finish(path, entry, made)
-        else:
-            take_back_folders(ws, [entry])
             path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import atomic, beneath, names, stamps
+from rye.fs import beneath, names, stamps
 from rye.fs.atomic import closing
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
@@ -362,7 +362,7 @@ class Look:
         now = Known(self.folders, made or newest_entry(self._ws))
         known_tree.prepare(self.where, self.known, now, made)
         if entry is not None:
-            append(self._ws, entry)
+            history.put(history.folder(self._ws), [entry], durably=True)
         known_tree.finish(self.where, now)
         self._settle(now.folders)
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
@@ -454,18 +454,6 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
         tokens = {one.token for one in look.running if not _is_alive(ws, one)}
         if tokens:
             known_tree.set_running(where, [one for one in known_tree.running(where) if one.token not in tokens])
-
-
-def append(ws: Workspace, entry: Entry) -> None:
-    """Put an entry of what was done into the journal. Raises OSError."""
-    where = history.folder(ws)
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = where / f".{entry.id}.new"
-    atomic.write(fresh, entries.dump(entries.record_of(entry)), 0o600)
-    full = history.append(where, [history.row_of(entry, fresh)])
-    fresh.replace(where / f"{entry.id}.json")
-    if full:
-        history.trim(where)
 
 
 def newest_entry(ws: Workspace) -> str:

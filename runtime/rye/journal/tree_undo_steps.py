@@ -22,7 +22,7 @@ from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
 from rye.fs.atomic import closing
-from rye.journal import entries, tree_changes
+from rye.journal import entries, history, tree_changes
 from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import passed_over
@@ -175,7 +175,8 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
     done = [one for one in done if one.before != one.after]
     if done:
         # An undo that stopped counts for the paths that it took back alone: the rest can be undone.
-        tree_changes.append(ws, changed(entry, files=done, part=entry.part if failure is None else entries.SOME))
+        made_back = changed(entry, files=done, part=entry.part if failure is None else entries.SOME)
+        history.put(history.folder(ws), [made_back], durably=True)
     (where / _PENDING).unlink(missing_ok=True)
     if failure is not None:
         raise _cut_off(*failure, entry, len(done)) from None

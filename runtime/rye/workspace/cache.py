@@ -159,20 +159,20 @@ def _write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
 
 
 @contextmanager
-def locked(ws: Workspace, *paths: bytes, wait: bool = True, patience: float | None = None) -> Iterator[None]:
+def locked(ws: Workspace, *paths: bytes, patience: float = _MAX_WAIT) -> Iterator[None]:
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
 
     Raises:
         WorkspaceError: `locked`, naming the holder where the system tells, when others hold any of them for longer than the
-            call may take, or than `patience` (seconds for all of them, 10 if None); `cache_unwritable`.
+            call may take, or than `patience` (seconds for all of them); `cache_unwritable`.
             `no_locks` where neither the project nor the state folder lies on a file system that has locks.
         DeadlineError: the call's time is up.
     """
     held: list[int] = []
     started = time.monotonic()
-    most = min(_MAX_WAIT if patience is None else patience, deadline().remaining()) if wait else 0.0
+    most = min(patience, deadline().remaining())
     try:
         with atomic.in_order("files", again=True):
             _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)

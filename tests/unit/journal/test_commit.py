@@ -167,7 +167,7 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
     monkeypatch.setattr(commit, "_WAIT_SECONDS", 0.0)
     stands = contents(project)
     with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
-        assert commit.settle(ws) == []
+        assert commit.recover(ws) == []
     assert contents(project) == stands
     settle(project)
     assert contents(project) == AFTER

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rye.config import user_dirs
-from rye.journal import entries, history, journal
+from rye.journal import commit, entries, history, journal
 from rye.plain_class import changed
 from rye.workspace import atomic_replace, cache
 from rye.workspace.workspace import Workspace
@@ -72,7 +72,7 @@ def begun(project, before, after, path="file", temporary="", folders=()):
 
 def recover(project):
     with Workspace(str(project)) as ws:
-        journal.recover(ws)
+        commit.recover(ws)
     return not list(folder(project).glob("pending/*"))
 
 
@@ -128,6 +128,8 @@ def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
     (project.parent / "outside").write_text("stays")
     for victim in ("file", "../outside", ".git/config", ".rye-0123456789abcdef.txt"):
         begun(project, OLD, NEW, temporary=victim)
+    for record in folder(project).glob("pending/*"):
+        os.utime(record, (0, 0))
     assert recover(project)
     assert (file.read_bytes(), (project.parent / "outside").read_text()) == (OLD, "stays")
 
