@@ -7,8 +7,8 @@ It has a user's space of its own, which ends with it. Line IDs and the journal i
 
 from __future__ import annotations
 
-import codecs
 import re
+import signal
 import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ from rye.executor.run_code import Crashed
 from rye.executor.worker import LENGTH, framed
 from rye.executor.worker_pool import Worker, WorkerPolicy, pool
 from rye.items.parse import PERMISSIONS, PERMISSIONS_KEY
-from rye.process import terminal_text
+from rye.process import run, terminal_text
+from rye.process.output_files import Capture
 from rye.sandbox import sandbox
 from rye.workspace.workspace import Workspace
 
@@ -34,7 +35,6 @@ _ERRORS_MAX = 4_096
 _LAST_BYTES = 400
 # The frames below an error and what closes them: the message that a reader needs stands above.
 _FRAME = re.compile(r"\s+at |\s+File \"|Node\.js v|\s*[~^]+\s*\Z|\s*[{}]?\s*\Z")
-_PIPE_BLOCKS = 32
 
 
 def policy(tool: Tool, root: str) -> WorkerPolicy:
@@ -120,16 +120,20 @@ def call(
     limit = context.deadline()
     # Registered before the call is sent: a deadline that passes in between still ends the child.
     limit.when_expired(worker.kill)
-    exchange = _Exchange(worker, tool.id)
+    exchange, printed, errors = _Exchange(worker, tool.id), Capture(is_told=False), Capture(is_told=False)
     try:
         asked = {"parameters": parameters, "entry_point": entry_point, "files": dict(files or {}), "memory": memory}
-        answer = exchange.answer(framed({**_about(worker, tool, limit), **asked}))
-        if answer is None:
-            raise _why_none(worker, limit, exchange)
+        worker.send(framed({**_about(worker, tool, limit), **asked}))
+        pipes = {worker.answers: exchange, worker.printed: printed, worker.errors: errors}
+        outcome = run.watch(worker.tree, pipes, limit.remaining())
     finally:
-        exchange.close()
+        if (sink := context.current().printed) is not None:
+            sink.append(printed.ends()[0].decode("utf-8", "replace")[:_PRINTED_MAX])
         finish(worker)
-    return _outcome(answer, exchange.line_ids)
+    if exchange.last is None:
+        # The end, not the beginning: a traceback names the error in its last line.
+        raise _why_none(outcome, limit, started=exchange.started, errors=b"".join(errors.ends())[-_ERRORS_MAX:])
+    return _outcome(exchange.last, exchange.line_ids)
 
 
 def finish(worker: Worker) -> None:
@@ -154,20 +158,16 @@ def _about(worker: Worker, tool: Tool, limit: context.Deadline) -> dict[str, Any
     }
 
 
-class _Exchange:
-    """One call's traffic: the call and replies out; answer, requests, prints and error output in, all bounded."""
+class _Exchange(Capture):
+    """The messages of one call, bounded: what the tool asks is answered as it comes; `last` is its result."""
 
     def __init__(self, worker: Worker, item_id: str) -> None:
+        super().__init__(is_told=False)
         self._worker = worker
         self._item_id = item_id
         self._files: FileService | None = None
         self._frames = bytearray()
-        # The call's own list: of a call that is given up, what came before is told.
-        sink = context.current().printed
-        self._sink: list[str] = [] if sink is None else sink
-        self._printed = 0
-        self._text = codecs.getincrementaldecoder("utf-8")("replace")
-        self.errors = b""
+        self.last: dict[str, Any] | None = None
         self.started = False
 
     @property
@@ -180,43 +180,6 @@ class _Exchange:
         if self._files is not None:
             self._files.close()
 
-    def answer(self, request: bytes) -> dict[str, Any] | None:
-        """Return the child's last message, or None when it ended without one.
-
-        Raises:
-            RyeError: `bad_tool_result`, what came is no message.
-        """
-        self._worker.send(request)
-        last = None
-        reading = [self._worker.answers, self._worker.printed, self._worker.errors]
-        # What the tool left behind may hold the pipe open when the tool is gone.
-        while last is None and self._worker.answers in reading and not self._worker.ended():
-            self._take(reading, 3600.0)
-            last = self._last_message()
-        # What the pipes still hold; who goes on writing is not waited for.
-        for _ in range(_PIPE_BLOCKS):
-            if not self._take(reading, 0.0):
-                break
-        return last or self._last_message()
-
-    def _take(self, reading: list[int], seconds: float) -> bool:
-        """Take some of what has come, and drop the pipes that are at their end; tell whether there was anything."""
-        found = self._worker.read(reading, seconds)
-        for fd, data in found.items():
-            if not data:
-                reading.remove(fd)
-            elif fd == self._worker.answers:
-                self._frames += data
-            elif fd == self._worker.errors:
-                # The end, not the beginning: a traceback names the error in its last line.
-                self.errors = (self.errors + data)[-_ERRORS_MAX:]
-            else:
-                # Past the limit it is read and dropped: an unread pipe would stop the tool.
-                text = self._text.decode(data)[: max(0, _PRINTED_MAX - self._printed)]
-                self._printed += len(text)
-                self._sink.append(text)
-        return bool(found)
-
     def _reply(self, request: object) -> None:
         if self._files is None:
             from rye.executor.channel import FileService
@@ -225,8 +188,11 @@ class _Exchange:
             self._files = FileService(self._worker.policy.root, self._worker.policy.permissions, self._item_id)
         self._worker.send(framed(self._files.answer(request)))
 
-    def _last_message(self) -> dict[str, Any] | None:
-        while len(self._frames) >= LENGTH.size:
+    def feed(self, block: bytes) -> None:
+        """Take a block. Raises RyeError `bad_tool_result`: what came is no message."""
+        self._frames += block
+        # Nothing counts behind the last one.
+        while not self.is_over and len(self._frames) >= LENGTH.size:
             (size,) = LENGTH.unpack_from(self._frames)
             # Before the body arrives: a false length must not make this process allocate gigabytes.
             if size > _ANSWER_MAX:
@@ -237,12 +203,11 @@ class _Exchange:
             if not isinstance(message, dict):
                 raise _bad("it is not a JSON object")
             del self._frames[: LENGTH.size + size]
-            if message.keys() & {"data", "failure", "crash"}:
-                return message
             self.started = True
-            if "ask" in message:
+            if message.keys() & {"data", "failure", "crash"}:
+                self.last, self.is_over = message, True
+            elif "ask" in message:
                 self._reply(message["ask"])
-        return None
 
 
 def _outcome(answer: dict[str, Any], line_ids: Container[str]) -> Any:
@@ -276,20 +241,17 @@ def _failure(failure: Any) -> RyeError:
     return error
 
 
-def _why_none(worker: Worker, limit: context.Deadline, exchange: _Exchange) -> RyeError:
+def _why_none(outcome: run.Outcome, limit: context.Deadline, *, started: bool, errors: bytes) -> RyeError:
     """Say why there is no answer: killed at the limit, never begun, or died."""
-    if limit.remaining() > 0:
-        # The pipe can close a moment before the exit status is there, which says how it ended.
-        worker.wait_for_its_end()
-    worker.kill()
-    worker.wait()
-    if limit.remaining() <= 0:
-        # Said only now: `worker.wait` above has waited for its processes to end.
+    if outcome.why != "exited":
         return killed(limit)
-    how = worker.how_it_ended()
-    words = last_words(exchange.errors)
+    code = outcome.exit_code or 0
+    # A sandbox that waits for its child ends with 128 and the signal's number.
+    by = outcome.signal or (run.signal_name(code - 128) if 128 < code <= 128 + signal.SIGRTMAX else "")
+    how = f"signal {by}" if by else "its process is gone" if outcome.exit_code is None else f"exit code {code}"
+    words = last_words(errors)
     shown = f" Its last error output: {words}" if words else ""
-    if not exchange.started:
+    if not started:
         return _failed(f"its process ended before the tool began ({how}).{shown}")
     why = f"The tool's process ended without a result ({how}).{shown}"
     return RyeError("tool_died", why, "Report it to the tool's owner; what it wrote before that remains.")

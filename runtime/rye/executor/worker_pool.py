@@ -10,11 +10,10 @@ from __future__ import annotations
 import atexit
 import os
 import select
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -33,7 +32,6 @@ from rye.workspace.workspace import Workspace
 _IDLE = 300.0
 _SPARES_MAX = 4
 _END_SECONDS = 1.3
-_GRACE_SECONDS = 0.2
 # A command that makes one call has ended by then, so no spare is started for it.
 _PAUSE = 0.05
 _BLOCK = 1 << 16
@@ -132,9 +130,7 @@ class Worker:
         """Start a child under this policy. Errors as `rye.sandbox.sandbox.confine` and `rye.process.run.Tree`, and OSError."""
         self.policy = policy
         self.taken = threading.Event()
-        # Two locks: `kill` must not wait while `close` waits for the processes to end.
-        self._lock, self._closing = threading.Lock(), threading.Lock()
-        self._closed = False
+        self._closing, self._closed = threading.Lock(), False
         (given, self.calls), (self.answers, answer), (self.printed, out), (self.errors, err) = run.pipes(4)
         ours, token = (self.calls, self.answers, self.printed, self.errors), ""
         self._held = ExitStack()
@@ -196,32 +192,7 @@ class Worker:
 
     def kill(self) -> None:
         """Have the child and all that it started ended; any thread may ask for it, at any time."""
-        with self._lock:
-            if not self._closed:
-                self.tree.end()
-
-    def wait(self) -> None:
-        """Wait until the child and all that it started are gone, for a little more than a second at most."""
-        self._wait(lambda: self.tree.ended, _END_SECONDS)
-
-    def wait_for_its_end(self) -> None:
-        """Wait a moment for the child to end by itself."""
-        self._wait(self.ended, _GRACE_SECONDS)
-
-    def _wait(self, condition: Callable[[], bool], seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while not condition() and (left := end - time.monotonic()) > 0:
-            ready(self.tree.status, select.POLLIN, left)
-            self.tree.read_status()
-
-    def how_it_ended(self) -> str:
-        """Return the end of the child as words: `signal SIGSEGV`, `exit code 3`."""
-        if self.tree.exit_status is None:
-            return "its process is gone"
-        code = os.waitstatus_to_exitcode(self.tree.exit_status)
-        # A sandbox that waits for its child ends with 128 and the signal's number.
-        number = -code if code < 0 else code - 128
-        return f"signal {run.signal_name(number)}" if 0 < number <= signal.SIGRTMAX else f"exit code {code}"
+        self.tree.end()
 
     def close(self) -> None:
         """Kill what still runs and close all descriptors; a second call waits for the first."""
@@ -229,10 +200,9 @@ class Worker:
             if self._closed:
                 return
             self.kill()
-            self.wait()
-            with self._lock:
-                self._closed = True
-                self.tree.close()
+            self.tree.wait(lambda: False, _END_SECONDS)
+            self._closed = True
+            self.tree.close()
             self.set_aside += self._guarded.end(self._workspace.fd)
             self._held.close()
 

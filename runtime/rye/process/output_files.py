@@ -144,11 +144,15 @@ class Capture:
     Attributes:
         total: how many bytes it gave in all.
         stored: whether everything (within the file's bounds) lies in a file; None while none is needed.
+        is_over: all that is wanted of the command has come.
     """
 
-    def __init__(self, create: Callable[[], OutputFile | None] | None = None) -> None:
-        """Hold nothing yet. `create` makes the file, once there is more than can be shown; None: there shall be none."""
-        self.total = 0
+    def __init__(self, create: Callable[[], OutputFile | None] | None = None, *, is_told: bool = True) -> None:
+        """Hold nothing yet. `create` makes the file, once there is more than can be shown; None: there shall be none.
+
+        With `is_told` the caller may be given the output as it comes.
+        """
+        self.total, self.is_over, self._is_told = 0, False, is_told
         self.stored: bool | None = None
         self._create = create
         self._head = bytearray()
@@ -175,7 +179,7 @@ class Capture:
 
     def to_report(self, block: bytes) -> bytes:
         """Return what the caller may be given of a block that was just fed, while the command still runs."""
-        return block
+        return block if self._is_told else b""
 
     def _start_storing(self) -> None:
         """Put what came so far, all of it still held, into a file."""

@@ -107,7 +107,6 @@ class Outcome(Record):
         signal: the signal's name, such as `SIGSEGV`, when one that is not ours ended it.
         why: `exited`; `timed_out`, `cancelled`: it was ended; `handed_on`: it goes on as a job.
         seconds: how long it took.
-        stdout, stderr: what it printed.
         survivors: how many of its processes could not be ended, as far as is known; None when its reaper was killed.
     """
 
@@ -115,8 +114,6 @@ class Outcome(Record):
     signal: str | None
     why: str
     seconds: float
-    stdout: Capture
-    stderr: Capture
     survivors: int | None
 
 
@@ -167,6 +164,7 @@ class Tree:
         self.ended = False
         self._errno = 0
         self._partial_line = b""
+        self._lock, self._is_closed = threading.Lock(), False
         try:
             self._reaper = reapers.take(confined.groups)
         except OSError as err:
@@ -220,10 +218,19 @@ class Tree:
         return _not_started(self._errno) if self._errno else None
 
     def end(self) -> None:
-        """Have the whole tree ended; `read_status` notes when that is done."""
-        self._is_clean = False
-        with suppress(OSError):
-            self._line.send(b"x")
+        """Have the whole tree ended, from any thread, at any time; `read_status` notes when that is done."""
+        with self._lock:
+            # Once it is closed, its reaper may serve another command.
+            if not self._is_closed:
+                self._is_clean = False
+                with suppress(OSError):
+                    self._line.send(b"x")
+
+    def wait(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Wait until a condition holds or nothing more will come, so many seconds at most."""
+        end = time.monotonic() + seconds
+        while not condition() and not self.ended and ready(self.status, select.POLLIN, max(0.0, end - time.monotonic())):
+            self.read_status()
 
     def hand_on(self, order: str = "") -> str:
         """Have the reaper go on as the supervisor of a job whose order lies at a path; return `ok`, or why not: an errno.
@@ -234,13 +241,13 @@ class Tree:
         if order:
             with suppress(OSError):
                 self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
-        end = time.monotonic() + _HAND_ON_SECONDS
-        while self._job is None and not self.ended and ready(self.status, select.POLLIN, max(0.0, end - time.monotonic())):
-            self.read_status()
+        self.wait(lambda: self._job is not None, _HAND_ON_SECONDS)
         return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
     def close(self) -> None:
         """End what still runs, without asking; the reaper serves another command, ends with it, or is a job's supervisor."""
+        with self._lock:
+            self._is_closed = True
         if self._is_clean and self.survivors == 0:
             reapers.give_back(self._reaper)
             return
@@ -305,32 +312,6 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-class Wake:
-    """A descriptor that becomes readable when the call is given up, from whatever thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.fd, self._writing = os.pipe()
-        self._open = True
-        limit = context.deadline()
-        # Outside a call there is nobody to give it up, and one deadline for ever.
-        if limit.seconds != float("inf"):
-            limit.when_expired(self._up)
-
-    def _up(self) -> None:
-        # The number of a closed descriptor may be another's by now.
-        with self._lock:
-            if self._open:
-                os.write(self._writing, b"x")
-
-    def close(self) -> None:
-        """Close the descriptors; later callbacks do nothing."""
-        with self._lock:
-            self._open = False
-            os.close(self.fd)
-            os.close(self._writing)
-
-
 def run(
     confined: Confined,
     cwd_fd: int,
@@ -383,18 +364,14 @@ def watch(
     hand_on: HandOn | None = None,
     asked: Asked | None = None,
 ) -> Outcome:
-    """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, then of error output.
+    """Watch a started command to its end, as `run` does; `pipes` are the read ends of standard output, of error output, others.
 
-    The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, nothing is waited
-    for.
+    The caller ends and closes the tree, and closes the pipes: where the command has ended and its output too, or what one of
+    the captures wants has come, nothing is waited for.
     """
-    # After the tree: without one there is nothing to wake.
-    wake = Wake()
     try:
-        watched = _Watch(tree, wake.fd, pipes, seconds, keep_all, hand_on, asked)
-        return watched.outcome(*pipes.values())
+        return _Watch(tree, pipes, seconds, keep_all, hand_on, asked).outcome()
     finally:
-        wake.close()
         for capture in pipes.values():
             capture.close()
 
@@ -403,17 +380,10 @@ class _Watch:
     """One run being watched, in one loop over everything that can happen."""
 
     def __init__(
-        self,
-        tree: Tree,
-        wake: int,
-        pipes: dict[int, Capture],
-        seconds: float,
-        keep_all: bool,
-        hand_on: HandOn | None,
-        asked: Asked | None,
+        self, tree: Tree, pipes: dict[int, Capture], seconds: float, keep_all: bool, hand_on: HandOn | None, asked: Asked | None
     ) -> None:
         self._keep_all, self._hand_on, self._asked = keep_all, hand_on, asked
-        self._tree, self._wake, self._pipes = tree, wake, pipes
+        self._tree, self._pipes = tree, pipes
         self._started = time.monotonic()
         self._end = self._started + seconds
         self._exited_at: float | None = None
@@ -421,14 +391,18 @@ class _Watch:
         self.why = "exited"
         self._live = LiveOutput(len(pipes)) if context.is_reported() else None
         self._poll = select.poll()
-        for fd in (tree.status, wake, *pipes, *(asked or ())[:1]):
+        for fd in (tree.status, *pipes, *(asked or ())[:1]):
             self._poll.register(fd, select.POLLIN)
         # Non-blocking: what poll reports readable may be gone when another process shares the pipe.
         for fd in pipes:
             os.set_blocking(fd, False)
         self._open = list(pipes)
+        limit = context.deadline()
+        # Outside a call there is nobody to give it up, and one deadline for ever.
+        if limit.seconds != float("inf"):
+            limit.when_expired(lambda: self._give_up("cancelled" if limit.cancelled else "timed_out"))
 
-    def outcome(self, stdout: Capture, stderr: Capture) -> Outcome:
+    def outcome(self) -> Outcome:
         while not self._tree.ended:
             # One loop for all events: with threads, the end and the last output would come in no certain order.
             for fd, _ in self._poll.poll(self._wait() * 1_000):
@@ -437,17 +411,18 @@ class _Watch:
                 self._live.report()
             # Nobody holds the output any more: what is left of the tree can be ended after the answer.
             over = not self._keep_all and self._tree.exit_status is not None and not self._open
-            if over or self._judge():
+            if over or any(capture.is_over for capture in self._pipes.values()) or self._judge():
                 break
         self._rest()
         if failure := self._tree.failure():
             raise failure
         seconds = time.monotonic() - self._started
         code, name = code_and_signal(self._tree.exit_status) if self.why == "exited" else (None, None)
-        return Outcome(code, name, self.why, seconds, stdout, stderr, self._tree.survivors)
+        return Outcome(code, name, self.why, seconds, self._tree.survivors)
 
     def _wait(self) -> float:
-        times = [self._end if self._given_up_at is None else self._given_up_at]
+        # In steps: who gives the call up is another thread, and a reaper that was stopped says nothing then.
+        times = [time.monotonic() + _GRACE_SECONDS, self._end if self._given_up_at is None else self._given_up_at]
         if self._exited_at is not None and self._given_up_at is None:
             times.append(self._exited_at + self._patience())
         if self._live is not None and (due := self._live.due()) is not None:
@@ -459,9 +434,6 @@ class _Watch:
             self._tree.read_status()
             if self._tree.ended:
                 self._poll.unregister(fd)
-        elif fd == self._wake:
-            self._poll.unregister(fd)
-            self._give_up("cancelled" if context.deadline().cancelled else "timed_out")
         elif self._asked is not None and fd == self._asked[0]:
             self._poll.unregister(fd)
             # Without a thread the asker gets no answer.
@@ -479,7 +451,8 @@ class _Watch:
         self._pipes[fd].feed(block)
         number = list(self._pipes).index(fd)
         to_report = self._pipes[fd].to_report(block)
-        context.report_bytes(number + 1, to_report)
+        if to_report:
+            context.report_bytes(number + 1, to_report)
         if self._live is not None:
             self._live.feed(number, to_report)
         return bool(block)
@@ -506,11 +479,12 @@ class _Watch:
         return DRAIN if self._open else _LAST_ENDS
 
     def _give_up(self, why: str) -> None:
+        """Have the tree ended; any thread may call it."""
         if self._given_up_at is None:
             # A command that ended by itself a moment before its timeout did not time out.
             self.why = why if self._tree.exit_status is None else "exited"
             self._given_up_at = time.monotonic() + _GRACE_SECONDS
-            self._tree.end()
+        self._tree.end()
 
     def _rest(self) -> None:
         """Take what still lies in the pipes, however fast others may write there."""
