@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, changed, field
 from rye.registry.oci import manifest as oci_manifest
 from rye.registry.oci.manifest import ItemManifest, Layer
-from rye.registry.oci.reference import Reference, read_tag, tag_of
+from rye.registry.oci.reference import YANKED_TAG, Reference, read_tag, tag_of
 from rye.registry.oci.store import OciStore, open_store
 from rye.trust import verify as trust_verify
 from rye.trust.signature import Form, check, form_of, split
@@ -36,19 +36,24 @@ class Repository(Record, frozen=False):
 
     store: OciStore
     name: str
-    _tags: list[str] | None = field(default=None)
+    _tags: dict[str, None] | None = field(default=None)
 
     @property
-    def tags(self) -> list[str]:
-        """The tags at the first request."""
+    def tags(self) -> Collection[str]:
+        """The tags at the first request, in the order of the storage."""
         if self._tags is None:
-            self._tags = self.store.tags(self.name)
+            self._tags = dict.fromkeys(self.store.tags(self.name))
         return self._tags
+
+    def items(self, item_type: str | None) -> dict[str, Reference]:
+        """Return what the tags name, of one type or of all, by the tags; the marks of what was yanked name nothing."""
+        found = ((tag, read_tag(tag)) for tag in self.tags if not tag.startswith(YANKED_TAG))
+        return {tag: one for tag, one in found if one is not None and item_type in (None, one.item_type)}
 
     def versions(self, item_type: str, item_id: str) -> list[str]:
         """Return an item's versions, the highest first."""
-        tags = [found for tag in self.tags if (found := read_tag(tag)) and found.item_type == item_type and not found.yanked]
-        return sorted((one.version for one in tags if one.item_id == item_id), key=version_key, reverse=True)
+        found = (one.version or "" for one in self.items(item_type).values() if one.item_id == item_id)
+        return sorted(found, key=version_key, reverse=True)
 
     def yanked(self, item_type: str, item_id: str, version: str) -> bool:
         """Tell whether a version bears the mark of one that was taken back."""

@@ -18,7 +18,7 @@ from rye.items.versions import is_version, version_key
 from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, signed_by, verify_files
 from rye.registry.oci import manifest
 from rye.registry.oci.manifest import DESCRIPTION, KEY, SIGNER, VERSION, ItemManifest
-from rye.registry.oci.reference import is_namespace, read_tag
+from rye.registry.oci.reference import is_namespace
 from rye.registry.oci.reference import parse as parse_reference
 from rye.registry.oci.store import OciStore, RegistryTarget, at_once
 from rye.registry.pull import PullOptions, check_install
@@ -57,11 +57,9 @@ def rows(target: RegistryTarget, given_namespaces: Sequence[str], item_type: str
 
 
 def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]:
-    tags = [found for tag in repository.tags if (found := read_tag(tag)) and item_type in (None, found.item_type)]
-    yanked = {(one.item_type, one.item_id, one.version) for one in tags if one.yanked}
-    current = [one for one in tags if not one.yanked]
+    found = repository.items(item_type)
     out: list[dict[str, Any]] = []
-    for one, claimed in zip(current, _manifests(repository, [one.tag for one in current]), strict=True):
+    for one, claimed in zip(found.values(), _manifests(repository, [*found]), strict=True):
         if claimed is None:
             continue
         out.append(
@@ -73,7 +71,7 @@ def _rows(repository: Repository, item_type: str | None) -> list[dict[str, Any]]
                 "description": plain(claimed.annotations.get(DESCRIPTION, ""), 300),
                 "signer": plain(claimed.annotations.get(SIGNER, ""), 16),
                 "key_digest": plain(claimed.annotations.get(KEY, ""), 64),
-                "yanked": (one.item_type, one.item_id, one.version) in yanked,
+                "yanked": repository.yanked(one.item_type, one.item_id, one.version or ""),
                 "digest": claimed.digest,
                 "registry": repository.store.name,
             }

@@ -23,13 +23,12 @@ from rye.items.spaces import Space
 from rye.items.versions import is_version, version_key
 from rye.plain_class import Record, field
 from rye.registry.artifacts import Fetched, Repository, VerifiedFile, fetch, form_in_registry, verify_files
-from rye.registry.oci.reference import Reference, parse, read_tag
+from rye.registry.oci.reference import Reference, parse
 from rye.registry.oci.store import OciStore, RegistryTarget, at_once
 from rye.registry.push import yank_reason
 from rye.trust import pins
 from rye.trust import verify as trust_verify
 from rye.trust.pins import Marks, SeenVersion
-from rye.trust.signature import form_of
 
 _TOOL = "rye/registry/registry"
 _Result = TypeVar("_Result")
@@ -134,8 +133,7 @@ def _references(text: str, item_type: str, store_of: Callable[[Reference], OciSt
     if "*" in namespace or sample.version or sample.digest:
         raise UsageError("bad_reference", f"Not a pattern of items: {text!r}.", "Write namespace/*, without version.")
     store = store_of(sample)
-    tags = [one for tag in Repository(store, namespace).tags if (one := read_tag(tag)) and one.item_type == item_type]
-    ids = {one.item_id for one in tags if not one.yanked}
+    ids = {one.item_id for one in Repository(store, namespace).items(item_type).values()}
     found = sorted(item_id for item_id in ids if fnmatchcase(item_id, pattern))
     if not found:
         why = f"No {item_type} fits {text!r}."
@@ -245,27 +243,15 @@ def _remember(checked: VerifiedFile, known: Marks, *, pin: bool) -> None:
 
 def _install(pull: Pull, project: str, search_path: Sequence[Space], options: PullOptions) -> dict[str, Any]:
     root = project if options.destination == "project" else os.fspath(user_dirs.user_space())
-    current = {f".ai/{checked.file.path}": checked for checked in pull.checked}
-    others = _other_files(pull)
-    # Read once for all files of the pull.
-    trusted = spaces.trust_store(search_path)
-    known = _known_files(pull, root, trusted)
-
-    def may_replace(path: str, old: bytes) -> bool:
-        """An unchanged file of the same signer may go; what was edited here stays."""
-        if path in others:
-            return options.overwrite or (path, sha256(old).hexdigest()) in known
-        new = current[path]
-        try:
-            before = trust_verify.verify(old, form_in_registry(new.file), trusted)
-        except TrustError:
-            return options.overwrite
-        return options.overwrite or before.key.public == new.verified.key.public
-
-    copies = [Copy(path, one.file.raw, one.file.item_type.replace("bundle", "")) for path, one in current.items()]
-    copies += [Copy(path, raw) for path, raw in others.items()]
+    known = _known_files(pull, root, spaces.trust_store(search_path))
+    files = [one.file for one in pull.checked]
+    copies = [Copy(f".ai/{file.path}", file.raw, file.item_type.replace("bundle", "")) for file in files]
+    copies += [Copy(path, raw) for path, raw in _other_files(pull).items()]
     try:
-        installed = install(copies, root, _TOOL, may_replace)
+        # An unchanged file of the same signer may go; what was edited here stays.
+        installed = install(
+            copies, root, _TOOL, lambda path, old: options.overwrite or (path, sha256(old).hexdigest()) in known
+        )
     except ItemError as err:
         if err.code != "destination_exists":
             raise
@@ -301,18 +287,18 @@ def _other_files(pull: Pull) -> dict[str, bytes]:
 
 
 def _known_files(pull: Pull, root: str, trusted: trust_verify.TrustStore) -> set[tuple[str, str]]:
-    """Return path and digest of the files that the tools name as they are installed now, by the same signers."""
+    """Return path and digest of the files that the pull would replace, as the same signers signed what is installed now."""
     found: set[tuple[str, str]] = set()
-    for checked in pull.checked:
-        item_id, suffix = checked.file.item_id, checked.file.suffix
-        if checked.file.item_type != "tool":
-            continue
-        raw = spaces.read_file(spaces.Space("", os.path.join(root, ".ai")), f"tools/{item_id}{suffix}")
+    for file, verified, *_ in pull.checked:
         with contextlib.suppress(TrustError, ItemError):
-            before = trust_verify.verify(raw or b"", form_of("tool", suffix), trusted)
-            if before.key.public == checked.verified.key.public:
-                declared = tool_files.declared(items_parse.read_tool(before, item_id, suffix))
-                found |= {(f".ai/{tool_files.folder_of(item_id)}/{name}", digest) for name, digest in declared.items()}
+            raw = spaces.read_file(spaces.Space("", os.path.join(root, ".ai")), file.path)
+            before = trust_verify.verify(raw or b"", form_in_registry(file), trusted)
+            if before.key.public != verified.key.public:
+                continue
+            found.add((f".ai/{file.path}", before.file_digest))
+            if file.item_type == "tool":
+                declared = tool_files.declared(items_parse.read_tool(before, file.item_id, file.suffix))
+                found |= {(f".ai/{tool_files.folder_of(file.item_id)}/{name}", digest) for name, digest in declared.items()}
     return found
 
 

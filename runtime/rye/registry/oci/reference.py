@@ -27,7 +27,7 @@ _REPOSITORY = re.compile(r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _TAG_LENGTH = 128
 _NAMESPACE_LENGTH = 200
-_YANKED = "yanked--"
+YANKED_TAG = "yanked--"
 _ESCAPED = re.compile(r"[^A-Ya-z0-9/]")
 
 
@@ -110,31 +110,20 @@ def is_namespace(name: str) -> bool:
 def tag_of(item_type: str, item_id: str, version: str, *, yanked: bool = False) -> str:
     """Return the tag of a version, or of the mark that it was yanked. Raises UsageError: `bad_reference`, it is too long."""
     tag = f"{item_type}--{_escaped(item_id)}--{version}"
-    if len(_YANKED + tag) > _TAG_LENGTH:
+    if len(YANKED_TAG + tag) > _TAG_LENGTH:
         raise _bad(item_id, "it is too long for a registry's tag")
-    return _YANKED + tag if yanked else tag
+    return YANKED_TAG + tag if yanked else tag
 
 
-class Named(Record):
-    """A parsed tag."""
-
-    item_type: str
-    item_id: str
-    version: str
-    tag: str
-    yanked: bool
-
-
-def read_tag(tag: str) -> Named | None:
-    """Return what a tag names; None for a tag that is not one of ours."""
-    rest = tag.removeprefix(_YANKED)
+def read_tag(tag: str) -> Reference | None:
+    """Return what a tag names, or that which it marks as yanked; None for a tag that is not one of ours."""
+    rest = tag.removeprefix(YANKED_TAG)
     item_type, _, name_and_version = rest.partition("--")
     name, _, version = name_and_version.rpartition("--")
     item_id = re.sub(r"Z([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), name.replace(".", "/"))
     # Only the one spelling that `tag_of` gives is ours.
-    if item_type not in TYPES or not is_version(version) or not name or _escaped(item_id) != name or len(rest) > _TAG_LENGTH:
-        return None
-    return Named(item_type, item_id, version, tag, yanked=rest != tag)
+    is_ours = item_type in TYPES and is_version(version) and name and _escaped(item_id) == name
+    return Reference(item_type, item_id, version) if is_ours and len(YANKED_TAG + rest) <= _TAG_LENGTH else None
 
 
 def _escaped(item_id: str) -> str:
