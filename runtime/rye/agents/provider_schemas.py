@@ -253,7 +253,7 @@ def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     return {
         name: _coerced(known.get(name), one, root)
         for name, one in value.items()
-        if name not in known or name in required or not _is_absence(resolved(known[name], root), one, root)
+        if name not in known or name in required or (one is not None and one != "") or _takes(known[name], one, root)
     }
 
 
@@ -269,40 +269,27 @@ def _from_json(text: str, kinds: tuple[type, ...]) -> Any:
     return found if type(found) in kinds else text
 
 
-def _is_absence(schema: Any, value: object, root: Mapping[str, Any]) -> bool:
-    """Tell whether an optional parameter's value means "not given".
+def _takes(part: Any, value: str | None, root: Mapping[str, Any]) -> bool:
+    """Tell whether a parameter takes null, or an empty text; where it takes neither, they stand for "not given".
 
-    Null stands for absence, or, where a client cannot send null, an empty text.
-    An empty text counts only where the schema takes none, for it can be meant (as a new content, or standard input).
+    An empty text can be meant, as a new content or standard input.
     """
+    part = resolved(part, root)
+    if not isinstance(part, dict):
+        return part is True
+    kinds = part.get("type", ())
+    if kinds and ("null" if value is None else "string") not in ([kinds] if isinstance(kinds, str) else kinds):
+        return False
+    if "enum" in part:
+        return value in part["enum"]
+    if forms := [*part.get("anyOf", ()), *part.get("oneOf", ())]:
+        return any(_takes(one, value, root) for one in forms)
     if value is None:
-        return not _takes_null(schema, root)
-    return value == "" and isinstance(schema, dict) and not _takes_empty(schema)
-
-
-def _takes_empty(schema: dict[str, Any]) -> bool:
-    if schema.get("minLength", 0) > 0 or schema.get("format") == WORKSPACE_PATH:
+        return bool(kinds) or not {"const", "allOf"} & part.keys()
+    if part.get("minLength", 0) > 0 or part.get("format") == WORKSPACE_PATH:
         return False
-    kinds = schema.get("type", "string")
-    if "string" not in (kinds if isinstance(kinds, list) else [kinds]):
-        return False
-    if "enum" in schema:
-        return "" in schema["enum"]
     try:
-        return "pattern" not in schema or re.search(schema["pattern"], "") is not None
+        return "pattern" not in part or re.search(part["pattern"], "") is not None
     except (re.error, TypeError):
         # A pattern that only the schema's own library reads: the executor decides.
         return True
-
-
-def _takes_null(schema: Any, root: Mapping[str, Any]) -> bool:
-    if not isinstance(schema, dict):
-        return schema is True
-    kinds = schema.get("type")
-    if kinds is not None:
-        return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
-    return (
-        not ({"enum", "const", "anyOf", "oneOf", "allOf"} & set(schema))
-        or None in schema.get("enum", ())
-        or any(_takes_null(resolved(one, root), root) for name in ("anyOf", "oneOf") for one in schema.get(name, ()))
-    )

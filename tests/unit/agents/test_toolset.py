@@ -152,6 +152,7 @@ SAID = [
             ({"type": ["string", "null"]}, "", {"a": ""}),
             ({"type": ["string", "null"]}, None, {"a": None}),
             ({"type": ["integer", "null"]}, "", {}),
+            ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "", {}),
             (TEXT_OR_OBJECT, ' {"b": 1}', {"a": {"b": 1}}),
             (TEXT_OR_OBJECT, '{"b": 1', {"a": '{"b": 1'}),
             ({"type": "object"}, '{"b": [1]}', {"a": {"b": [1]}}),
