@@ -80,16 +80,13 @@ def search(project_path: str, *, offset: int = 1, **asked: Any) -> dict[str, Any
         return results.ok("\n".join(page.lines), **answer)
     listed = [row for number, row in enumerate(answer["results"], offset) if page.add(_listed(number, row))]
     answer["results"] = listed
-    answer["offset"], offset, total = offset, offset + len(listed), answer["total"]
+    answer["offset"], total = offset, answer["total"]
     if not total:
         page.lines.append(f"Nothing fits {answer['query']!r}. Try fewer or other words, or * to list a scope.")
-    answer["truncated"] = offset <= total
-    if answer["truncated"]:
-        defaults = {name: {"default": catalog_search.SearchRequest._field_defaults.get(name)} for name in asked}
-        # The whole call is written out, since models repeat a line more reliably than they change one.
-        again = results.next_call("rye_search", asked, {"properties": defaults})(offset)
-        page.lines.append(results.cut_notice(len(listed), total, "items", again, total - offset + 1))
-        answer["next_offset"] = offset
+    defaults = {name: {"default": catalog_search.SearchRequest._field_defaults.get(name)} for name in asked}
+    # The whole call is written out, since models repeat a line more reliably than they change one.
+    again = results.next_call("rye_search", asked, {"properties": defaults})
+    answer |= results.left_out(page.lines, len(listed), offset - 1 + len(listed), total, "items", again)
     if "unverified" in answer:
         count = sum(answer["unverified"].values())
         page.lines.append(f"[{count} unverified item{'s' * (count != 1)} left out; `rye verify` says why]")

@@ -130,6 +130,26 @@ def cut_notice(shown: int, total: int, unit: str, call: str, omitted: int | None
     return f"[tool_result: {shown} of {total} {unit}; {more} more omitted. Call {call} to see more{advice}.]"
 
 
+def left_out(
+    lines: list[str], shown: int, reached: int, total: int, unit: str, call: Callable[[int], str], *, advice: str = ""
+) -> dict[str, Any]:
+    """Say behind the lines of a window what it leaves out, if anything; return the fields that say so.
+
+    Args:
+        lines: what is shown; the notice is put behind it.
+        shown: how many units are shown.
+        reached: the last one, from 1, that a further call need not look at.
+        total: how many there are.
+        unit: as for `cut_notice`.
+        call: writes the call that goes on at an offset.
+        advice: as for `cut_notice`.
+    """
+    if reached >= total:
+        return {"truncated": False}
+    lines.append(cut_notice(shown, total, unit, call(reached + 1), total - reached, advice=advice))
+    return {"truncated": True, "next_offset": reached + 1}
+
+
 MAX_LINE_CHARS = 2_000
 """A longer line is shortened visibly when shown (characters)."""
 

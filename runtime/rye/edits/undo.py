@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from rye.call import context, profile
-from rye.call.results import Page, call_text, cut_notice, fit_lines, ok, start_index
+from rye.call.results import Page, call_text, cut_notice, fit_lines, left_out, ok, start_index
 from rye.edits import change_texts, reversals
 from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all
 from rye.edits.patch_store import new_id
@@ -333,13 +333,12 @@ def _page_of(
 ) -> dict[str, Any]:
     """Return the result of a list: its page, with the notice of what is left, and the fields of what is on it."""
     (rows,) = listed.values()
-    end = first + len(rows)
-    if end < total:
-        call = call_text("undo", list=True, **named, offset=end + 1)
-        page.lines.append(cut_notice(len(rows), total, unit, call, total - end))
-    more: dict[str, Any] = {"next_offset": end + 1} if end < total else {}
-    facts = {"count": len(rows), "total": total, "truncated": end < total, "warnings": []}
-    return ok("\n".join(page.lines) or head, **listed, **facts, **more)
+
+    def call(offset: int) -> str:
+        return call_text("undo", list=True, **named, offset=offset)
+
+    cut = left_out(page.lines, len(rows), first + len(rows), total, unit, call)
+    return ok("\n".join(page.lines) or head, **listed, count=len(rows), total=total, warnings=[], **cut)
 
 
 def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: str | None, offset: int) -> dict[str, Any]:

@@ -134,12 +134,8 @@ def window(text: str, offset: int, limit: int | None, more: str) -> tuple[str, d
     count = page.fill(shorten(line, budget // 4) for line in lines[first : None if limit is None else first + limit])
     if offset == 1 and count == total:
         return "\n".join(page.lines), {}
-    fields: dict[str, Any] = {"truncated": offset - 1 + count < total, "total_lines": total, "offset": offset}
-    if fields["truncated"]:
-        fields["next_offset"] = offset + count
-        left = total - offset + 1 - count
-        page.lines.append(results.cut_notice(count, total, "lines", more.format(offset=offset + count), left))
-    return "\n".join(page.lines), fields
+    cut = results.left_out(page.lines, count, first + count, total, "lines", lambda after: more.format(offset=after))
+    return "\n".join(page.lines), {**cut, "total_lines": total, "offset": offset}
 
 
 _TOOL = "rye/primary-tools/rye_load"

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rye.call import results
-from rye.call.context import advice, output_budget, widened
+from rye.call.context import output_budget, widened
 from rye.filesearch import globs, matches
 from rye.filesearch import tree as filesearch_tree
 from rye.filesearch.ripgrep import Pattern, SearchScope, bad_pattern
@@ -229,10 +229,8 @@ class ContentSearch:
         return out + filesearch_tree.troubles(self.tree) + self.tree.program.notices()
 
     def _nothing(self) -> str:
-        flags = (("hidden", self.query.hidden), ("no_ignore", self.query.no_ignore))
-        off = [] if self.tree.is_file else [name for name, on in flags if not on]
-        hints = [word for name in off if (word := advice(name, results.parameter_text(**{name: True})))]
-        more = f"; {' and '.join(hints)} would search more files" if hints else ""
+        flags = {name: self.tree.is_file or getattr(self.query, name) for name in ("hidden", "no_ignore")}
+        more = filesearch_tree.lifting("search more files", **flags)
         if not self.pattern.text.isascii():
             more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"
         which = f", files {self.query.include}" if self.query.include else ""

@@ -54,17 +54,15 @@ def find(project_path: str, query: NameQuery, call: Callable[[int], str]) -> dic
             if tree.exists(name) and not page.add([tree.shown(name)]):
                 break
         passed = start + len(page.lines) if page.full else min(start + limit, total)
-        files, notices, fields = page.lines, filesearch_tree.troubles(tree), filesearch_tree.trouble_fields(tree)
+        files, notices = page.lines, filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:
-            notices.insert(0, _nothing(tree, view, query.pattern))
-        if passed < total:
-            where, narrower = too_many(folders, tree.shown_base, {_folder(): False, "pattern": False})
-            rest, again = total - passed, call(passed + 1)
-            notices.append(results.cut_notice(len(files), total, f"files{where}", again, rest, advice=narrower))
-            fields["next_offset"] = passed + 1
-        text = "\n".join([*files, *notices])
-        truncated = passed < total or tree.timed_out
-        return results.ok(text, files=files, count=len(files), total=total, truncated=truncated, notices=notices, **fields)
+            more = filesearch_tree.lifting("look at more", hidden=view.hidden, no_ignore=view.no_ignore)
+            notices.insert(0, f"[no files in {tree.shown_base} fit {query.pattern}{more}]")
+        narrowing = {_folder(): False, "pattern": False}
+        where, narrower = too_many(folders, tree.shown_base, narrowing) if passed < total else ("", "")
+        cut = results.left_out(notices, len(files), passed, total, f"files{where}", call, advice=narrower)
+        facts = {"files": files, "count": len(files), "total": total, "notices": notices}
+        return filesearch_tree.answer(tree, [*files, *notices], cut, **facts)
 
 
 @contextmanager
@@ -130,10 +128,3 @@ def _newest(tree: SearchTree) -> Callable[[str], tuple[float, bytes]]:
             return 0, os.fsencode(name)
 
     return order
-
-
-def _nothing(tree: SearchTree, view: SearchScope, pattern: str) -> str:
-    flags = (("hidden", view.hidden), ("no_ignore", view.no_ignore))
-    hints = [word for name, on in flags if not on and (word := advice(name, results.parameter_text(**{name: True})))]
-    more = f"; {' and '.join(hints)} would look at more" if hints else ""
-    return f"[no files in {tree.shown_base} fit {pattern}{more}]"

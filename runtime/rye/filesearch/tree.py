@@ -23,7 +23,7 @@ from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
 from rye.call.context import advice, check_deadline, deadline
-from rye.call.results import _NAMED, parameter_text
+from rye.call.results import _NAMED, ok, parameter_text
 from rye.errors import WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
@@ -356,15 +356,21 @@ def troubles(tree: SearchTree) -> list[str]:
     return out
 
 
-def trouble_fields(tree: SearchTree) -> dict[str, Any]:
-    """Return the same as fields, where there is anything to say."""
-    fields: dict[str, Any] = {}
+def lifting(effect: str, *, hidden: bool, no_ignore: bool) -> str:
+    """Say which of the parameters that are not given would have which effect on a search; empty where none would."""
+    flags = (("hidden", hidden), ("no_ignore", no_ignore))
+    hints = [word for name, on in flags if not on and (word := advice(name, parameter_text(**{name: True})))]
+    return f"; {' and '.join(hints)} would {effect}" if hints else ""
+
+
+def answer(tree: SearchTree, lines: Sequence[str], cut: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return what was found as a tool's result, with the troubles as fields; `cut` is as `results.left_out` returns it."""
     if tree.trouble_count:
         fields["unreadable"] = [{"path": path, "reason": reason} for path, reason in tree.troubles]
         fields["unreadable_count"] = tree.trouble_count
     if tree.timed_out:
-        fields["timed_out"] = True
-    return fields
+        fields |= {"timed_out": True}
+    return ok("\n".join(lines), **fields, **{**cut, "truncated": cut["truncated"] or tree.timed_out})
 
 
 _SHOWN: Final = 6

@@ -47,15 +47,10 @@ def search(
 
     with content_search.opened(project_path, query) as found:
         end = found.show(0, printed, named)
-        fields = {**filesearch_tree.trouble_fields(found.tree), "matches": found.matches, "count": len(found.matches)}
-        notices = found.notices()
-        if end < found.total:
-            call = results.next_call(tool, params, schema)(end + 1)
-            notices.append(results.cut_notice(len(found.matches), found.total, "matches", call, found.total - end))
-            fields["next_offset"] = end + 1
-        shown = "\n".join([*found.page.lines, *notices])
-        truncated = end < found.total or found.tree.timed_out
-        return results.ok(shown, **fields, total=found.total, truncated=truncated, notices=notices)
+        count, total, notices = len(found.matches), found.total, found.notices()
+        cut = results.left_out(notices, count, end, total, "matches", results.next_call(tool, params, schema))
+        facts = {"matches": found.matches, "count": count, "total": total, "notices": notices}
+        return filesearch_tree.answer(found.tree, [*found.page.lines, *notices], cut, **facts)
 
 
 def _unquoted(pattern: str) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:8ef50bd3f8166b176f4899563f38fd3712a66e00e066b5e427217d497e95ffb2:kZIM3hdX3n4f8oaHmna0Mc_ZpI3jxhP1hLvuhsHQ0u9Kw9vinZHyT1wFqheV7foWwzWJ8A4NAFEo_0SN1IWODQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:49:59Z:cccc1ac3d40a235bb7e945f3613a4e2339fa70d7b884f1b781a3a3c59cccaaa7:CH2yVcognFi4jqv-IM_dn9L-S0mdtWuWzQY8Yzxqdt82wb_hm-C0VC3UngNU0JLGZNkNetRxDJH_1Ttyo-8GDw==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -15,18 +15,16 @@ Prefer it to grep or rg in a shell whenever you may edit what you find; use glob
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import results
 from rye.call.context import current, widened
 from rye.filesearch import content_search
 from rye.filesearch import tree as filesearch_tree
+from rye.filesearch.content_search import ContentSearch
 from rye.filesearch.ripgrep import Pattern
 from rye.line_ids import addresses
-
-if TYPE_CHECKING:
-    from rye.filesearch.content_search import ContentSearch
-    from rye.line_ids.render import Hit, Row, Seen
+from rye.line_ids.render import Hit, Row, Seen
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -209,17 +207,10 @@ def _answer(
 ) -> dict[str, Any]:
     """Return the printed lines and the notices; `end` of `total` units are passed."""
     out = [*search.page.lines, *search.notices()]
-    fields = filesearch_tree.trouble_fields(search.tree)
-    if end < total:
-        # What a model's call has without asking need not be written again.
-        usual = __agent_defaults__ if current().options.agent_defaults else {}
-        again = {name: value for name, value in params.items() if usual.get(name) != value}
-        call = results.next_call("grep", again, CONFIG_SCHEMA)(end + 1)
-        where, advice = search.narrowing()
-        out.append(results.cut_notice(len(matches), total, f"{unit}{where}", call, total - end, advice=advice))
-        fields["next_offset"] = end + 1
-    text = "\n".join(out)
-    truncated = end < total or search.tree.timed_out
-    return results.ok(
-        text, matches=matches, count=len(matches), total=search.total, files=search.file_count, truncated=truncated, **fields
-    )
+    # What a model's call has without asking need not be written again.
+    usual = __agent_defaults__ if current().options.agent_defaults else {}
+    call = results.next_call("grep", {name: value for name, value in params.items() if usual.get(name) != value}, CONFIG_SCHEMA)
+    where, advice = search.narrowing() if end < total else ("", "")
+    cut = results.left_out(out, len(matches), end, total, f"{unit}{where}", call, advice=advice)
+    facts = {"matches": matches, "count": len(matches), "total": search.total, "files": search.file_count}
+    return filesearch_tree.answer(search.tree, out, cut, **facts)

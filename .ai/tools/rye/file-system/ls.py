@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:54:19Z:760cefecddf45498455ae9b3ca302e826855b69b638d253e17a6e29d6b23adf5:x71EgKgghRPS6D5OUB0DE1p2lGu2gc3tlDgV5gSN0cVhwzvZzk670NhyJcfBomQOMSZX0Njgf0Tz5uHwA7yGDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:49:59Z:d2e2208aae24b9594f17d32cd0a73864ee2512aae56fb17d7eb5f91e4ff761e0:nLNPHRBHl5sqvWTvPO_rDaTd6T8QBZ_nGlU8tlfKpfG5qtlXB2y5Mu4JMJGeI7mhAUpiGok-phT0lNjCZx6bBQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
@@ -213,13 +213,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         if listing.ignored:
             out.append(f"[left out by the ignore list: {results.first_few(listing.ignored)}; no_ignore=true shows them]")
             more["ignored"] = listing.ignored[:100]
-        if reached < total:
-            unit = "entries" if exact else "entries or more"
-            out.append(results.cut_notice(len(shown), total, unit, call(reached + 1), total - reached))
-            more["next_offset"] = reached + 1
+        more |= results.left_out(out, len(shown), reached, total, "entries" if exact else "entries or more", call)
         shown_path = names.show(b"/".join(listing.parts)) or "."
-        facts = {"path": shown_path, "entries": shown, "count": len(shown), "total": total, "truncated": reached < total}
-        return ok("\n".join(out), **facts, **more)
+        return ok("\n".join(out), path=shown_path, entries=shown, count=len(shown), total=total, **more)
 
 
 def _window(listing: _Listing, offset: int, limit: int) -> tuple[list[_Entry], int, bool]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:d0c944db19fb261d596dc7ccd07bb7a4eec9f97a13e7607eb6d3ca734f118ac7:ZnVYz-5mTRJp5M2kYhiadd9O382eRikG3o8WRHpTglmrpPwb-6EC0r6p8RYgTrtEEIEi0F701FAfAAlBBOnWDA==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:49:59Z:d94fe0aeac7c5335f6677a9ae99f3d30733bde535af82286ad48a02da72c9d59:yiHZdJ2vcMYlicYMKbWUHMe7eQj3XYHOJTrjHd6Y0IfFc-JI2aNuGw82VvEYVEjLswHX6bhw-m3pkQHiLQYzBg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from rye.call import context, results
 from rye.call.context import output_budget
-from rye.call.results import cut_notice, ok
+from rye.call.results import ok
 from rye.call.safe_text import quoted
 from rye.web import cache
 from rye.web import page as web_page
@@ -95,13 +95,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         if not shown.add([line[1]]):
             break
         count += 1
-    following = begin + count + 1 if begin + count < total else None
     title = [f"Title: {page.title}"] if page.title and begin == 0 else []
     content, mark = quoted([*title, *shown.lines])
     output = [f"{answer.url} ({', '.join(_facts(answer, age, page))})", *content]
-    if following is not None:
-        call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
-        output.append(cut_notice(count, total, "lines", call(following), total - begin - count))
+    call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
+    cut = results.left_out(output, count, begin + count, total, "lines", call)
     return ok(
         "\n".join(output),
         url=answer.url,
@@ -118,8 +116,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         total_lines=total,
         line_count=count,
         offset=params["offset"],
-        truncated=following is not None or answer.cut,
-        next_offset=following,
+        truncated=cut["truncated"] or answer.cut,
+        next_offset=cut.get("next_offset"),
         source_cut=answer.cut,
         cached_seconds=None if age is None else round(age),
     )

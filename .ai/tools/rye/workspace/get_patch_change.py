@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:a936215aedc37a76cc46c623a44b5a62570672b732be7ea185ce70bda90f9855:87gYKzQ-uY3HTwwDNYaZcXW1fk9Mn2q0NMl2TwL1zsk2bVqtjsrbZ1gLwhFBrdeWoMBTYXf4g4ZDqYq-9s4wAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:49:59Z:3895c45b9d1819ae7c575c1fd77f2ca2e36952d72549edef0a7ebdd8206e7c57:35GTD2_og5cVumUOPfX_Ff1MxGocW5ZfYX2LOe97To1C5kPueADw8r88ZYou-ugJ8h4tJ-zwYotGO1WUHmAwDA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from rye.call.context import output_budget
-from rye.call.results import call_text, cut_notice, fit_lines, size_of, start_index
+from rye.call.results import fit_lines, left_out, next_call, size_of, start_index
 from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
@@ -60,16 +60,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         head.append(
             f"Batch {record['batchId']}: {result_of_file['status']}." + "".join(f"\n{line}" for line in result_of_file["notes"])
         )
-        shown, cut = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
-        reached = offset - 1 + len(shown)
-        out = [*head, *shown]
-        fields: dict[str, Any] = {"truncated": cut}
-        if cut:
-            fields["next_offset"] = reached + 1
-            call = call_text("get_patch_change", id=any_id, offset=reached + 1)
-            out.append(cut_notice(len(shown), len(diff), "diff lines", call, len(diff) - reached))
+        shown, _ = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
+        out, call = [*head, *shown], next_call("get_patch_change", params, CONFIG_SCHEMA)
+        cut = left_out(out, len(shown), first + len(shown), len(diff), "diff lines", call)
         result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
-        return succeeded("\n".join(out), result, warnings, **fields)
+        return succeeded("\n".join(out), result, warnings, **cut)
 
     return answered(work)
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T00:56:21Z:c4a706bf8dfa8cff3e305512c418b0d9cb49f3bf16f800fdf6d9ab883c895fe4:Vn47YMizrx5YGePfVigw9FiVOLaGnCuHSpf_rmmtFJeZvg3sV4FuWAGkLxLSwK56Nb6k1gSgBKH8QNI0ZQ3XDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T09:49:59Z:873a6ce5ec42791c7b8145d1676bbf98745d42945bed4d9b3acf2461845edadb:etGfW5FjzA_Qdcc5dwORnifXzPcmNLTnJiv2d_nJ79Q4MPHQJsL7pzW6fdHorkZmyfon5xoSzDl7iGV1kTnrCw==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rye.call.context import output_budget
-from rye.call.results import Page, cut_notice, next_call, shorten, size_of, start_index
+from rye.call.results import Page, left_out, next_call, shorten, size_of, start_index
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
 from rye.journal import commit
@@ -137,15 +137,11 @@ def _window(
         "finalNewline": any(text.encoding.terminator(last) for last in text.lines(max(total - 1, 0), total)),
         "encoding": text.encoding.label,
     }
-    fields: dict[str, Any] = {"truncated": stop < total, "total_lines": total}
     out = [f"{doc_path} sha256={facts['sha256']} lines={total} terminator={result['terminator']} source={facts['source']}"]
     out += lines or ["[empty file]"]
     if notice := escapes.notice(text.lines(offset - 1, stop), text):
         out.append(notice)
-    if stop < total:
-        fields["next_offset"] = stop + 1
-        # The contents of editors are not repeated: the caller has them.
-        given = {**params, "limit": None, **({"activeFiles": ...} if params.get("activeFiles") else {})}
-        call = next_call("workspace_read_file", given, CONFIG_SCHEMA)(stop + 1)
-        out.append(cut_notice(len(lines), total, "lines", call, total - stop))
-    return succeeded("\n".join(out), result, warnings, **fields)
+    # The contents of editors are not repeated: the caller has them.
+    given = {**params, "limit": None, **({"activeFiles": ...} if params.get("activeFiles") else {})}
+    cut = left_out(out, len(lines), stop, total, "lines", next_call("workspace_read_file", given, CONFIG_SCHEMA))
+    return succeeded("\n".join(out), result, warnings, **cut, total_lines=total)
