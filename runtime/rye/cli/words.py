@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rye.call import safe_text
 from rye.cli.shared import typed_path
 from rye.cli.table import VERBS
 from rye.config import user_dirs
@@ -60,11 +61,9 @@ def unknown_verb(word: str, project: str) -> UsageError:
     """Return the refusal of a word that is neither a verb nor a tool's name, with what does it here, or the nearest of both."""
     if word in _ELSEWHERE:
         return UsageError("unknown_verb", f"There is no verb {word!r}.", _ELSEWHERE[word])
-    from rye.call.safe_text import nearest
-
     names = sorted({item_id.rpartition("/")[2] for item_id, _, _ in spaces.served_items("tool", spaces.spaces(project))})
     # What begins so first: `edit` is like `undo_edit`, but nobody means that.
-    close = [one for one in names if len(word) > 2 and one.startswith(word)] or nearest(word, [*VERBS, *names], 1)
+    close = [one for one in names if len(word) > 2 and one.startswith(word)] or safe_text.nearest(word, [*VERBS, *names], 1)
     hint = (
         f"Did you mean {' or '.join(map(repr, close[:3]))}?" if close else "`rye help` lists the verbs, `rye tools` the tools."
     )
@@ -136,11 +135,12 @@ def parameters(
         else:
             texts[name] = _text(name, rest, tool_schema)
     texts.update(_placed(loose, tool_schema, {*texts, *values}, called, project))
-    for name, text in list(texts.items()):
-        if (one := _one_of_list(text, known.get(name))) is not None:
+    for name, text in texts.items():
+        kind = part.get("type") if isinstance(part := known.get(name), dict) else None
+        if kind == "array" and schema.is_one_of(part, one := _member(text, part)):
+            # A change of `edit_lines` needs no brackets. Put into a list here, so that the paths in it are found.
             values[name] = [one]
-            del texts[name]
-        elif isinstance(known.get(name), dict) and known[name].get("type") in ("array", "object"):
+        elif kind in ("array", "object"):
             of_json(name, text, "='[…]'")
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
@@ -229,10 +229,8 @@ def _of_letters(word: str, known: Mapping[str, Any], letters: Mapping[str, str])
 def _no_option(word: str, name: str, typed: Sequence[str], tool_schema: Mapping[str, Any], called: str) -> UsageError:
     import shlex
 
-    from rye.call.safe_text import nearest
-
     known = tool_schema.get("properties", {})
-    near = [option(one) for one in nearest(name, known, 1)] if word[:2] == "--" else []
+    near = [option(one) for one in safe_text.nearest(name, known, 1)] if word[:2] == "--" else []
     instead = [part for one in typed for part in ([one] if one != word else near)]
     hint = f"{'Write' if near else 'Without it'}: rye {shlex.join([called, *instead])}"
     if positions(tool_schema) == ["command"]:
@@ -278,11 +276,9 @@ def _check_named(name: str, word: str, tool_schema: Mapping[str, Any], called: s
     known = tool_schema.get("properties", {})
     if not known or name in known or tool_schema.get("additionalProperties", True) is not False:
         return
-    from rye.call.safe_text import nearest
-
     order = positions(tool_schema)
     # A name that is nearly right is a slip: the schema's own check says which name is meant.
-    if not order or nearest(name, known, 1):
+    if not order or safe_text.nearest(name, known, 1):
         return
     why = f"{called} has no parameter {name!r}; it has {', '.join(known)}."
     raise UsageError("bad_word", why, f"If the whole word is the {order[0]}, write {order[0]}='{word}', or put -- before it.")
@@ -326,23 +322,15 @@ def of_json(name: str, text: str, form: str = ":='…'") -> Any:
         raise UsageError("bad_word", why, f"In a shell, quote it: {name}{form}.") from None
 
 
-def _one_of_list(text: str, tool_schema: object) -> Any:
-    """Return the one member of a list that a word without brackets is, where the list takes such: a change of `edit_lines`.
-
-    None where it must be a whole list.
-    """
-    items = tool_schema.get("items") if isinstance(tool_schema, dict) and tool_schema.get("type") == "array" else None
-    kinds = items.get("type", ()) if isinstance(items, dict) else ()
-    if "string" not in ([kinds] if isinstance(kinds, str) else kinds):
-        return None
+def _member(text: str, part: object) -> Any:
+    """Return what a word is as the one member of a list: an object where that takes such, or a text; None for a whole list."""
     # An address as `read` prints it opens no list.
     if text.startswith("[") and not text.startswith("[LID:"):
         return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    found = safe_text.of_json(text)
+    if found is None:
         return None if text.startswith("{") else text
-    return value if isinstance(value, str) or (isinstance(value, dict) and "object" in kinds) else text
+    return found if isinstance(found, str) or schema.is_one_of(part, found) else text
 
 
 def _path_value(value: Any, name: str, paths: Mapping[str, str], project: str) -> Any:
