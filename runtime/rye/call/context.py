@@ -289,16 +289,6 @@ def actor() -> str:
     return _current.get().options.actor
 
 
-def key() -> str:
-    """Return the name under which the running call takes effect once; "" where it has none (see `CallOptions`)."""
-    return _current.get().options.key
-
-
-def is_reported() -> bool:
-    """Tell whether the caller takes output before the answer."""
-    return _current.get().options.on_output is not None
-
-
 def report_bytes(stream: int, block: bytes) -> None:
     """Give the caller what a command wrote to its standard output (1) or standard error (2), where the front end takes it."""
     sink = _current.get().options.on_bytes

@@ -58,7 +58,9 @@ def new_entry(
     """Return an entry by the running call's caller, with an ID that comes after all of the journal, whatever the clock says."""
     now = time.time()
     name = f"{history.next_number(ws, now):011x}{os.urandom(2).hex()}"
-    return Entry(name, now, tool, path, before, after, encoding, splices, actor=context.actor(), key=context.key())
+    return Entry(
+        name, now, tool, path, before, after, encoding, splices, actor=context.actor(), key=context.current().options.key
+    )
 
 
 def undoing(entry: Entry, undoes: str) -> Entry:

@@ -389,7 +389,7 @@ class _Watch:
         self._exited_at: float | None = None
         self._given_up_at: float | None = None
         self.why = "exited"
-        self._live = LiveOutput(len(pipes)) if context.is_reported() else None
+        self._live = LiveOutput(len(pipes)) if context.current().options.on_output is not None else None
         self._poll = select.poll()
         for fd in (tree.status, *pipes, *(asked or ())[:1]):
             self._poll.register(fd, select.POLLIN)

@@ -19,7 +19,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from rye import primary_tools
 from rye.call import context, profile
@@ -28,6 +29,7 @@ from rye.call.context import command_budget, deadline
 from rye.call.results import call_text, ok
 from rye.errors import RyeError, UsageError
 from rye.journal import recorded_command, tree_changes
+from rye.journal.recorded_command import Command
 from rye.plain_class import changed
 from rye.process import job_report, output_files, run, terminal_text
 from rye.process.autorun import git_settings
@@ -36,15 +38,6 @@ from rye.process.sandbox_hints import explained
 from rye.sandbox import sandbox
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from rye.journal.recorded_command import Command
-
-    _Confined = sandbox.Confined
-    _Start = Callable[[Command], dict[str, Any]]
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -175,7 +168,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         return result
 
 
-def _recorded(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str, start: _Start) -> dict[str, Any]:
+def _recorded(
+    ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str, start: Callable[[Command], dict[str, Any]]
+) -> dict[str, Any]:
     """Run a command in its sandbox with `start`, and return its result with what it changed and what the sandbox did."""
     with _begun(ws, policy, mode, command) as begun:
         try:
@@ -204,8 +199,8 @@ def _as_job(
     return ok(text, job_id=job_id, sandbox=begun.confined.report)
 
 
-def _begun(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str) -> AbstractContextManager[Command]:
-    def confine(token: str) -> _Confined:
+def _begun(ws: Workspace, policy: sandbox.Policy, mode: sandbox.Mode, command: str) -> Any:
+    def confine(token: str) -> sandbox.Confined:
         return sandbox.confine([_shell(), "-c", command], changed(policy, token=token), mode)
 
     folder = policy.cwd[len(ws.real) + 1 :]

@@ -16,17 +16,13 @@ Prefer it to sleeping in bash: wait returns as soon as the job is over.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call.context import command_budget
 from rye.call.results import call_text, cut_notice, ok
 from rye.errors import RyeError, UsageError
 from rye.process import job_report, job_supervisor, jobs, run, terminal_text
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rye.process.jobs import Record
-
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -108,7 +104,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
             return _write(home, record, action, params.get("data"))
 
 
-def _list(found: list[Record]) -> dict[str, Any]:
+def _list(found: list[jobs.Record]) -> dict[str, Any]:
     rows = [
         {
             "job_id": one["job_id"],
@@ -129,7 +125,7 @@ def _short(command: str) -> str:
     return text if len(text) <= _COMMAND_SHOWN else f"{text[: _COMMAND_SHOWN - 1]}…"
 
 
-def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict[str, Any]:
+def _wait(home: int, record: jobs.Record, offset: int | None, seconds: float) -> dict[str, Any]:
     """Wait for the end; then the output from `offset` on, or its last part."""
     if record["status"] == "running":
         # Whether it answers or the time is up: the record is the one source of the status.
@@ -151,7 +147,7 @@ def _wait(home: int, record: Record, offset: int | None, seconds: float) -> dict
     return ok(text, job_id=record["job_id"], **job_report.status_fields(record), **fields)
 
 
-def _end(home: int, record: Record) -> dict[str, Any]:
+def _end(home: int, record: jobs.Record) -> dict[str, Any]:
     job_id = record["job_id"]
     if record["status"] == "lost":
         # No supervisor is left to ask: its processes are found by the variable that they carry.
@@ -169,7 +165,7 @@ def _end(home: int, record: Record) -> dict[str, Any]:
     return ok(f"Job {job_id}: {job_report.status_words(fields)}{survivors}.", job_id=job_id, **fields)
 
 
-def _write(home: int, record: Record, action: str, data: str | None) -> dict[str, Any]:
+def _write(home: int, record: jobs.Record, action: str, data: str | None) -> dict[str, Any]:
     job_id = record["job_id"]
     if (data is None) == (action == "write"):
         said = "data belongs to write, and write needs it."

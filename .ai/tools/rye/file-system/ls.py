@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import results
 from rye.call.context import deadline, output_budget
@@ -31,9 +32,6 @@ from rye.fs.atomic import closing
 from rye.plain_class import Record, changed
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __version__ = "1.0.0"
 __tool_type__ = "python"

@@ -16,7 +16,7 @@ Prefer it to grep for who uses a name, to retyping for renames; use edit_lines w
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call.results import call_text, ok
 from rye.call.safe_text import plain
@@ -29,9 +29,6 @@ from rye.lsp.connection import LanguageServerError
 from rye.lsp.positions import uri_of
 from rye.lsp.workspace_edit import change_files, file_edits
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from rye.lsp.queries import Project
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -124,7 +121,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
 class _Question:
     """A call's parameters, and the project that they are about."""
 
-    def __init__(self, project: Project, path: str, params: dict[str, Any]) -> None:
+    def __init__(self, project: queries.Project, path: str, params: dict[str, Any]) -> None:
         self.project, self.path, self.params = project, path, params
         self.symbol: str | None = params.get("symbol")
         self.uri = uri_of(project.absolute(path))

@@ -47,5 +47,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's answer."""
-    answer: dict = primary_tools.execute(project_path, **params)
-    return answer
+    return primary_tools.execute(project_path, **params)

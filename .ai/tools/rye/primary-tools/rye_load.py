@@ -59,5 +59,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return the item's text."""
-    answer: dict = primary_tools.load(project_path, **params)
-    return answer
+    return primary_tools.load(project_path, **params)

@@ -82,5 +82,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what fits."""
-    answer: dict = primary_tools.search(project_path, **params)
-    return answer
+    return primary_tools.search(project_path, **params)

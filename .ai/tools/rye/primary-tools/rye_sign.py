@@ -42,5 +42,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what became of the items."""
-    answer: dict = primary_tools.sign(project_path, **params)
-    return answer
+    return primary_tools.sign(project_path, **params)

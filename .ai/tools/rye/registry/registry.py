@@ -74,5 +74,4 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict, project_path: str) -> dict:
     """Return what the registry answers, as the process that runs this tool checks it."""
-    answer: dict = primary_tools.registry(project_path, **params)
-    return answer
+    return primary_tools.registry(project_path, **params)

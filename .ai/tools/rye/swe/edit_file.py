@@ -16,19 +16,17 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call.safe_text import nearest
 from rye.edits.splices import dominant
 from rye.errors import EditError
+from rye.line_ids.document import Document
 from rye.line_ids.reconcile import Splice
+from rye.line_ids.render import Row
 from rye.swe.edit import RequestedEdit, edit
 from rye.workspace.escapes import encoding_to_try
 from rye.workspace.text import content_lines, split
-
-if TYPE_CHECKING:
-    from rye.line_ids.document import Document
-    from rye.line_ids.render import Row
 
 # Places that are named, and places that are looked for, beside the first.
 _NAMED, _MOST = 10, 1_000

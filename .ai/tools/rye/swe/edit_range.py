@@ -15,14 +15,12 @@ Prefer edit_lines with line IDs (line_ids=true shows them) where others may edit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.errors import UsageError
+from rye.line_ids.document import Document
 from rye.swe.edit import RequestedEdit, edit, new_lines
 from rye.swe.view import out_of_range
-
-if TYPE_CHECKING:
-    from rye.line_ids.document import Document
 
 __version__ = "1.0.0"
 __tool_type__ = "python"

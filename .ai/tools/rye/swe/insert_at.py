@@ -15,13 +15,11 @@ Prefer edit_range to change lines that stand there; edit_lines with line IDs whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rye.line_ids.document import Document
 from rye.swe.edit import RequestedEdit, edit, new_lines
 from rye.swe.view import out_of_range
-
-if TYPE_CHECKING:
-    from rye.line_ids.document import Document
 
 __version__ = "1.0.0"
 __tool_type__ = "python"

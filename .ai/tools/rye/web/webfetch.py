@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rye.call import context, results
 from rye.call.context import output_budget
@@ -28,9 +28,6 @@ from rye.web import cache
 from rye.web import page as web_page
 from rye.web.addresses import Allowed
 from rye.web.client import FetchError, FetchRequest, HttpAnswer, fetch, parse
-
-if TYPE_CHECKING:
-    from rye.web.page import WebPage
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
@@ -140,7 +137,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Http
     return answer, None
 
 
-def _facts(answer: HttpAnswer, age: float | None, page: WebPage) -> list[str]:
+def _facts(answer: HttpAnswer, age: float | None, page: web_page.WebPage) -> list[str]:
     facts = [page.content_type, f"{len(answer.body):,} bytes"]
     if answer.cut:
         facts.append("the page is longer: its first 5 MB")

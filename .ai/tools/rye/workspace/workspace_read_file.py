@@ -16,7 +16,8 @@ Prefer it to read when you are going to send workspace_write_patch; prefer read 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from rye.call.context import output_budget
 from rye.call.results import Page, left_out, next_call, shorten, size_of, start_index
@@ -31,9 +32,6 @@ from rye.workspace.atomic_replace import digest_of
 from rye.workspace.encoding import detect
 from rye.workspace.text import Text, parse
 from rye.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
