@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T07:49:33Z:158f758c6157f7f55f1905cf8c4ba48f4edf5985679528325bca5279fb389507:4PsrfxyoOrdoEDMHBfAoihTn2qA_LnS3aGV9iiEaF9fhfVVnYb36Si21NLsOUwi9n5TOtTH-tdmhhUp1BsmbCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:72f6325e7f49bfdea743561f8c57c2a18e52d4a97299b2bdfc0b8bb6b3d3d4f3:N_xaxwTwMnf-tUouvS-4p3zYz0woFGmR-gr__NkMIXEFlHNTxFDFS-xG6CT3mN0lK-EV89YzmCMBrFLkUjSDBA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T07:45:15Z:061aeb9754e5ebbb10ac7a29f36019f2508a734039249e8a45f9e2c02aac8f02:hyrvpcS9lu5X2ULpO2Qqww7XvFpm0m8BCVyFOoTSEz1kMWAVGfcNlUMOh0QnEc4fkiDjdIeRvyoG5FOHSkkMBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:c6ded9616527c47c8c0ca1a9a47f26e206e6644f26ccaf5a079189872a5276c9:Wiu_QOlQGQ8Nx1eb1_P7uc8K6y2Efzd0Wx-338mTfDvG3I44pf7xrEcwxBk3Oz02H3bWPAyvaPjS0KUAN20gCw==:b63173adc9f5699f
 """Work with background jobs that bash started (background=true, or a model's command after its timeout), and read on in output that bash cut.
 
 Requires: action; job_id except for list. write takes data, wait takes timeout (default 30, at most 600).

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:49:59Z:d2e2208aae24b9594f17d32cd0a73864ee2512aae56fb17d7eb5f91e4ff761e0:nLNPHRBHl5sqvWTvPO_rDaTd6T8QBZ_nGlU8tlfKpfG5qtlXB2y5Mu4JMJGeI7mhAUpiGok-phT0lNjCZx6bBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:245bc5aa5a15485243962aef713afa18208105cafb888d4b18a574e8d49945a6:J0gaf3NQMBxd6l4KcILy_TQ_SgujBiabLEv_MVZtOuOykKgFc35YCaLdPOfJrUlQF8x1vFOs_M_sKnQNdu6dDQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:e4c8de283d62c51bab8ad7c2c7f7b2625327f27ba9aa1008ce85638896e7e564:IiEjC9Hpcgm8ynHCwAePBHms_p0j4EQPkTHSWxLIT-3js3MmmAjYSQA0oqsoYzzKjvz-UsKk9bOsIvJNbdiiDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:03e5e5d4308098b0667f09a5f51ff3d004bbeb146630d9cf500aa8cf1eefc310:vNug2Hm3Gs7nJztTssbMivH7p_Nn90NFXZGE8PC-Z2SQccHKzzNexM4YjfVvpKt8F0M2f_KAjqPNrPRLHsucDg==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:1c643e90f3ced8b7c86b8c155c0ab036f14ed5847317711d4aa387755fe7d931:vMNSNICbgpeOJOekZDs5MGqgL6WjFdGULEken5InKTdtYMviSqczFKo3qmvDvCfCz-Wpkst5lohR_t1w_3CABQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:a0b5e0bb3d0f51de863a594215155e44b27ce5aa80a2804cf406dc577ce7f2ee:rn30YnPU3MX_tiWfnJ_zNU-EbmrR9itchm6w7DyVIDYI8HlXNsJReimjNqeZHlVSMZcQw3AW58o-tbIhmNRJDQ==:b63173adc9f5699f
 """Execute any item by its id: run a tool, read a knowledge entry as context, or get a directive's instructions filled in.
 
 Requires: item_id such as "rye/file-system/read"; parameters as the item's schema says (rye_load shows it). item_type is tool

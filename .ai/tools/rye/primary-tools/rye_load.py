@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:f2d2a078c3c4b94646239fed4e60203de8b4b2080827cfbf16948b1e1eb02b54:DQi6oXyvM4V9RxPhu_8uz0HtLCc--oL7QiDRltjMYRUtTNPUcEe74XAaNCPUV3Eqh-iW9feZgrwkhw_GRf1rCQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:c2fee42b99768d6c73dac4d1e2890f8c9c0399540f18fb75b65d6701bbcf8785:WDwr-H9zBGRbdqvlS44j8ClNUzuUY06HOlzpqpKCY9UdDnQSzDciUwghpvDzhgxFC4Y4fqg1dE5ddd3PdECeBw==:b63173adc9f5699f
 """Show an item's verified text (a tool's source and schema, a knowledge entry, a directive), or copy it to another space.
 
 Requires: item_type and item_id. source (project, user, system) picks one space; without it the first that serves the id.

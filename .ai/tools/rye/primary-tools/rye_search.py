@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:0370526a373c02fde2107cb65409e6131247e625dc3fe3e19c217def86c228ba:B_xF1DC4qyAXoZ8JrZoo78QuE5tMeq-rdyWAmV1NcLSDbiL87s0mPwP43kURdgT14zcNABn_PQx6Z7uivN-kBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:eacd8ea6144ca25af03a503847c7af5a7ea0734208c68d05b57952456ff85c15:LSZyBDadDhCKwMtjhGSAMRUjKbFOKW-niptJv61uFbONK2i0UmCxCB2_9AWADNt2bhgkALyGJMC1bQ85sQ9CDA==:b63173adc9f5699f
 """Find tools, knowledge (the documentation) and directives by words; the best match first, each with its id and type.
 
 Requires: query: plain words ("edit a line by id"), "a phrase", wild*, AND OR NOT in capitals, ( ); `*` lists a whole scope.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:d78fa1928645f9a14d542a3578d327ca86daa7e8680e8d150e20fbcb54db260e:-gCGeRy2boVtpV43_gR6Yes3q4-parWheXCx9VHpRD1HHheYbBwM6GuIw6tLLrC7WZ1Uh_QFF7b5wryo8GPGAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:453ff37d446d3198a426df49f718e7c5f19ea8bb8d897505a75a7b96cecb4401:Mav2szQENAvG6R1WcjYecX5jIKjiTXaSJ9pK58xGGYqDIV1hGiH6_iBYy2WFSGNYip-0dwLxxH5OCUYnpJaUDg==:b63173adc9f5699f
 """Sign an item of the project or the user's space with the user's key, so that it may run; needs the user's permission.
 
 Requires: `signing: {agents: allow}` in the user's own configuration, and a key (`rye keys generate`). item_id is an id, or a

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:59:06Z:134cc7829a2fff6f4e285326de28107e54407d432cd46edaff1791894ac2b8b6:mzWs_CI1up71ayVvciz2V6QtsPJSGC2lqYjyFdQnTkTZQKpRPBHbZmaA5OTtAIPXuqqycfMkps9NLOXJrIMdBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:31e7d3dcf9d6e799ecc3a4dbbe973aa589a5dc2ef55a7a41debb13321fb8e132:t07PhQmhSg3jXDXuKCvt-U7EV-3bmCKhPzwtMO0ncuxNdR5a5WeMyEK0-LlFsuvvcfbjEdRD56zT0wwaP-e6Cg==:b63173adc9f5699f
 """Share signed items through a registry (an OCI registry, or a directory): search, list, inspect, verify, pull, push, yank.
 
 Requires: action; for search a query; for all but search and list a reference: namespace/category/name[:version][@sha256:…],

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:51:54Z:c5587c5eaa3070486c0ace06edc854336e4e5b6df65eecdfbfba967a4ebcfc19:d47PAHWS3R1XFrfbNrQ6uBbLJlPrAQsMDWqFO5DI52Oeo2MR9xxL2EexCIuUxOKwVBt-dWtil31N6r9hDP_2AQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:42Z:7849dcf11f3d2f3df38885f8e5525b6cb0ec5a17a994fd1a4229910ad61d93fe:z94KQBJmwuklBYgY6CghHQK7m4bVgRLpM3ktm7QQmY70OqZXuymN2hbbPWOEttOtPEIv-y676urrgGUCvB_NCg==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:9e63ab5e5aee69919b083182980e9b05a939c512c5aaed24e481b8a952c90a57:lcc4Yug2a2aA_NrFAkhQU7TjtImGun1CnRSqa4bfDs57nURrhfo4a-B7rM2cLcLMqUWLWbGAYOzNRzGdQ07JDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:43Z:155ff01dede2c55022496e8bcc6a1869c924edb1ea4e090009b2e3c93a092fd2:sBFA6lxU2Axh9dmds52MHY5uFgBSW2tv_JgogP-DXPg_u3PGxqe5CFr-2WGocEDqKWqxkAFRujnGhiqu2k1bCw==:b63173adc9f5699f
 """Replace lines start_line..end_line (from 1, inclusive) of a text file by new_text.
 
 Requires: line numbers as the file is now (open_file_chunk first). new_text is lines: "" deletes, "\\n" is one empty line,

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:0f86ee5d85e54d2c6cf0b1d7727032c741ccd27c7fbf1fb5f6818e61f20a1ffc:xKdbA9GawCld6DydtNyir7gTTFUbCMnhKMNoReFShvsedqgZ-y-Jgm0WTRXBst0TNABzBPXbHiR8cmXKMJtyAQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:43Z:e9c3c1df66768ce244017eb1c2785a6b80e47831e0705fa934d4455a04debc54:fHcRUch2J16WR0mpx979K7mRMKpl1ziKY9qnFryThwM6U4eNpU3FW3TSuZoGjGkO6fRt7GqlAAQaUS_Hlct3AA==:b63173adc9f5699f
 """Insert lines before a line of a text file; line = last + 1 appends.
 
 Requires: path and line, a number as the file is now (open_file_chunk first), and new_text: whole lines, "\\n" is one empty

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:49:59Z:d94fe0aeac7c5335f6677a9ae99f3d30733bde535af82286ad48a02da72c9d59:yiHZdJ2vcMYlicYMKbWUHMe7eQj3XYHOJTrjHd6Y0IfFc-JI2aNuGw82VvEYVEjLswHX6bhw-m3pkQHiLQYzBg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:43Z:9643709bc7bbd77e0ba244c22bc266bc249aeb9c6f52ae9de1c49f58ac49acca:7tfm7vKifReklim8bYkH6VLUC4sNr0OMz6SaCQhS9HFdXWU0WZs4le7EO_8GIjBWOUTppZUVkacKsnShI7blBQ==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:49:59Z:873a6ce5ec42791c7b8145d1676bbf98745d42945bed4d9b3acf2461845edadb:etGfW5FjzA_Qdcc5dwORnifXzPcmNLTnJiv2d_nJ79Q4MPHQJsL7pzW6fdHorkZmyfon5xoSzDl7iGV1kTnrCw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:02:43Z:efd497db83ecba484f56ebdf4ae99bdb9a33a8e9b599d7d4221e79e09b95619c:7mF_vuGQdAJNDyQFw9Gi5VpcwRC_fS1v_U-0nnf71wnEVnky6U4yAMjYSxLGlCxw50ZMTeRng6VMcTbfK9C9BQ==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
