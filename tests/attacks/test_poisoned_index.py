@@ -207,6 +207,20 @@ def test_a_record_of_another_file_counts_as_missing(project):
     assert not shows_other_text(project)
 
 
+def test_a_record_that_changes_once_it_is_believed_counts_as_missing(project):
+    (project / "f.txt").write_text(UTF7)
+    for _ in range(3):
+        (line, *_) = rows(done("read", project, file_path="f.txt", line_ids="lid"))
+        time.sleep(0.02)
+    # In place and of the same size: only the time of the change tells.
+    with entry(project).open("r+b") as file:
+        forged = file.read().replace(line[0].encode(), b"f0f0f0")
+        file.seek(0)
+        file.write(forged)
+    assert "f0f0f0" not in str(rows(done("read", project, file_path="f.txt", line_ids="lid")))
+    assert entry(project).read_bytes() != forged
+
+
 def test_the_secret_is_private_and_lies_outside_the_project(project, user_space):
     (project / "f.txt").write_text(UTF7)
     done("read", project, file_path="f.txt")

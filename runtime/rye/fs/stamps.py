@@ -34,10 +34,10 @@ def settled(ctime: int, now: int) -> bool:
     return ctime + (_COARSEST if ctime % _HUNDREDTH == 0 else 0) < now
 
 
-def stamp(path: str) -> Stamp | None:
+def stamp(path: str, dir_fd: int | None = None) -> Stamp | None:
     """Return the stamp of what a path leads to, links followed: None where nothing is, one that never settles if hidden."""
     try:
-        info = os.stat(path)
+        info = os.stat(path, dir_fd=dir_fd)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
@@ -80,12 +80,20 @@ class Basis:
                 self._stamps[path] = found
 
     def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
-        """Note each step from a folder down, as far as there is one: an exchange of any is a change of the one above it."""
+        """Note how far a way down from a folder leads, and what is at its end; `folder` itself is noted already.
+
+        A step on the way that is exchanged leads to another end; where the way breaks off, its last folder tells of what comes.
+        """
+        passed = ""
         for name in names if self._is_kept else ():
             folder = f"{folder}/{name}"
+            known = folder in self._stamps
             self.rest_on(folder)
             if self._stamps.get(folder) is None:
                 return
+            if passed:
+                del self._stamps[passed]
+            passed = "" if known else folder
 
     def rest_on_place(self, path: str) -> None:
         """Note what a path leads to, and where that lies: a folder that is moved with one above it keeps its stamp."""

@@ -21,8 +21,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
+from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names, stamps
 from rye.line_ids.addresses import Addresses
@@ -31,9 +32,10 @@ from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding
 from rye.workspace.text import Checkpoints, Text
-from rye.workspace.workspace import OpenFile, Workspace
+from rye.workspace.workspace import Identity, OpenFile, Workspace
 
 FOLDER = ("tools", "read", "line_index")
+_PLACE = "/".join((".ai", "cache", *FOLDER, ""))
 MOST_FILES, MOST_BYTES = 50_000, 1 << 30
 """Beyond this what was stored longest ago is dropped."""
 _FORMAT = 6
@@ -88,37 +90,54 @@ def settled(stamp: Stamp, looked: int) -> bool:
 
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
     """Return the stored index of a file (physical project-relative path), or None where there is no valid one."""
+    first = cache.name_of(path)
+    known = _checked.get((user_dirs.user_ai(), ws.identity, path))
+    if known is not None and known.stamp is not None and stamps.stamp(f"{_PLACE}{first}.json", ws.fd) == known.stamp:
+        return _detached(known.stored)
     with cache.folder(ws, *FOLDER) as fd:
+        # Both before the record is read: a change after that must be noticed.
+        now, stamp = stamps.clock(), stamps.stamp(f"{first}.json", fd)
         key = seals.secret(ws)
-        name, raw = seals.own(fd, key, cache.name_of(path), ".json")
+        name, raw = seals.own(fd, key, first, ".json")
         if raw is None:
             return None
-        known = _checked.get((key, path))
+        if stamp is not None and (name != first or not stamps.settled(stamp[3], now)):
+            stamp = None
         try:
-            if known is not None and known[0] == raw:
-                return _detached(known[1])
+            if known is not None and (known.key, known.raw) == (key, raw):
+                _remember(ws, path, _Known(key, raw, stamp, known.stored))
+                return _detached(known.stored)
             record = seals.unsealed(key, _label(name), raw)
             if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
                 return None
             stored = _stored(fd, record, name, dense=dense)
             if stored is not None and stored.points is None:
-                _remember(key, path, raw, stored)
+                _remember(ws, path, _Known(key, raw, stamp, _detached(stored)))
             return stored
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
 
-# Indexes that this process has decoded and checked, by secret and path, with the very bytes they were read from.
-_checked: dict[tuple[bytes, bytes], tuple[bytes, Stored]] = {}
+class _Known(NamedTuple):
+    """A record that this process has decoded and checked; `stamp` is of its file, where that tells of every change."""
+
+    key: bytes
+    raw: bytes
+    stamp: stamps.Stamp | None
+    stored: Stored
+
+
+# By user space, project and path.
+_checked: dict[tuple[str, Identity, bytes], _Known] = {}
 _REMEMBERED = 64
 
 
-def _remember(key: bytes, path: bytes, raw: bytes, stored: Stored) -> None:
-    """Remember what a file's record says, so that the next call in this process need not decode it."""
+def _remember(ws: Workspace, path: bytes, known: _Known) -> None:
+    """Remember what a file's record says: the next call in this process need not decode it, nor read it where it stands."""
     # Emptied at once: a long process that edits many files pays one decode each for it, and no bookkeeping.
     if len(_checked) >= _REMEMBERED:
         _checked.clear()
-    _checked[key, path] = raw, _detached(stored)
+    _checked[user_dirs.user_ai(), ws.identity, path] = known
 
 
 def _detached(stored: Stored) -> Stored:
@@ -245,7 +264,7 @@ def save(ws: Workspace, path: bytes, stored: Stored) -> Stored:
         raw = _dump(record, index, key, name)
         cache.write(fd, f"{name}.json", raw)
         if index.width == 32:
-            _remember(key, path, raw, stored)
+            _remember(ws, path, _Known(key, raw, None, _detached(stored)))
         _drop_other_dense(fd, name, stored.dense)
         prune(fd)
     return stored
