@@ -172,7 +172,7 @@ def locked(ws: Workspace, *paths: bytes, patience: float = _MAX_WAIT) -> Iterato
     """
     held: list[int] = []
     started = time.monotonic()
-    most = min(patience, deadline().remaining())
+    most = min(patience, _MAX_WAIT, deadline().remaining())
     try:
         with atomic.in_order("files", again=True):
             _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)

@@ -52,12 +52,12 @@ def test_a_clone_that_brings_a_hostile_cache_never_crashes_a_tool(project, kind,
 def test_a_lock_waits_no_longer_than_the_patience_for_all_of_them(ws):
     other = next(b"%d" % n for n in range(99) if cache.name_of(b"%d" % n)[:2] != cache.name_of(b"file")[:2])
     with cache.locked(ws, b"file"):
-        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"file", wait=False):
+        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"file", patience=0):
             pass
         assert caught.value.code == "locked"
-        with cache.locked(ws, other, wait=False):
+        with cache.locked(ws, other, patience=0):
             pass
-    with cache.locked(ws, b"file", b"file", b"other", wait=False):
+    with cache.locked(ws, b"file", b"file", b"other", patience=0):
         pass
     paths = [b"%d" % number for number in range(30)]
     began = time.monotonic()
@@ -119,5 +119,5 @@ def test_another_users_lock_file_can_be_locked(ws, project):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", as_ordinary_user)
-        with cache.locked(ws, b"file"), pytest.raises(WorkspaceError), cache.locked(ws, b"file", wait=False):
+        with cache.locked(ws, b"file"), pytest.raises(WorkspaceError), cache.locked(ws, b"file", patience=0):
             pass

@@ -90,10 +90,10 @@ def test_where_the_project_has_no_locks_it_is_read_and_written_with_locks_in_the
     assert (project / "a.txt").read_text() == "one\ntwo\n"
     # They exclude each other.
     with Workspace(str(project)) as ws, cache.locked(ws, b"a.txt"):
-        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"a.txt", wait=False):
+        with pytest.raises(WorkspaceError) as caught, cache.locked(ws, b"a.txt", patience=0):
             pass
         assert caught.value.code == "locked"
-        with cache.locked(ws, b"b.txt", wait=False):
+        with cache.locked(ws, b"b.txt", patience=0):
             pass
 
 
@@ -115,7 +115,7 @@ def test_a_lock_that_is_given_up_is_free_although_a_forked_process_has_its_descr
                 os.read(os.pipe()[0], 1)
                 os._exit(0)
         try:
-            with cache.locked(ws, b"a.txt", wait=False):
+            with cache.locked(ws, b"a.txt", patience=0):
                 pass
         finally:
             os.kill(pid, 9)
