@@ -9,8 +9,6 @@ import contextlib
 import json
 import os
 import queue
-import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -19,6 +17,9 @@ from typing import Any
 
 from rye.call.context import deadline
 from rye.errors import RyeError
+from rye.fs.atomic import closing
+from rye.process import run
+from rye.sandbox.policy import Confined
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 _STDERR_BYTES = 4_096
@@ -32,31 +33,16 @@ class LanguageServerError(RyeError):
 
 
 class LanguageServerConnection:
-    """A running server process and the messages to and from it; every method may be called from any thread.
+    """A running server process and the messages to and from it; every method may be called from any thread."""
 
-    Attributes:
-        pid: of the process that was started.
-        on_close: called by `close`, when the process has ended.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        argv: list[str],
-        env: dict[str, str],
-        cwd: str,
-        on_notification: Callable[[str, Any], None],
-        fds: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, name: str, confined: Confined, cwd: str, on_notification: Callable[[str, Any], None]) -> None:
         """Start the server.
 
         Args:
             name: what errors call it.
-            argv: program and arguments.
-            env: its whole environment.
+            confined: it in its sandbox, which goes with the connection, also with one that could not be made.
             cwd: directory it starts in.
             on_notification: called with method and parameters of each notification, in the reader's thread.
-            fds: descriptors that it inherits.
 
         Raises:
             LanguageServerError: `server_failed`, when it cannot be started.
@@ -69,51 +55,45 @@ class LanguageServerConnection:
         self._next = 0
         self._ended = False
         self._silences = 0
-        self.on_close: Callable[[], object] = lambda: None
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        # A file: a server may write megabytes of logs, and an unread pipe would block it.
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the wire
-        # The sandbox ends with the thread that started it (PR_SET_PDEATHSIG), so the reader thread starts it.
-        started = threading.Event()
-        failed: list[OSError] = []
-
-        def work() -> None:
-            try:
-                self._process = self._popen(argv, env, cwd, fds)
-            except OSError as err:
-                failed.append(err)
-                return
-            finally:
-                started.set()
-            self._listen()
-
-        self._listener = threading.Thread(target=work, name=f"lsp-{name}", daemon=True)
+        try:
+            with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+                ours.callback(confined.finish)
+                theirs.callback(confined.close)
+                # A file: a server may write megabytes of logs, and an unread pipe would block it.
+                self._stderr = ours.enter_context(tempfile.TemporaryFile())
+                (asked, asking), (told, telling) = run.pipes(2)
+                theirs.callback(run.close_all, (asked, telling))
+                self._asking = ours.enter_context(open(asking, "wb", buffering=0))
+                self._told = ours.enter_context(open(told, "rb"))
+                folder = theirs.enter_context(closing(os.open(cwd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)))
+                self._tree = run.Tree(confined, folder, (asked, telling, self._stderr.fileno()))
+                ours.callback(self._tree.close)
+                # What goes with the connection, the last first.
+                self._held = ours.pop_all()
+        except OSError as err:
+            raise self._failed(f"{err.strerror}.") from None
+        except RyeError as err:
+            raise self._failed(err.message) from None
+        self._listener = threading.Thread(target=self._listen, name=f"lsp-{name}", daemon=True)
         self._listener.start()
-        started.wait()
-        if failed:
-            self._stderr.close()
-            message = f"{name} cannot be started: {failed[0].strerror}."
-            raise LanguageServerError("server_failed", message, "Check its installation.")
-        self.pid = self._process.pid
         # A server that does not read must not block its callers, and least of all the reader thread.
         threading.Thread(target=self._write, name=f"lsp-{name}-out", daemon=True).start()
 
-    def _popen(self, argv: list[str], env: dict[str, str], cwd: str, fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            start_new_session=True,
-            pass_fds=fds,
-        )
+    def _failed(self, why: str) -> LanguageServerError:
+        return LanguageServerError("server_failed", f"{self._name} cannot be started: {why}", "Check its installation.")
+
+    @property
+    def pid(self) -> int:
+        """The process that was started; 0 before it began."""
+        return self._tree.pid
 
     @property
     def alive(self) -> bool:
         """Tell whether the server runs and its output is open."""
-        return not self._ended and self._process.poll() is None
+        with self._changed:
+            self._tree.read_status()
+        return not self._ended and self._tree.exit_status is None
 
     @property
     def hangs(self) -> bool:
@@ -178,38 +158,28 @@ class LanguageServerConnection:
             self._changed.wait_for(lambda: happened() or self._ended, min(seconds, deadline().remaining()))
 
     def close(self) -> None:
-        """End the server and all that it started in its group."""
-        self._ended = True
-        if self._process.poll() is None:
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                # Politely first: servers write their caches when asked to end.
-                os.killpg(self.pid, signal.SIGTERM)
-                self._process.wait(_GRACE)
-        with contextlib.suppress(OSError):
-            # The group, not the process: servers start helpers that outlive them.
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.wait()
+        """End the server and all that it started."""
         self._end()
+        self._tree.end()
+        with self._changed:
+            self._tree.wait(lambda: False, _GRACE)
         # Wakes the writer thread, which waits in an empty queue.
         self._outgoing.put(None)
         self._listener.join(_GRACE)
-        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        self.on_close()
+        self._held.close()
 
     def _died(self, awaited: str) -> LanguageServerError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # Its pipes close shortly before the process ends.
-            self._process.wait(_GRACE / 4)
-        code = self._process.poll()
+        # Its pipes close shortly before the process ends.
+        self._tree.wait(lambda: self._tree.exit_status is not None, _GRACE / 4)
+        if failure := self._tree.failure():
+            return self._failed(failure.message)
+        code, by_signal = run.code_and_signal(self._tree.exit_status)
         said = b""
         # Closed, where another thread closes the connection while this one waits.
         with contextlib.suppress(ValueError, OSError):
             said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)
         stderr = " ".join(said.decode("utf-8", "replace").split())[:300]
-        how = "it closed its output" if code is None else f"exit code {code}"
+        how = by_signal or ("it closed its output" if code is None else f"exit code {code}")
         message = f"{self._name} ended during {awaited} ({how}){f': {stderr}' if stderr else ''}."
         return LanguageServerError("server_died", message, "Ask again: a new one is started.")
 
@@ -218,12 +188,11 @@ class LanguageServerConnection:
         self._outgoing.put(b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
 
     def _write(self) -> None:
-        pipe = self._process.stdin
-        assert pipe is not None  # asked for above
         try:
             while (data := self._outgoing.get()) is not None:
-                pipe.write(data)
-                pipe.flush()
+                view = memoryview(data)
+                while view:
+                    view = view[self._asking.write(view) :]
         except (OSError, ValueError):
             self._end()
 
@@ -244,11 +213,9 @@ class LanguageServerConnection:
             self._end()
 
     def _read(self) -> dict[str, Any] | None:
-        pipe = self._process.stdout
-        assert pipe is not None  # asked for above
         size = -1
         # A bound on a header line: a server that prints a log there must not fill the memory.
-        while line := pipe.readline(_STDERR_BYTES):
+        while line := self._told.readline(_STDERR_BYTES):
             if line in (b"\r\n", b"\n"):
                 break
             name, _, value = line.partition(b":")
@@ -257,7 +224,7 @@ class LanguageServerConnection:
         # Without a usable length the next message's start is unknown: the connection is of no use.
         if not 0 <= size <= MAX_MESSAGE_BYTES:
             return None
-        data = pipe.read(size)
+        data = self._told.read(size)
         # Fewer bytes than announced: the server died in the middle of a message.
         content = json.loads(data) if len(data) == size else None
         return content if isinstance(content, dict) else None

@@ -133,7 +133,7 @@ def start_confined(argv: tuple[str, ...], root: str, identity: Identity | None =
     policy = Policy(
         root, root, write_project=False, network="off", extra_read=needed, pass_env=settings.pass_env, identity=identity
     )
-    confined = sandbox.confine(list(argv), policy, settings.mode, limited=False)
+    confined = sandbox.confine(list(argv), policy, settings.mode)
     if confined.report["kind"] == "none" and settings.mode != "off":
         why = "; ".join(sorted(set(sandbox.layers().values())))
         raise LanguageServerError(

@@ -90,15 +90,7 @@ class ServerSession:
         self.published: dict[str, Published] = {}
         self.stamps: dict[str, dict[str, Stamp]] = {}
         self.stale: set[str] = set()
-        try:
-            argv, env, fds = started.argv, started.env, started.fds
-            self.wire = LanguageServerConnection(server.name, argv, env, root, self.on_notification, fds)
-            self.wire.on_close = started.finish
-        except BaseException:
-            started.finish()
-            raise
-        finally:
-            started.close()
+        self.wire = LanguageServerConnection(server.name, started, root, self.on_notification)
         try:
             reply = self.wire.request("initialize", _introduction(root, server), START_SECONDS)
         except BaseException:

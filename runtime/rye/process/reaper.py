@@ -12,8 +12,8 @@ of the numbers, of which the last KEPT are not the command's. After the order `j
 a job's order mean: go on as the supervisor of a job, with the descriptors kept. Where SCOPED is 2, the arguments are these two
 paths, and the supervisor starts the command itself. Any other byte, or the end of the stream, means: end everything.
 Where nothing was asked and nothing is left, the next order may follow.
-It writes the lines `failed ERRNO`, or `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could not be ended);
-`job ERRNO`, 0 where it is a supervisor from then on.
+It writes the lines `failed ERRNO`, or `began PID`, `exited STATUS` (as of waitpid) and `ended LEFT` (how many processes could
+not be ended); `job ERRNO`, 0 where it is a supervisor from then on.
 """
 
 from __future__ import annotations
@@ -360,6 +360,7 @@ def _carry_out(line: int) -> int:
     except OSError as err:
         _report(control, f"failed {err.errno or errno.EIO}")
         return -1
+    _report(control, f"began {leader}")
     # After the start: a held copy of the command's pipes would keep its readers from seeing the end of its output.
     forget_inherited(control, woken, waker, *kept)
     poll = select.poll()

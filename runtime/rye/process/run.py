@@ -140,6 +140,7 @@ class Tree:
 
     Attributes:
         status: descriptor that becomes readable when the status changed; see `read_status`.
+        pid: of the program, once it began.
         exit_status: the program's wait status, once it ended.
         survivors: once all has ended: how many processes could not be ended; None until then, or when the reaper was killed.
         ended: nothing more will come.
@@ -164,7 +165,8 @@ class Tree:
         self.ended = False
         self._errno = 0
         self._partial_line = b""
-        self._lock, self._is_closed = threading.Lock(), False
+        self._lock = threading.Lock()
+        self.pid = 0
         try:
             self._reaper = reapers.take(confined.groups)
         except OSError as err:
@@ -205,6 +207,8 @@ class Tree:
         kind, number = words[0], int(words[1])
         if kind == b"exited":
             self.exit_status = number
+        elif kind == b"began":
+            self.pid = number
         elif kind == b"ended":
             self.survivors = number
             self.ended = True
@@ -220,8 +224,8 @@ class Tree:
     def end(self) -> None:
         """Have the whole tree ended, from any thread, at any time; `read_status` notes when that is done."""
         with self._lock:
-            # Once it is closed, its reaper may serve another command.
-            if not self._is_closed:
+            # Its reaper may serve another command by now.
+            if not self.ended:
                 self._is_clean = False
                 with suppress(OSError):
                     self._line.send(b"x")
@@ -247,7 +251,7 @@ class Tree:
     def close(self) -> None:
         """End what still runs, without asking; the reaper serves another command, ends with it, or is a job's supervisor."""
         with self._lock:
-            self._is_closed = True
+            self.ended = True
         if self._is_clean and self.survivors == 0:
             reapers.give_back(self._reaper)
             return

@@ -118,7 +118,7 @@ def confines(root: str) -> bool:
     return effective(root).mode != "off" and not all(layers().values())
 
 
-def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bool = True) -> Confined:
+def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     """Return the command that runs `argv` under `policy` with the best sandbox this machine has.
 
     Call `close()` on it once it was started and `finish()` once it has ended. A sandbox ends with the *thread* that started it,
@@ -128,7 +128,6 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
         argv: program (absolute path), then arguments.
         policy: what it may do.
         mode: "require" refuses where a wanted property does not hold, "off" confines nothing.
-        limited: who starts it joins its control groups first, as `rye.process.reaper` does.
 
     Raises:
         UsageError: `bad_environment`, when a variable cannot be one.
@@ -144,13 +143,13 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
     if mode == "off":
         return _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "the sandbox is off"))
     # Before a layer makes anything: what the user set may be refused.
-    limits = resource_limits.configured() if limited else None
+    limits = resource_limits.configured()
     # In order of strength; only the first layer that works is used.
     why_not = layers()
     if all(why_not.values()):
         confined = _unconfined(argv, policy, dict.fromkeys(properties_of(policy), "; ".join(why_not.values())))
     else:
-        groups, lacking = resource_limits.make(limits) if limits else ((), "")
+        groups, lacking = resource_limits.make(limits)
         try:
             if not why_not["bubblewrap"]:
                 confined = bubblewrap.confine(argv, policy, is_counted=bool(groups))
@@ -161,9 +160,9 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto", *, limited: bo
         except BaseException:
             resource_limits.release(groups)
             raise
-        if limits and lacking:
+        if lacking:
             confined.report["missing"][resource_limits.NAME] = lacking
-        elif limits:
+        else:
             confined.report["holds"].append(resource_limits.NAME)
         confined = changed(confined, groups=groups)
     try:

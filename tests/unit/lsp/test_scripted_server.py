@@ -318,7 +318,8 @@ def bins(tmp_path, monkeypatch, unconfined):
     folder = tmp_path / "bins"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere" / "python"))
+    (tmp_path / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     return folder
 
 
