@@ -180,6 +180,14 @@ def test_the_record_does_not_fill_a_small_disk_of_its_own(disk, project, monkeyp
     assert (project / "a").read_text() == "old\n"
 
 
+def test_a_small_change_is_recorded_on_a_disk_that_others_fill(disk, project, monkeypatch):
+    remount(disk, "size=20m,nr_inodes=400")
+    monkeypatch.setenv("USER_SPACE", str(disk))
+    bash(project, "head -c 4000000 /dev/urandom > f; echo old > a")
+    fill(disk, leave=3_000_000)
+    assert bash(project, "echo new > a")["changed"] == ["a"]
+
+
 def test_a_read_only_disk_is_read_and_refuses_changes(disk):
     before = fingerprint(disk)
     remount(disk, "ro")

@@ -47,7 +47,7 @@ _DIGEST_BYTES: Final = 32
 _JOB: Final = 1 << 20
 _WAITING_BYTES: Final = 4 << 20
 _MOST_ROWS: Final = 4_000
-# So much of the disk, or as much as it takes, a store leaves free: to drop contents, it moves others (bytes).
+# So much of a disk of its own, or as much as it takes, a store leaves free: to drop contents, it moves others (bytes).
 _SPARED: Final = 16 << 20
 _UNTOLD: Final = 1 << 62
 
@@ -367,8 +367,10 @@ class Contents:
 
     def _free(self) -> int:
         disk, size = os.statvfs(self._path.parent), os.path.getsize(self._path) if self._connection is not None else 0
+        # Of a disk that others fill a small change may have the rest: they can make room.
+        spared = min(size, _SPARED) if 2 * size > (disk.f_blocks - disk.f_bfree) * disk.f_frsize else 0
         # What is added is in the log and in the database for a while. Some file systems do not tell their size.
-        return max(disk.f_bavail * disk.f_frsize - min(size, _SPARED), 0) // 2 if disk.f_blocks else _UNTOLD
+        return max(disk.f_bavail * disk.f_frsize - spared, 0) // 2 if disk.f_blocks else _UNTOLD
 
     def sizes(self) -> dict[bytes, int]:
         """Return how much room each content takes (bytes): in a batch, its share. Raises OSError."""
