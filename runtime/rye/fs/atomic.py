@@ -205,7 +205,9 @@ def read_open(opened: int, most: int, path: str | bytes | Path) -> tuple[bytes, 
         if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         data = os.read(fd, min(most, info.st_size + 4_096))
-        while len(data) < min(most, info.st_size) and (more := os.read(fd, most - len(data))):
+        # Files of the kernel's own tell no size, and some have no end.
+        end = min(most, info.st_size or 1 << 20)
+        while len(data) < end and (more := os.read(fd, end - len(data))):
             data += more
         return data, info
 

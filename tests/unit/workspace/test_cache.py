@@ -1,9 +1,11 @@
 """Where indexes and locks live: made on demand, hostile contents survived, locks that hold across processes."""
 
+import fcntl
 import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,14 @@ def test_neither_place_can_be_written(project, user_space):
     (user_space / ".ai/state").write_text("in the way")
     assert call("write", project, file_path="new", content="x")["code"] == "cache_unwritable"
     assert not (project / "new").exists()
+
+
+def test_who_holds_a_lock_is_told_among_many(tmp_path):
+    with ExitStack() as stack:
+        held = [stack.enter_context((tmp_path / str(number)).open("w")).fileno() for number in range(150)]
+        for fd in held:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        assert {cache.holder(fd) for fd in held} == {os.getpid()}
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
