@@ -124,17 +124,12 @@ def _looked_at(ws: Workspace) -> Iterator[tuple[Path, Folders]]:
     """
     if watch.looked(ws.fd) > running_commands.turn.asked:
         with known_tree.locked(ws.fd) as where:
-            if known := _known(ws, where):
+            if known := known_tree.load(where):
                 yield where, known.folders
                 return
     with look_at(ws, quick=True) as look:
         look.attribute()
         yield look.where, look.folders
-
-
-def _known(ws: Workspace, where: Path) -> Known | None:
-    journal = history.folder(ws)
-    return known_tree.load(where, lambda entry_id: (journal / f"{entry_id}.json").exists())
 
 
 def _repositories(folders: Folders) -> list[str]:
@@ -274,7 +269,7 @@ class Look:
     def __init__(self, ws: Workspace, where: Path, contents: Contents, *, quick: bool = False, ending: str = "") -> None:
         self._ws, self.where, self.contents, self._ending = ws, where, contents, ending
         self._began = time.monotonic()
-        self.known = _known(ws, where)
+        self.known = known_tree.load(where)
         self.running = known_tree.running(where)
         walk = self._walk(quick=quick)
         if walk.short and self.known is not None:
@@ -358,12 +353,10 @@ class Look:
         rest = [] if own is None else own.without(self.changes, self.folders, self.contents)
         entry = changed(self._entry(rest, token, owed=owed), git=git) if rest else None
         self.contents.save()
-        made = entry.id if entry is not None else ""
-        now = Known(self.folders, made or newest_entry(self._ws))
-        known_tree.prepare(self.where, self.known, now, made)
         if entry is not None:
             history.put(history.folder(self._ws), [entry], durably=True)
-        known_tree.finish(self.where, now)
+        now = Known(self.folders, entry.id if entry is not None else newest_entry(self._ws))
+        known_tree.store(self.where, self.known, now)
         self._settle(now.folders)
         if self.contents.disk_size() > context.settings().number("record.max_bytes"):
             self._bound([self.folders], 0)

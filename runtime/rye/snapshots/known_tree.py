@@ -1,8 +1,8 @@
 """What is known of a project's tree since the last look, and which commands run in it; see `rye.snapshots.tree`.
 
 It lies in `<state>/tree`, whose lock a look holds: `known` is a whole tree, and `known.log` has a line for each look after it,
-with the folders that differ. A line names the journal entry that its look makes. So the next look can tell whether a process
-that was killed had recorded what it found: the last line counts only with its entry. What is damaged counts as unknown.
+with the folders that differ. It is stored behind the journal's entry for what the look found, so that a kill in between loses
+nothing: to the next look what has an entry is no change (`rye.journal.own_edits`). What is damaged counts as unknown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -127,18 +127,13 @@ def _identity(where: Path) -> tuple[object, ...]:
     return tuple(out)
 
 
-def load(where: Path, is_recorded: Callable[[str], bool]) -> Known | None:
-    """Return what is known of the tree; None where nothing is.
-
-    Args:
-        where: the folder; the caller holds its lock.
-        is_recorded: tells whether the journal holds an entry with this ID.
-    """
+def load(where: Path) -> Known | None:
+    """Return what is known of the tree, None where nothing is; the caller holds the lock of its folder."""
     found = _latest.get(str(where))
     if found is not None and found[0] == _identity(where):
         return found[1]
     base = _base(atomic.read(where / _TREE, _LARGEST) or b"")
-    return None if base is None else _with_log(where, base, is_recorded)
+    return None if base is None else _with_log(where, base)
 
 
 def _base(data: bytes) -> Known | None:
@@ -149,31 +144,23 @@ def _base(data: bytes) -> Known | None:
     return Known(record["folders"], record["newest"]) if record["version"] == _VERSION else None
 
 
-def _with_log(where: Path, base: Known, is_recorded: Callable[[str], bool]) -> Known | None:
+def _with_log(where: Path, base: Known) -> Known:
     data = atomic.read(where / _LOG, _LARGEST) or b""
-    records: list[dict[str, Any]] = []
-    end = 0
+    folders, newest, end = dict(base.folders), base.newest, 0
     for line in data.splitlines(keepends=True):
         record = _record(line)
         if record is None:
             break
-        records.append(record)
         end += len(line)
-    if records and records[-1]["entry"] and not is_recorded(records[-1]["entry"]):
-        # Its look was cut off before it recorded what it had found.
-        end -= len(data[:end].splitlines(keepends=True)[-1])
-        records.pop()
-    if end < len(data):
-        with suppress(OSError):
-            os.truncate(where / _LOG, end)
-    folders, newest = dict(base.folders), base.newest
-    for record in records:
         newest = record["newest"]
         for path, marks in record["folders"].items():
             if marks is None:
                 folders.pop(path, None)
             else:
                 folders[path] = marks
+    if end < len(data):
+        with suppress(OSError):
+            os.truncate(where / _LOG, end)
     return Known(folders, newest)
 
 
@@ -185,20 +172,16 @@ def _record(line: bytes) -> dict[str, Any] | None:
     return record if isinstance(record, dict) else None
 
 
-def prepare(where: Path, before: Known | None, now: Known, entry_id: str) -> None:
-    """Write a new tree, which counts once the entry is in the journal; an empty ID needs none. Raises OSError."""
+def store(where: Path, before: Known | None, now: Known) -> None:
+    """Store a tree, once the journal has what differs in it from the one before. Raises OSError."""
     if before is None:
         _write_whole(where, now)
-        return
-    differs: dict[str, Any] = {path: marks for path, marks in now.folders.items() if marks is not before.folders.get(path)}
-    differs |= dict.fromkeys(before.folders.keys() - now.folders.keys())
-    body = json.dumps({"newest": now.newest, "entry": entry_id, "folders": differs}, separators=(",", ":")).encode() + b"\n"
-    with closing(os.open(where / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)) as fd:
-        os.write(fd, b"%08x %b" % (zlib.crc32(body), body))
-
-
-def finish(where: Path, now: Known) -> None:
-    """Note that the tree that was prepared counts. Raises OSError."""
+    else:
+        differs: dict[str, Any] = {path: marks for path, marks in now.folders.items() if marks is not before.folders.get(path)}
+        differs |= dict.fromkeys(before.folders.keys() - now.folders.keys())
+        body = json.dumps({"newest": now.newest, "folders": differs}, separators=(",", ":")).encode() + b"\n"
+        with closing(os.open(where / _LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)) as fd:
+            os.write(fd, b"%08x %b" % (zlib.crc32(body), body))
     with suppress(OSError):
         grown = os.stat(where / _LOG).st_size
         if grown > _LOG_BYTES and grown > os.stat(where / _TREE).st_size // 4:

@@ -336,6 +336,17 @@ def test_the_first_look_after_a_kill_shows_what_the_command_changed_and_ends_it(
     assert not (started / "there").exists()
 
 
+def test_what_a_look_had_recorded_when_it_was_killed_is_recorded_once(started, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(known_tree, "store", lambda *_: os._exit(9))
+        if not os.fork():
+            bash(started, "echo two >> a.txt; mkdir n")
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+    bash(started, "true")
+    (entry,) = listed(started)
+    assert (undo(started)["undone"], (started / "a.txt").read_text()) == (entry["entry_id"], "one\n")
+
+
 def test_a_socket_is_left_and_named_and_the_rest_comes_back(started):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(started / "old.sock"))
