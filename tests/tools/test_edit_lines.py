@@ -270,7 +270,7 @@ STORIES = {
             "not",
             "invalid_line_id",
             ["ffffff|x", {"new_content": "x"}, "<4>-<2>|x", "<1>|[LID:<2>] x", "<5>|1", "<5>|2"],
-            *["Change 1: invalid", "Change 2 names no line ID", "Change 3 is reversed", "5 and 6 overlap"],
+            *["Change 1: invalid", "end_line_id, or after_line_id", "Change 3 is reversed", "5 and 6 overlap"],
             "Change 4: The new text begins a line with",
         ),
     ],
@@ -492,6 +492,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
         (b"one\n", {"bom": "add", "changes": ["1|x"]}, "bom_alone"),
         (b"one\n", {"bom": "add", "version": "1.7-abcdef12"}, "wrong_version"),
         (b"one\n", {"final_newline": "add", "changes": ["1|x", "g.txt:1|x"]}, "one_file"),
+        *[(b"a\n\n", {"final_newline": "remove", "changes": some}, "empty_last_line") for some in ([], ["2|x\n"])],
     ],
 )
 def test_marks_that_cannot_be_changed(project, content, more, code):

@@ -8,7 +8,7 @@ from support.calling import call, done, ids, refused, rows
 from support.workspace_calls import patch, replace
 
 FRENCH = "Les élèves français étaient déjà à l'école près de la forêt.\n" * 3
-JAPANESE = "# 設定ファイルを読み込み、表示する関数。\nx = 1\nエラーの場合は例外を返す。\n"
+JAPANESE = "settings = read_settings(path, defaults=True)  # 設定ファイルを読み込み、表示する関数。\nx = 1\n# エラーの場合は例外を返す。\n"
 RUSSIAN = "Проверить, существует ли каталог.\nx = 1\nОшибка: файл не найден\n"
 FILES = [
     (FRENCH, "cp1252", "vitæ"),
@@ -16,6 +16,8 @@ FILES = [
     (JAPANESE, "euc_jp", "追加"),
     (RUSSIAN, "koi8-r", "новое"),
     (RUSSIAN, "cp1251", "новое"),
+    # Of a large file the view reads a part.
+    (FRENCH * 1_000, "cp1252", "vitæ"),
 ]
 
 

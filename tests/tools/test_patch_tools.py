@@ -68,7 +68,7 @@ def test_what_cannot_be_read(project):
     for name, code in (("b.bin", "binary_file"), ("missing", "file_not_found")):
         answer = read(project, name)
         assert answer["errors"][0]["code"] == answer["code"] == code
-    assert read(project, "f", activeFiles=[{"docPath": "f", "content": "\ud800"}])["code"] == "unencodable"
+    assert "surrogate at position 2." in read(project, "f", activeFiles=[{"docPath": "f", "content": "a\ud800"}])["error"]
 
 
 # --- workspace_apply_patch ---

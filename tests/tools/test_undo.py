@@ -57,6 +57,7 @@ def test_changes_are_taken_back_in_turn_and_lines_get_their_ids_again(project, f
 
 ABCDE = b"a\nb\nc\nd\ne\n"
 MANY = b"".join(b"%d\n" % at for at in range(20_000))
+FEWER = MANY.replace(b"15002\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,10 @@ MANY = b"".join(b"%d\n" % at for at in range(20_000))
         # The places of two changes swapped: it once crashed.
         (ABCDE, ["1|A", "5|E"], b"E\nb\nc\nd\nA\n", None),
         pytest.param(
-            MANY, ["find|15001|X"], b"new\n" + MANY.replace(b"15001", b"X"), b"new\n" + MANY, id="lines never looked at"
+            *(MANY, ["find|15001|X", "find|15003|Y"]),
+            b"new\n" + FEWER.replace(b"15001", b"X").replace(b"15003", b"Y"),
+            b"new\n" + FEWER,
+            id="lines never looked at",
         ),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_hunk_is_taken_back_once_and_those_of_an_undo_are_redone_by_themselves
     back = done("undo", project, entry_id=entry, hunks=[1, 3])["entry_id"]
     assert back in refused("already_undone", "undo", project, entry_id=entry, hunks=[1, 2])
     assert texts(file) == with_new(8)
-    done("undo", project, entry_id=back, hunks=[2])
+    assert "Undid hunk 2 of " in done("undo", project, entry_id=back, hunks=[2])["output"]
     assert texts(file) == with_new(8, 14)
     listed = done("undo", project, list=True, entry_id=entry)["hunks"]
     assert [one["undone_by"] for one in listed] == [back, None, None]

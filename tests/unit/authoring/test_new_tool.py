@@ -108,6 +108,7 @@ def test_a_tool_for_a_runtime_of_ones_own_has_its_header_and_lints(project):
     """As a new author does it: the refusal's ten lines as they stand, then the header, then one line of the language."""
     refused = new(project, "my/greet", "my/runtimes/lua")
     assert refused["code"] == "unknown_kind"
+    assert ["-f, " in one["error"] for one in (refused, new(project, "my/count", "my/runtimes/awk"))] == [False, True]
     runtime = put(project, "tools/my/runtimes/lua.yaml", re.search(r"\{version.*\}", refused["error"])[0].encode())
     made = new(project, "my/greet", "my/runtimes/lua")
     assert (made["tool"], (project / made["tool"]).read_bytes()[:7]) == (".ai/tools/my/greet.lua", b"-- ---\n")

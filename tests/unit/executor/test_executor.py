@@ -206,6 +206,7 @@ PATH = {"type": "string", "format": "workspace-path"}
 TREE = {"type": "object", "properties": {"at": PATH, "next": {"$ref": "#/$defs/tree"}}}
 # Where a path stands in a schema, and the value that has it there.
 PLACES = {
+    "a plain schema, which is checked without the library": (PATH, lambda path: path),
     "a reference": ({"$ref": "#/$defs/with~1slash"}, lambda path: path),
     "one of a list": ({"type": "array", "items": {"$ref": "#/$defs/path"}}, lambda path: ["a.txt", path]),
     "deep in a tree": ({"$ref": "#/$defs/tree"}, lambda path: {"at": "a.txt", "next": {"next": {"at": path}}}),
@@ -228,7 +229,8 @@ def test_every_workspace_path_is_confined_wherever_it_stands(project, tmp_path, 
     (project / "a.txt").write_bytes(b"x")
     (project / "out").symlink_to(tmp_path)
     (project / "sub").mkdir()
-    schema = {"type": "object", "properties": {"v": part}, "$defs": {"path": PATH, "with/slash": PATH, "tree": TREE}}
+    more = {"$defs": {"path": PATH, "with/slash": PATH, "tree": TREE}} if part is not PATH else {"additionalProperties": False}
+    schema = {"type": "object", "properties": {"v": part}, **more}
     put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}", schema)
     for hostile in ("../secret", "/etc/passwd", "out/secret", "sub/../../secret", str(tmp_path / "secret"), "", "a\0b"):
         assert call(project, parameters={"v": given(hostile)})["code"] in ("path_outside", "bad_path"), hostile

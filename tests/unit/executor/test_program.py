@@ -144,7 +144,7 @@ def test_an_environment_holds_no_secret_and_is_what_the_chain_declares(project, 
 
 def test_a_chain_that_declares_nonsense_is_refused(project):
     odd = [{"command": "x", key: value} for key, value in {"args": "y", "output": "xml", "cwd": 1}.items()]
-    for config in ({}, {"command": 3}, *odd):
+    for config in ({}, 7, {"command": 3}, *odd):
         yaml_tool(project, "my/odd", config=config)
         assert call(project, "my/odd")["code"] == "malformed_item"
     yaml_tool(project, "my/odd", config={"command": "no-such-program-here"})

@@ -25,15 +25,16 @@ def test_decisions_lie_where_only_the_user_reads_and_hold_for_one_root(project):
     root = decisions.Root.of(project)
     decisions.approve(KEY, root, frozenset({"my/a"}))
     decisions.approve(KEY, root, frozenset({"my/b"}))
-    for _ in range(2):
-        decisions.approve_shadow("rye/x", root)
+    for name in ("rye/x", "rye/y", "rye/x"):
+        decisions.approve_shadow(name, root)
+        decisions.approve_interpreter(name, "file", root)
     decided = decisions.load()
-    assert (len(decided.approvals), len(decided.shadows)) == (1, 1)
+    assert (len(decided.approvals), len(decided.shadows), len(decided.interpreters)) == (1, 2, 2)
 
     def of(where, key=KEY):
         return decided.approved_keys(where), decided.announced(where, key), decided.shadowed(where)
 
-    assert of(root) == ({KEY}, {"my/a", "my/b"}, {"rye/x"})
+    assert of(root) == ({KEY}, {"my/a", "my/b"}, {"rye/x", "rye/y"})
     assert of(root, OTHER)[1] == frozenset()
     for device, inode in ((0, 1), (1, 0)):
         assert {*of(decisions.Root(root.path, root.device + device, root.inode + inode))} == {frozenset()}

@@ -9,7 +9,7 @@ from support.calling import call
 @pytest.fixture
 def project(project):
     for name in (
-        *("src/app.py", "src/flask/models.py", "tests/models.py", "docs/README.md", "src/Camel/Case.py"),
+        *("src/app.py", "src/flask/models.py", "tests/models.py", "docs/README.md", "src/Camel/Case.py", "a/CASE.py"),
         *("node_modules/x/only_there.py", ".hidden/only_hidden.py"),
     ):
         (project / name).parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def refused(project, path):
 
 LIKELIEST = """app.py src/app.py, SRC/app.py src/app.py, src/App.py src/app.py, ./app.py src/app.py, models.py tests/models.py,
 flask/models.py src/flask/models.py, test/models.py tests/models.py, src/flask/readme.md docs/README.md,
-docs/README.mdx docs/README.md, camel/case.py src/Camel/Case.py, flask src/flask"""
+docs/README.mdx docs/README.md, camel/case.py src/Camel/Case.py, Case.py src/Camel/Case.py, flask src/flask"""
 
 
 @pytest.mark.parametrize(("asked", "found"), [one.split() for one in LIKELIEST.split(",")])
