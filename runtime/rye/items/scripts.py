@@ -100,6 +100,8 @@ def check(item_id: str, suffix: str, raw: bytes, search_path: Sequence[Space]) -
         found = text_of(named, search_path)
         if found is None:
             break
+        if why := parse.wrong_claim(named, found):
+            raise ItemError("malformed_item", f"{named}: {why}.", "Correct it, then sign it again.")
         runtimes.append(found)
         named = found.get("executor_id")
     if not runtimes:
@@ -123,14 +125,12 @@ def text_of(item_id: str, search_path: Sequence[Space]) -> Mapping[str, Any] | N
 
 def takers(suffix: str, search_path: Sequence[Space]) -> list[str]:
     """Return the ids of the runtimes that list a suffix, those of the nearest space first."""
-    found: list[str] = []
-    for space in search_path:
-        for item_id, path in spaces.items_in(space, "tool"):
-            if path.suffix in (".yaml", ".yml") and suffix.encode() in path.read_bytes():
-                text = text_of(item_id, search_path)
-                if text is not None and text.get("tool_type") == "runtime" and suffix in (text.get("suffixes") or ()):
-                    found.append(item_id)
-    return list(dict.fromkeys(found))
+    listed = (one for space in search_path for one in spaces.items_in(space, "tool"))
+    ids = dict.fromkeys(item_id for item_id, path in listed if path.suffix in (".yaml", ".yml"))
+    # By the space's own reader: a project can have a pipe of such a name, or a link to a file without end.
+    texts = ((one, text_of(one, search_path) or {}) for one in ids)
+    runtimes = ((one, text) for one, text in texts if text.get("tool_type") == "runtime" and not parse.wrong_claim(one, text))
+    return [one for one, text in runtimes if suffix in text.get("suffixes", ())]
 
 
 def program_text(verified: Verified) -> bytes:

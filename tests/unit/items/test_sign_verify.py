@@ -258,16 +258,19 @@ def test_a_script_without_a_runtime_is_refused_with_the_lines_to_write(project):
     for runtime in ("", "# executor_id: my/nothing\n"):
         put(project, ".ai/tools/my/a.qq", head.format(runtime).encode())
         row = outcome("my/a")
-        assert (row["status"], row["code"]) == ("failed", "runtime_missing")
+        assert row["code"] == "runtime_missing"
         text = re.search(r"\{version.*\}", row["hint"])[0]
         assert (parse.yaml_mapping(text)["suffixes"], len(parse.yaml_mapping(text))) == ([".qq"], 10)
     # As they stand there, they are a runtime; and a tool that names none is told of it.
     put(project, ".ai/tools/my/runtimes/qq.yaml", text.encode())
     assert outcome("my/runtimes/qq")["status"] == "signed"
     put(project, ".ai/tools/my/a.qq", head.format("").encode())
+    os.mkfifo(project / ".ai/tools/my/pipe.yaml")
     assert "executor_id: my/runtimes/qq" in outcome("my/a")["hint"]
     put(project, ".ai/tools/my/a.qq", head.format("# executor_id: my/runtimes/qq\n").encode())
     assert outcome("my/a")["status"] == "signed"
+    put(project, ".ai/tools/my/runtimes/qq.yaml", text.replace('[".qq"]', "5").encode())
+    assert outcome("my/a")["code"] == "malformed_item"
 
 
 def test_all_signs_the_projects_own_items_only_and_one_failing_does_not_stop_the_others(project):

@@ -146,9 +146,7 @@ def test_a_tag_is_allowed_everywhere_and_reads_back_so_different_ids_have_differ
             assert len(reference.tag_of(kind, item_id, "1.20.3", yanked=True)) <= 128
         return
     tag, mark = (reference.tag_of(kind, item_id, "1.20.3", yanked=yanked) for yanked in (False, True))
-    for one in (tag, mark):
-        assert TAG.fullmatch(one)
-        assert REF_NAME.fullmatch(one)
+    assert all(pattern.fullmatch(one) for one in (tag, mark) for pattern in (TAG, REF_NAME))
     assert reference.read_tag(tag) == reference.read_tag(mark) == reference.Reference(kind, item_id, "1.20.3")
 
 
