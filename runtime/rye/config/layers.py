@@ -124,13 +124,10 @@ def read(path: str) -> bytes:
 
 def _content(fd: int, path: str, most: int) -> bytes:
     try:
-        data, _ = atomic.read_open(fd, most + 1, path)
+        return atomic.read_open(fd, most, path, whole=True)[0]
     except OSError as err:
-        why = "is not a regular file" if err.errno == errno.EINVAL else f"cannot be read ({err.strerror})"
-        raise _bad(path, why) from None
-    if len(data) > most:
-        raise _bad(path, f"is larger than {most:,} bytes")
-    return data
+        known = err.errno in (errno.EINVAL, errno.EFBIG)
+        raise _bad(path, f"is {err.strerror}" if known else f"cannot be read ({err.strerror})") from None
 
 
 def _mapping(data: bytes, path: str) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def _judge(
     if signature is None:
         was = f" It was signed by {pinned[:16]} when it was verified before." if pinned else ""
         raise TrustError("unsigned", f"It carries no signature.{was}", "Review it, then run `rye sign FOLDER`.")
-    bundle = oms.read(_content(signature, oms.MOST_BYTES))
+    bundle = oms.read(atomic.read_regular(signature, oms.MOST_BYTES, whole=True)[0])
     public, owner = _signer(bundle, store, key)
     signer = oms.hint_of(public)
     row.update(signer=signer[:16])
@@ -122,7 +122,7 @@ def _signer(bundle: oms.Bundle, store: TrustStore, named: str | None) -> tuple[o
     owner = None
     if named is not None:
         try:
-            data = _content(named, _LARGEST_KEY)
+            data = atomic.read_regular(named, _LARGEST_KEY, whole=True)[0]
             if b"-----BEGIN CERTIFICATE" in data:
                 from cryptography import x509
 
@@ -150,7 +150,7 @@ def _trusted(bundle: oms.Bundle, store: TrustStore) -> tuple[Any, str | None]:
             return public, one.owner
     for path in sorted((Path(user_dirs.user_ai()) / "trusted_keys").glob("*.pem")):
         with contextlib.suppress(ValueError, OSError, UsageError):
-            public = oms.read_key(_content(str(path), _LARGEST_KEY))
+            public = oms.read_key(atomic.read_regular(str(path), _LARGEST_KEY, whole=True)[0])
             if oms.is_named(bundle, public):
                 return public, None
     raise _unknown(bundle, "Its signer is not one you trust")
@@ -159,7 +159,7 @@ def _trusted(bundle: oms.Bundle, store: TrustStore) -> tuple[Any, str | None]:
 def public_key(path: str) -> tuple[bytes, str]:
     """Return a public key as PEM with its digest, 64 hex digits. Raises UsageError `bad_key`."""
     try:
-        public = oms.read_key(_content(path, _LARGEST_KEY))
+        public = oms.read_key(atomic.read_regular(path, _LARGEST_KEY, whole=True)[0])
     except (ValueError, OSError):
         raise UsageError("bad_key", f"{path} holds no public key.", "Give a PEM file.") from None
     return oms.pem_of(public), oms.hint_of(public)
@@ -256,7 +256,7 @@ def sign(
 def _is_signed(path: str, key: oms.AnyPrivate, manifest: oms.FolderManifest) -> bool:
     """Tell whether a bundle is this key's over this very manifest: a signature that holds keeps its bytes."""
     try:
-        return oms.check(oms.read(_content(path, oms.MOST_BYTES)), key.public_key()) == manifest
+        return oms.check(oms.read(atomic.read_regular(path, oms.MOST_BYTES, whole=True)[0]), key.public_key()) == manifest
     except (OSError, TrustError):
         return False
 
@@ -268,7 +268,7 @@ def _private(named: str | None) -> Any:
         data = keys.signing_key().pem
     else:
         try:
-            data = _content(named, _LARGEST_KEY)
+            data = atomic.read_regular(named, _LARGEST_KEY, whole=True)[0]
         except OSError as err:
             hint = "Name another key with --key."
             raise RyeError("key_unreadable", f"The signing key {named} cannot be read: {err.strerror}.", hint) from None
@@ -279,10 +279,3 @@ def _private(named: str | None) -> Any:
         raise UsageError("bad_key", f"{named} holds no private key that can be read.", hint) from None
     oms.read_key(oms.pem_of(private.public_key()))  # type: ignore[arg-type]  # another kind is refused
     return private
-
-
-def _content(path: str, most: int) -> bytes:
-    data, _ = atomic.read_regular(path, most + 1)
-    if len(data) > most:
-        raise TrustError("malformed", f"{names.show(os.fsencode(path))} has more than {most:,} bytes.", "Fetch it again.")
-    return data

@@ -186,39 +186,42 @@ def sync(folder: str | Path = ".", dir_fd: int | None = None) -> None:
 
 
 def read_regular(
-    path: str | bytes | Path, most: int = 1 << 40, *, dir_fd: int | None = None, follow: bool = True
+    path: str | bytes | Path, most: int = 1 << 40, *, dir_fd: int | None = None, follow: bool = True, whole: bool = False
 ) -> tuple[bytes, os.stat_result]:
     """Return the first `most` bytes of a regular file, and its state; with `follow` False no link stands for it.
 
     Raises:
-        OSError: also for a named pipe or a device, which would be waited for, or never end.
+        OSError: also for a named pipe or a device, which would be waited for, or never end; with `whole` for a larger file.
     """
     # O_NONBLOCK, since opening a named pipe would wait for a writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
-    return read_open(os.open(path, flags, dir_fd=dir_fd), most, path)
+    return read_open(os.open(path, flags, dir_fd=dir_fd), most, path, whole=whole)
 
 
-def read_open(opened: int, most: int, path: str | bytes | Path) -> tuple[bytes, os.stat_result]:
+def read_open(opened: int, most: int, path: str | bytes | Path, *, whole: bool = False) -> tuple[bytes, os.stat_result]:
     """Return what `read_regular` does of an open file, which is closed; errors name `path`."""
     with closing(opened) as fd:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        data = os.read(fd, min(most, info.st_size + 4_096))
+        # One byte more than allowed shows that there is more.
+        limit = most + whole
+        data = os.read(fd, min(limit, info.st_size + 4_096))
         # Files of the kernel's own tell no size, and some have no end.
-        end = min(most, info.st_size or 1 << 20)
+        end = min(limit, info.st_size or 1 << 20)
         while len(data) < end and (more := os.read(fd, end - len(data))):
             data += more
+        if whole and len(data) > most:
+            raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
         return data, info
 
 
 def read(path: str | Path, limit: int = 64 * 1024 * 1024) -> bytes | None:
     """Return a file's bytes; None where there is none that can be read, no regular file, or more than `limit` bytes."""
     try:
-        data, _ = read_regular(path, limit + 1)
+        return read_regular(path, limit, whole=True)[0]
     except OSError:
         return None
-    return data if len(data) <= limit else None
 
 
 def read_json(path: str | Path) -> dict[str, Any] | None:

@@ -92,15 +92,11 @@ def _at(found: Any, keys: tuple[str, ...]) -> Any:
 
 def _read(path: str) -> str | None:
     try:
-        data, _ = atomic.read_regular(path, _MOST + 1)
+        return atomic.read_regular(path, _MOST, whole=True)[0].decode()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    try:
-        if len(data) <= _MOST:
-            return data.decode()
     except UnicodeDecodeError:
-        pass
-    raise _broken(path, "it is no UTF-8 text, or too large")
+        raise _broken(path, "it is no UTF-8 text") from None
 
 
 def _free_name(path: str) -> str:
