@@ -153,16 +153,21 @@ def test_the_list_shows_changes_with_their_diffs(project, file):
 def test_the_list_in_pages(project, file):
     assert done("undo", project, list=True)["output"] == "No changes recorded."
     names = ids(project)
+    for n in range(7):
+        (project / f"{n}.txt").write_text("a\n")
+    of_files = [{"file_path": f"{n}.txt", "find": "a", "replace": "b"} for n in range(7)]
+    done("edit_lines", project, file_path="0.txt", changes=of_files)
     for n in range(5):
         replace(project, names[n], f"x{n}")
     data = done("undo", project, list=True, limit=2)
-    assert (data["count"], data["total"], data["truncated"]) == (2, 5, True)
-    said = "[tool_result: 2 of 5 changes; 3 more omitted. Call undo(list=true, offset=3) to see more.]"
+    assert (data["count"], data["total"], data["truncated"]) == (2, 6, True)
+    said = "[tool_result: 2 of 6 changes; 4 more omitted. Call undo(list=true, offset=3) to see more.]"
     assert (data["output"].split("\n")[-1], data["next_offset"]) == (said, 3)
-    assert done("undo", project, list=True, limit=2, offset=5)["count"] == 1
-    assert "there are 5 changes" in refused("bad_offset", "undo", project, list=True, offset=6)
+    last = done("undo", project, list=True, limit=2, offset=6)
+    assert (last["count"], len(last["entries"]), " and 2 more" in last["output"]) == (1, 7, True)
+    assert "there are 6 changes" in refused("bad_offset", "undo", project, list=True, offset=7)
     (journal(project) / f"{data['entries'][1]['entry_id']}.json").unlink()
-    assert [done("undo", project, list=True, limit=limit)["total"] for limit in (1, 50)] == [4, 4]
+    assert [done("undo", project, list=True, limit=limit)["total"] for limit in (1, 50)] == [5, 5]
 
 
 def test_a_list_of_large_changes_is_short(project, file):

@@ -125,6 +125,12 @@ def test_the_lines_in_the_way_of_a_hunk_that_is_gone_are_those_of_its_place(proj
     data = call("undo", project, entry_id=entry)
     assert data["code"] == "changed_since"
     assert (data["current"][0]["line"], data["current"][0]["lines"]) == (15, ["whole 15"])
+    # Where the line above is there twice, and so may be another.
+    (project / "t.txt").write_text("twin\nold\nmid\ntwin\nend\n")
+    bash(project, "true")
+    entry = done("edit_lines", project, file_path="t.txt", changes=[{"find": "old", "replace": "new"}])["entry_id"]
+    (project / "t.txt").write_text("twin\nother\nmid\ntwin\nend\nmore\n")
+    assert call("undo", project, entry_id=entry)["current"][0]["line"] == 2
 
 
 def made(project, file, steps):

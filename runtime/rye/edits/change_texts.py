@@ -67,7 +67,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     """Return the row of a list for the changes of one call: its name for undo, when, the tool, the files with their counts."""
     row, files = rows[0], list[str]()
     about = ""
-    for one in rows:
+    for one in rows[:_NAMED_FILES]:
         entry = edits_history.entry_of(ws, one)
         if entry is None:
             files.append(f"{one.path} (its record is damaged: it cannot be undone)")
@@ -143,6 +143,13 @@ def whole_diff(entry: Entry) -> list[str]:
     (splice,), there = entry.splices, (entry.before is not None, entry.after is not None)
     codes = (entry.encoding, entry.encoding_after or entry.encoding)
     return _diff(entry.path, (splice.removed, splice.added), codes, there)
+
+
+def renamed_diff(gone: Entry, came: Entry) -> list[str]:
+    """Return what differs between a file that goes and the one that comes, which is that file under a new name."""
+    sides = (gone.splices[0].removed, came.splices[0].added)
+    diff = _diff(came.path, sides, (gone.encoding, came.encoding_after or came.encoding), (True, True))
+    return [f"renamed {gone.path} to {came.path}", *diff[2:]]
 
 
 def _diff(path: str, sides: tuple[list[bytes], list[bytes]], codes: tuple[str, str], there: tuple[bool, bool]) -> list[str]:

@@ -186,7 +186,7 @@ def _spot(document: Document, positions: dict[str, int], splice: Recorded) -> in
 
 def _changed(entry: Entry, why: str, current: Sequence[dict[str, object]] = ()) -> EditError:
     what = f"{entry.path} has changed since change {entry.id}: {why}{hunks.said_in_the_way(current)}. Nothing was written."
-    changes = call_text("undo", list=True)
+    changes = call_text("undo", list=True, entry_id=entry.id)
     hint = f"Call {call_text('read', file_path=entry.path)} and edit by line IDs; {changes} shows what the change was."
     return EditError("changed_since", what, hint, **{"current": [*current]} if current else {})
 

@@ -18,11 +18,12 @@ from rye.edits.patch_store import new_id
 from rye.edits.splices import placed
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
-from rye.journal import commit, journal, tree_changes, tree_undo, tree_undo_steps
+from rye.journal import commit, file_history, journal, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row, refuse_confined
+from rye.line_ids import store
 from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
 from rye.workspace import cache
@@ -310,35 +311,31 @@ def _touches(row: Row, entry: Entry | None, path: str) -> bool:
 
 def _listing(ws: Workspace, history: History, limit: int, offset: int, path: str | None) -> dict[str, Any]:
     """Return the newest changes, a row for each call."""
-    rows = [
+    rows = (
         row
         for row in history
         if path is None or _touches(row, None if row.files == 1 else edits_history.entry_of(ws, row), path)
-    ]
-    total = len(rows)
-    first = start_index(offset, total, "changes")
+    )
+    calls = [[*group] for _, group in groupby(rows, lambda row: row.batch or row.id)]
+    first = start_index(offset, len(calls), "changes")
     page = Page(context.output_budget())
-    listed = []
-    for _, group in groupby(rows[first : first + limit], lambda row: row.batch or row.id):
-        of_call = [*group]
-        if not page.add([change_texts.listed(ws, history, of_call)]):
-            break
-        listed += [change_texts.fields(history, row) for row in of_call]
+    shown = [one for one in calls[first : first + limit] if page.add([change_texts.listed(ws, history, one)])]
     of = {} if path is None else {"file_path": path}
-    return _page_of(page, "changes", first, total, "No changes recorded.", of, entries=listed)
+    listed = [change_texts.fields(history, row) for one in shown for row in one]
+    return _page_of(page, "changes", (first, first + len(shown), len(calls)), "No changes recorded.", of, entries=listed)
 
 
 def _page_of(
-    page: Page, unit: str, first: int, total: int, head: str, named: dict[str, Any], **listed: list[dict[str, Any]]
+    page: Page, unit: str, place: tuple[int, int, int], head: str, named: dict[str, Any], **listed: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return the result of a list: its page, with the notice of what is left, and the fields of what is on it."""
-    (rows,) = listed.values()
+    """Return the result of a list: its page [first, end) of a total, with the notice of what is left, and its fields."""
+    first, end, total = place
 
     def call(offset: int) -> str:
         return call_text("undo", list=True, **named, offset=offset)
 
-    cut = left_out(page.lines, len(rows), first + len(rows), total, unit, call)
-    return ok("\n".join(page.lines) or head, **listed, count=len(rows), total=total, warnings=[], **cut)
+    cut = left_out(page.lines, end - first, end, total, unit, call)
+    return ok("\n".join(page.lines) or head, **listed, count=end - first, total=total, warnings=[], **cut)
 
 
 def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: str | None, offset: int) -> dict[str, Any]:
@@ -350,7 +347,8 @@ def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: 
     page = Page(context.output_budget())
     listed = [hunk for hunk in found[first:] if page.add(_hunk_block(hunk))]
     page.lines.insert(0, f"{change_texts.described(entry)}:")
-    return _page_of(page, "hunks", first, len(found), "", {"entry_id": entry.id}, hunks=edits_hunks.fields(listed))
+    place = (first, first + len(listed), len(found))
+    return _page_of(page, "hunks", place, "", {"entry_id": entry.id}, hunks=edits_hunks.fields(listed))
 
 
 def _hunk_block(hunk: edits_hunks.Hunk) -> list[str]:
@@ -369,12 +367,19 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     numbers = {one.id: chosen.hunks[one.path] for one in chosen.entries if one.path in chosen.hunks}
     with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as made_ready:
         pieces = made_ready
-        diff = [line for piece in pieces for line in _diff_of(piece)]
+        moved = _renamed(pieces)
+        going = [went.place.path for went in moved.values()]
+        diff = [
+            line for piece in pieces if piece.place.path not in going for line in _diff_of(piece, moved.get(piece.place.path))
+        ]
         shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
         if cut:
             shown.append(cut_notice(len(shown), len(diff), "diff lines", rest))
         else:
-            pieces = [_as_shown(piece) for piece in pieces]
+            pieces = [
+                _as_before(ws, piece, moved[piece.place.path]) if piece.place.path in moved else _as_shown(piece)
+                for piece in pieces
+            ]
         made: dict[str, Any] = {}
         warnings: list[str] = []
         if not dry_run:
@@ -497,6 +502,31 @@ def _as_shown(piece: FileChange) -> FileChange:
     return piece
 
 
-def _diff_of(piece: FileChange) -> list[str]:
+def _renamed(pieces: Sequence[FileChange]) -> dict[bytes, FileChange]:
+    """Return which files that come, by their paths, are files that go under their other names."""
+    whole = {piece.place.path: piece for piece in pieces if isinstance(piece.made, WholeFile)}
+    gone = {name: b"".join(one.made.entry.splices[0].removed) for name, one in whole.items() if one.made.entry.after is None}
+    out: dict[bytes, FileChange] = {}
+    for name, piece in whole.items():
+        came = piece.made.entry
+        went = file_history.former(b"".join(came.splices[0].added), gone.items()) if came.before is None else None
+        if went is not None:
+            del gone[went]
+            out[name] = whole[went]
+    return out
+
+
+def _as_before(ws: Workspace, came: FileChange, went: FileChange) -> FileChange:
+    """Return the change that gives a file its name back: lines count as seen that did so, or are in the diff."""
+    stored = store.load(ws, went.place.path, dense=False)
+    unseen = {mark.id for mark in stored.index.marks.values() if mark.shown < 0} if stored is not None else ()
+    if not isinstance(made := came.made, WholeFile):
+        return came
+    return came._replace(made=made._replace(names=made.names._replace(shown=[one not in unseen for one in made.names.ids])))
+
+
+def _diff_of(piece: FileChange, went: FileChange | None) -> list[str]:
     made = piece.made
+    if went is not None:
+        return change_texts.renamed_diff(went.made.entry, made.entry)
     return made.diff if isinstance(made, Prepared) else change_texts.whole_diff(made.entry)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from rye.call.results import shorten_all
 from rye.errors import RyeError
@@ -33,6 +33,7 @@ from rye.workspace.workspace import Workspace
 
 # A file that came where another went is that file under a new name, if so many of its lines were in it.
 _ALIKE: Final = 0.5
+_Name = TypeVar("_Name")
 # Of so many changes the edits of a file are looked through, and so many of them followed one upon the other.
 _MOST_ROWS: Final = 5_000
 _MOST_EDITS: Final = 500
@@ -229,22 +230,28 @@ class _Way:
 
     def _follow_rename(self, entry: Entry) -> None:
         """Go on with the file that the same change took away, if this one is that file under a new name."""
-        now = self._steps[-1].after or b""
-        lines_now = _squeezed_lines(now)
-        best, most = None, _ALIKE
+        gone = dict[str, bytes]()
         for one in entry.files or ():
             if one.after is None and one.before is not None and one.before.kind == "file" and one.before.value:
                 old = self._contents.read(bytes.fromhex(one.before.value))
-                if old is None:
-                    continue
-                lines_then = _squeezed_lines(old)
-                share = 1.1 if old == now else len(lines_now & lines_then) / max(len(lines_now), len(lines_then), 1)
-                if share >= most:
-                    best, most = (names.show(os.fsencode(one.path)), old), share
-        if best is not None:
+                gone |= {} if old is None else {names.show(os.fsencode(one.path)): old}
+        path = former(self._steps[-1].after or b"", gone.items())
+        if path is not None:
             step = self._steps.pop()
-            self._path, self.now = best
-            self._steps.append(step._replace(before=best[1]))
+            self._path, self.now = path, gone[path]
+            self._steps.append(step._replace(before=gone[path]))
+
+
+def former(now: bytes, gone: Iterable[tuple[_Name, bytes]]) -> _Name | None:
+    """Return the name of the file that a new one was before, among those that went; None: it was none of them."""
+    lines_now = _squeezed_lines(now)
+    best, most = None, _ALIKE
+    for name, old in gone:
+        lines_then = _squeezed_lines(old)
+        share = 1.1 if old == now else len(lines_now & lines_then) / max(len(lines_now), len(lines_then), 1)
+        if share >= most:
+            best, most = name, share
+    return best
 
 
 def _squeezed_lines(data: bytes) -> set[bytes]:

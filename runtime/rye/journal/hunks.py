@@ -53,7 +53,7 @@ def in_place_of(own: Sequence[int], above: int | None, below: int | None, made_a
         below: where its lower neighbour is.
         made_at: where it was made, which tells most where none of them is there any more.
     """
-    low = min(own) if own else above + 1 if above is not None else below if below is not None else made_at
+    low = min(own) if own else above + 1 if above is not None else max(below - 1, 0) if below is not None else made_at
     high = max(own) + 1 if own else below if below is not None and below > low else low + 1
     if above is not None and below is not None and above < below:
         low, high = min(low, above + 1), max(high, below)

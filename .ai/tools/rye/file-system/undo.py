@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:57Z:b75714ce46d6e86d8a4d4ed02ddd7dc0c0257935c5425462be9bc4291c69a9f8:RKe3kzpC-v2XPyMHa6-KJpMh_o_YkYcwV7SILtRmQoUUGxTLzUqUMkhZo76004dqp6gUkPqi0egoaNzg77H_Cw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:09:49Z:629001e484024a1ed19e3c3ac14c7f60f34f1f092af93f3334a265baa3f34e59:eM2WMAPaHPAk0oyKX8CuFzzfziuf3t21efNFzm9UUE1e6TQGafr2Xc99CmrtxN_V67oTxPzwE20J-uF4w3uDAA==:b63173adc9f5699f
 """Take back a change that a tool or a command made (edit_lines, write, bash, a patch batch, undo itself), or list changes.
 
 Requires: nothing to undo your own last change; file_path for your last change of that file; entry_id (from a result, or from
@@ -49,8 +49,8 @@ CONFIG_SCHEMA = {
             "description": "Undo only these hunks of one file of the change, by the numbers that list=true with entry_id shows",
         },
         "list": {"type": "boolean", "default": False, "description": "List changes instead of undoing one"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most entries to list"},
-        "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First entry to list, from 1, newest first"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 20, "description": "Most calls to list"},
+        "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "First call to list, from 1, newest first"},
         "dry_run": {"type": "boolean", "default": False, "description": "Return the diff, write nothing"},
     },
     "additionalProperties": False,
@@ -76,8 +76,8 @@ OUTPUT_SCHEMA = {
             "type": "array",
             "description": "With list and entry_id: file_path, hunk, kind, start, removed, new_start, added, undone_by",
         },
-        "count": {"type": "integer", "description": "Entries shown"},
-        "total": {"type": "integer", "description": "Entries in all"},
+        "count": {"type": "integer", "description": "Calls, or hunks, shown"},
+        "total": {"type": "integer", "description": "Calls, or hunks, in all"},
         "truncated": {"type": "boolean", "description": "Whether the output was cut"},
         "next_offset": {"type": "integer", "description": "Where the next call continues"},
         "warnings": {"type": "array", "description": "What went less than well"},
