@@ -435,7 +435,7 @@ def test_several_files_change_together_or_not_at_all(project, file, seen):
 
 def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
     os.chmod(file, 0o755)
-    data = edit(project, "2|x", "f.txt rename to src/new.txt", "g.txt delete file")
+    data = edit(project, "2|x", "rename to src/new.txt", "g.txt: delete file")
     new = project / "src/new.txt"
     assert (file.exists(), (project / "g.txt").exists(), shown(new)) == (False, False, ["line 1", "x", *LINES[2:]])
     assert new.stat().st_mode & 0o777 == 0o755
@@ -444,8 +444,9 @@ def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
     data = done("edit_lines", project, file_path="src/new.txt", changes=["5|five", "9|X"], line_ids="short")
     assert (shown(new)[4], "5 -> 2h\n" in data["output"]) == ("five", True)
     done("undo", project)
-    done("undo", project)
+    back = done("undo", project)["output"]
     assert (shown(file), shown(project / "g.txt"), new.exists()) == (LINES, ["one", "two"], False)
+    assert "renamed src/new.txt to f.txt\n@@ -1,5 +1,5 @@\n line 1\n-x\n+line 2\n" in back
     edit(project, "2|again")
 
 

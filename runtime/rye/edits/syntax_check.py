@@ -55,7 +55,7 @@ def told(
     found = new_error(path, before, after)
     if found is None or isinstance(found, str):
         return [found] if found else []
-    still = " any more" if before is not None else ""
+    still = " any more" if before is not None and not isinstance(first_error(path, before), Broken) else ""
     text = f"No valid {found.language}{still}: {found.message}, in {path} at {named(found.line)}"
     if guard == "refuse":
         line = _line(after, found.line).decode("utf-8", "replace")[:200]
