@@ -61,7 +61,10 @@ def _prune(max_mb: int | None) -> int:
     now, most = time.time(), float("inf") if max_mb is None else max_mb * 1e6
     removed = stored_state.removable(states, now - 3_600, now, most)
     if not removed:
-        print(f"Nothing to remove: {_stored(states)}, none of it lost.")
+        lost = sum(one.lost for one in states)
+        print(
+            f"Nothing to remove: {_stored(states)}, {f'{lost} lost, but used within the hour' if lost else 'none of it lost'}."
+        )
         return EXIT_OK
     _print(list(map(_row, removed)))
     if not confirm(f"Remove {len(removed)} of {len(states)}, {size_text(sum(one.size for one in removed))}, for good?"):
@@ -74,6 +77,11 @@ def _prune(max_mb: int | None) -> int:
 
 
 def _states() -> list[StoredState]:
+    # A project that was renamed since it was used last is not lost where one stands in it.
+    with suppress(OSError, ValueError):
+        here = project_of(None)
+        if (stored_state.folder() / user_dirs.project_key(here)).is_dir():
+            user_dirs.state_dir(here)
     # What a removal left behind has a hidden name.
     return [one for one in stored_state.stored_states() if not one.key.startswith(".")]
 

@@ -215,7 +215,8 @@ class RegistryHost:
             return PassingError(f"{what}_truncated", message, "Try again later.")
         late = err.code == "fetch_timeout"
         code, why = ("registry_timeout", "does not answer in time") if late else ("registry_unreachable", "cannot be reached")
-        return PassingError(code, f"{self.host} {why}: {err.message}", "Check the address and the network.")
+        message = err.message if why in err.message else f"{self.host} {why}: {err.message}"
+        return PassingError(code, message, "Check the address and the network.")
 
     @cached_property
     def _credentials(self) -> Credentials | None:
