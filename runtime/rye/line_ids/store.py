@@ -129,15 +129,16 @@ class _Known(NamedTuple):
 
 # By user space, project and path.
 _checked: dict[tuple[str, Identity, bytes], _Known] = {}
-_REMEMBERED = 64
+_REMEMBERED = 16 << 20  # bytes of records; decoded, they take some times as much
 
 
 def _remember(ws: Workspace, path: bytes, known: _Known) -> None:
     """Remember what a file's record says: the next call in this process need not decode it, nor read it where it stands."""
-    # Emptied at once: a long process that edits many files pays one decode each for it, and no bookkeeping.
-    if len(_checked) >= _REMEMBERED:
+    at = user_dirs.user_ai(), ws.identity, path
+    # Emptied at once: a long process that looks at many files pays one decode each for it, and no bookkeeping.
+    if at not in _checked and sum(len(one.raw) for one in _checked.values()) > _REMEMBERED:
         _checked.clear()
-    _checked[user_dirs.user_ai(), ws.identity, path] = known
+    _checked[at] = known
 
 
 def _detached(stored: Stored) -> Stored:
