@@ -6,6 +6,7 @@ Without more said, the last change of the caller itself is taken back. Another c
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any
@@ -13,9 +14,8 @@ from typing import Any
 from rye.call import context, profile
 from rye.call.results import Page, call_text, cut_notice, fit_lines, left_out, ok, start_index
 from rye.edits import change_texts, reversals
-from rye.edits.apply import FileChange, Prepared, WholeFile, apply_all
+from rye.edits.apply import FileChange, Prepared, Show, WholeFile, apply_all
 from rye.edits.patch_store import new_id
-from rye.edits.splices import placed
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
 from rye.journal import commit, file_history, journal, tree_changes, tree_undo, tree_undo_steps
@@ -24,7 +24,6 @@ from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row, refuse_confined
 from rye.line_ids import store
-from rye.line_ids.index import note_shown
 from rye.plain_class import Record, changed
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -365,38 +364,38 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     first = chosen.entries[0]
     rest = call_text("read", file_path=first.path) if batch is None else call_text("get_patch_change", id=batch)
     numbers = {one.id: chosen.hunks[one.path] for one in chosen.entries if one.path in chosen.hunks}
-    with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as made_ready:
-        pieces = made_ready
+    with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as pieces:
         moved = _renamed(pieces)
         going = [went.place.path for went in moved.values()]
         diff = [
             line for piece in pieces if piece.place.path not in going for line in _diff_of(piece, moved.get(piece.place.path))
         ]
-        shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
-        if cut:
-            shown.append(cut_notice(len(shown), len(diff), "diff lines", rest))
-        else:
-            pieces = [
-                _as_before(ws, piece, moved[piece.place.path]) if piece.place.path in moved else _as_shown(piece)
-                for piece in pieces
-            ]
+        shown, cut = _fitting(diff, rest)
         made: dict[str, Any] = {}
         warnings: list[str] = []
         if not dry_run:
-            made, warnings = _apply(ws, pieces, batch)
+            told = pieces if cut else [_as_shown(ws, piece, moved.get(piece.place.path)) for piece in pieces]
+            made, warnings = _apply(ws, told, batch, is_shown=not cut)
     parted = [one for one in chosen.entries if one.hard_links]
     warnings += [f"{one.path} had {one.hard_links} hard links, which no undo of an edit joins again." for one in parted]
-    verb = "Would undo" if dry_run else "Undid"
     what = _said_hunks(chosen) if batch is None else f"a batch of {len(pieces)} file(s), "
-    shown.append(f"{verb} {what}{change_texts.described(first)}.")
     named = {"file_path": first.path} if batch is None else {"file_paths": [entry.path for entry in chosen.entries]}
-    return _answer(chosen, shown, **made, **named, truncated=cut, dry_run=dry_run, warnings=warnings)
+    return _answer(chosen, shown, what, **made, **named, truncated=cut, dry_run=dry_run, warnings=warnings)
 
 
-def _answer(chosen: _Chosen, shown: Sequence[str], **fields: Any) -> dict[str, Any]:
+def _fitting(diff: Sequence[str], rest: str) -> tuple[list[str], bool]:
+    """Return as many lines of a diff as fit, with the call that shows the rest, and whether there is one."""
+    shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
+    return [*shown, *([cut_notice(len(shown), len(diff), "diff lines", rest)] if cut else [])], cut
+
+
+def _answer(
+    chosen: _Chosen, shown: Sequence[str], what: str, *, dry_run: bool, more: Sequence[str] = (), **fields: Any
+) -> dict[str, Any]:
     first = chosen.entries[0]
-    facts = {"undone": chosen.batch or first.id, "actor": first.actor, "time": change_texts.when(first)}
-    return ok("\n".join(shown), **facts, **fields)
+    said = f"{'Would undo' if dry_run else 'Undid'} {what}{change_texts.described(first)}."
+    facts = {"undone": chosen.batch or first.id, "actor": first.actor, "time": change_texts.when(first), "dry_run": dry_run}
+    return ok("\n".join([*shown, said, *more]), **facts, **fields)
 
 
 def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chosen) -> tuple[tree_changes.Look, tree_undo.Plan]:
@@ -443,17 +442,13 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     if not dry_run:
         with tree_changes.look_at(ws) as look:
             look.attribute()
-    shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
-    if cut:
-        shown.append(cut_notice(len(shown), len(diff), "diff lines", call_text("undo", list=True)))
-    verb = "Would undo" if dry_run else "Undid"
+    shown, cut = _fitting(diff, call_text("undo", list=True))
     of = _said_hunks(chosen) + (f"{tree_changes.printable(chosen.part)} of " if chosen.part is not None else "")
-    shown.append(f"{verb} {of}{change_texts.described(entry)}.")
-    if planned.merged:
-        shown.append(f"Taken out of what changed since: {', '.join(map(tree_changes.printable, planned.merged))}.")
+    merged = ", ".join(map(tree_changes.printable, planned.merged))
+    more = [f"Taken out of what changed since: {merged}."] if merged else []
     paths = [tree_changes.printable(one.path) for one in planned.changes]
     made["file_paths"] = paths[: change_texts.LISTED_LINES]
-    return _answer(chosen, shown, **made, truncated=cut, dry_run=dry_run, warnings=warnings)
+    return _answer(chosen, shown, of, **made, truncated=cut, dry_run=dry_run, more=more, warnings=warnings)
 
 
 def _said_left(planned: tree_undo.Plan) -> list[str]:
@@ -478,28 +473,33 @@ def _said_hunks(chosen: _Chosen) -> str:
     return f"hunk{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))} of "
 
 
-def _apply(ws: Workspace, pieces: Sequence[FileChange], batch: str | None) -> tuple[dict[str, Any], list[str]]:
-    """Make the changes; return the fields that name them in the result, and warnings."""
+def _apply(
+    ws: Workspace, pieces: Sequence[FileChange], batch: str | None, *, is_shown: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Make the changes; return the fields that name them in the result, and warnings.
+
+    `is_shown`: their diff was printed whole, so that the lines of an edit, and those beside them, can be edited at once.
+    """
     name = None if batch is None else new_id()
-    made, _, warnings = apply_all(ws, pieces, name)
+    made, _, warnings = apply_all(ws, pieces, name, Show(sys.maxsize) if is_shown else None)
     if name is not None:
         return {"batchId": name, "entry_ids": made}, warnings
     return {"entry_id": made[0]} if made else {}, warnings
 
 
-def _as_shown(piece: FileChange) -> FileChange:
-    """Return a change whose diff was printed whole: the lines that it gives back can be edited at once."""
+def _as_shown(ws: Workspace, piece: FileChange, went: FileChange | None) -> FileChange:
+    """Return a change whose diff was printed whole: the lines of a file that comes can be edited at once.
+
+    Of one that gets its name back from another, `went`, those count as seen that did so, or are in the diff.
+    """
     made = piece.made
-    if isinstance(made, WholeFile):
+    if isinstance(made, Prepared):
+        return piece
+    if went is None:
         return piece._replace(made=made._replace(shown=True))
-    document = made.document
-    # The lines beside it are in the diff, too.
-    places = ((at - 1, at + len(splice.lines) + 1) for splice, at in placed(made.splices))
-    ranges = [(max(low, 0), min(high, document.text.count)) for low, high in places]
-    document.name(ranges)
-    for low, high in ranges:
-        note_shown(document.index, low, high)
-    return piece
+    stored = store.load(ws, went.place.path, dense=False)
+    unseen = {mark.id for mark in stored.index.marks.values() if mark.shown < 0} if stored is not None else ()
+    return piece._replace(made=made._replace(names=made.names._replace(shown=[one not in unseen for one in made.names.ids])))
 
 
 def _renamed(pieces: Sequence[FileChange]) -> dict[bytes, FileChange]:
@@ -514,15 +514,6 @@ def _renamed(pieces: Sequence[FileChange]) -> dict[bytes, FileChange]:
             del gone[went]
             out[name] = whole[went]
     return out
-
-
-def _as_before(ws: Workspace, came: FileChange, went: FileChange) -> FileChange:
-    """Return the change that gives a file its name back: lines count as seen that did so, or are in the diff."""
-    stored = store.load(ws, went.place.path, dense=False)
-    unseen = {mark.id for mark in stored.index.marks.values() if mark.shown < 0} if stored is not None else ()
-    if not isinstance(made := came.made, WholeFile):
-        return came
-    return came._replace(made=made._replace(names=made.names._replace(shown=[one not in unseen for one in made.names.ids])))
 
 
 def _diff_of(piece: FileChange, went: FileChange | None) -> list[str]:
