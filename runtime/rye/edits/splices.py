@@ -122,25 +122,21 @@ def _end(text: Text, splices: list[Splice], final: FinalNewline, *, open_end: bo
     while at >= 0 and splices[at].stop == reach and not splices[at].lines:
         reach = splices[at].start
         at -= 1
-    if at >= 0 and splices[at].stop == reach:
-        new = splices[at].lines
-        wants = (not open_end) if final == "keep" else final == "add"
-        if not wants:
-            last = code.body(new[-1])
-            if last:
-                splices[at] = splices[at]._replace(lines=[*new[:-1], last])
-            elif final == "remove":
-                raise _empty_last_line()
+    is_new = at >= 0 and splices[at].stop == reach
+    if not is_new and (final == "keep" or reach == 0):
         return splices
-    if final == "keep" or reach == 0:
-        return splices
-    line = text.lines(reach - 1, reach)[0]
-    last_line = code.body(line)
-    if not last_line and final == "remove":
-        raise _empty_last_line()
-    if final == "add":
-        last_line = line if code.terminator(line) else _closed(text, line)
-    if last_line != line:
+    lines = splices[at].lines if is_new else text.lines(reach - 1, reach)
+    body = code.body(lines[-1])
+    if (not open_end) if final == "keep" else final == "add":
+        last_line = lines[-1] if code.terminator(lines[-1]) else _closed(text, lines[-1])
+    elif body or final == "keep":
+        last_line = body or lines[-1]
+    else:
+        why = "The last line would be empty, and an empty line without a newline does not exist. Nothing was written."
+        raise EditError("empty_last_line", why, "Delete that line, or leave the final newline.")
+    if is_new:
+        splices[at] = splices[at]._replace(lines=[*lines[:-1], last_line])
+    elif last_line != lines[-1]:
         splices.insert(at + 1, Splice(reach - 1, reach, [last_line]))
     return splices
 
@@ -155,11 +151,6 @@ def _closed(text: Text, line: bytes) -> bytes:
             "Replace its last line, then put lines behind it.",
         )
     return line + _neighbour(text, text.count - 1, [])
-
-
-def _empty_last_line() -> EditError:
-    why = "The last line would be empty, and an empty line without a newline does not exist. Nothing was written."
-    return EditError("empty_last_line", why, "Delete that line, or leave the final newline.")
 
 
 def refine(text: Text, splices: Sequence[Splice], keys: Callable[[list[bytes]], list[bytes]] | None = None) -> list[Splice]:
@@ -354,18 +345,13 @@ def _places(all_text: str, old: str, *, overlapping: bool = False) -> list[int]:
 def _regions(places: list[int], size: int, starts: list[int]) -> list[tuple[int, int, list[int]]]:
     """Return the ranges of lines [low, high) that matches touch, with the matches in each; a line is in one range only."""
     out: list[tuple[int, int, list[int]]] = []
-    line = 0
     for place in places:
-        while starts[line + 1] <= place:
-            line += 1
-        high = line + 1
         # A match that ends in a newline joins the next line to what is put in its place.
-        while high < len(starts) - 1 and starts[high] <= place + size:
-            high += 1
-        if out and line < out[-1][1]:
+        low, high = bisect_right(starts, place) - 1, min(bisect_right(starts, place + size), len(starts) - 1)
+        if out and low < out[-1][1]:
             out[-1] = (out[-1][0], max(high, out[-1][1]), [*out[-1][2], place])
         else:
-            out.append((line, high, [place]))
+            out.append((low, high, [place]))
     return out
 
 
