@@ -346,7 +346,7 @@ def test_section_9_lines_that_differ_are_shown_with_their_white_space_and_many_a
 
 
 def test_section_9_an_unexpected_failure_is_answered_in_general(project, monkeypatch):
-    monkeypatch.setattr(patch_calls, "run_batch", lambda *_: 1 / 0)
+    monkeypatch.setattr(patch_calls, "run_batch", lambda *_, **__: 1 / 0)
     request = {"files": [patch(project, APP, insert(0, "secret line"))]}
     answer = rye.execute("rye/workspace/workspace_write_patch", request, project_path=project)["data"]
     assert (answer["code"], answer["successful"], answer["result"], answer["warnings"]) == ("tool_crashed", False, None, [])

@@ -325,9 +325,9 @@ def _needs(tool: Tool) -> tuple[str, ...]:
 
 def _complete(response: dict[str, Any], data: dict[str, Any]) -> None:
     failed = data.get("success") is not True
-    # A crash or the end of its time is no result of the tool's own.
-    if failed and response["envelope"] == ENVELOPE and "successful" not in data:
-        data = {**data, **envelope(str(data.get("code", "tool_failed")), [str(data.get("error", ""))])}
+    if failed and response["envelope"] == ENVELOPE:
+        # What the tool itself says of its failure counts.
+        data = {**envelope(str(data.get("code", "tool_failed")), [str(data.get("error", ""))]), **data}
     response.update(status="error" if failed else "success", data=data)
     if response["status"] == "error":
         response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))

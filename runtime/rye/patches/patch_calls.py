@@ -1,7 +1,7 @@
 """What the patch tools share: the envelope of their results, running a batch, and what became of one.
 
-Every result has the fields `successful`, `result`, `errors` and `warnings`, whatever failed. The start, success and error of a
-call are events in the log.
+Every result has the fields `successful`, `result`, `errors` and `warnings`: `succeeded` makes them, for a failure the executor
+does (see `results.envelope`). The start, success and error of a call are events in the log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rye.call.context import output_budget
@@ -21,7 +21,6 @@ from rye.journal import commit
 from rye.journal.history import History
 from rye.patches.patch_batches import Worked, described, worked
 from rye.patches.patches import WORDS, Batch, Problems
-from rye.plain_class import Record, field
 from rye.workspace.workspace import Workspace
 
 NOTICES = 600
@@ -38,40 +37,19 @@ def succeeded(output: str, result: dict[str, Any], warnings: Sequence[str] = (),
     return ok(output, successful=True, result=result, errors=[], warnings=[*warnings], **fields)
 
 
-def answered(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return what `work` returns, which `succeeded` made. Raises RyeError as `work`, with the envelope in its details."""
-    try:
-        return work()
-    except RyeError as err:
-        errors = err.details.get("errors") or [{"code": err.code, "message": str(err)}]
-        err.details = {"warnings": [], **err.details, "successful": False, "result": None, "errors": errors}
-        raise
-
-
-class Order(Record):
-    """How to run a batch: with which active contents, and whether it is stored and applied at all."""
-
-    active: Active = field(factory=list)
-    apply: bool = True
-    dry_run: bool = False
-
-    @property
-    def write(self) -> bool:
-        """Tell whether files shall change."""
-        return self.apply and not self.dry_run
-
-
-def run_batch(ws: Workspace, batch: Batch, order: Order, problems: Problems) -> dict[str, Any]:
+def run_batch(
+    ws: Workspace, batch: Batch, active: Active, problems: Problems, *, apply: bool = True, dry_run: bool = False
+) -> dict[str, Any]:
     """Verify a batch against the files, then show, store or apply it."""
-    with worked(ws, batch, order.active, problems, write=order.write) as works:
+    with worked(ws, batch, active, problems, write=apply and not dry_run) as works:
         if problems.errors:
             raise _refusal(problems)
-        if order.dry_run:
+        if dry_run:
             return _result(batch, works, problems, "dry_run")
-        record = _record(batch, works, order.active)
+        record = _record(batch, works, active)
         # Stored before it is applied, so that `get_patch_change` can answer for a call that never returned.
         patch_store.keep(ws, record)
-        if not order.apply:
+        if not apply:
             return _result(batch, works, problems, "stored")
         written = [work for work in works if work.piece is not None]
         if not written:

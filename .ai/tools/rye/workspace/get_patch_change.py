@@ -20,7 +20,7 @@ from rye.call.results import fit_lines, left_out, next_call, size_of, start_inde
 from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
-from rye.patches.patch_calls import NOTICES, answered, id_lines, outcome, succeeded
+from rye.patches.patch_calls import NOTICES, id_lines, outcome, succeeded
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -46,27 +46,23 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the stored part that the ID names."""
     any_id, offset = params["id"], params["offset"]
-
-    def work() -> dict[str, Any]:
-        with Workspace(project_path) as ws:
-            warnings = commit.recover(ws)
-            record = patch_store.find(ws, any_id)
-            head, diff, part = _part(record, any_id)
-            result_of_file = outcome(ws, record, part.get("file", {}).get("path"))
-        if result_of_file["entries"] and "file" in part:
-            part["file"]["entryId"] = result_of_file["entries"][0]
-        first = start_index(offset, len(diff), "diff lines")
-        head += fit_lines(id_lines(part.get("files") or [part["file"]]), output_budget() // 3)[0]
-        head.append(
-            f"Batch {record['batchId']}: {result_of_file['status']}." + "".join(f"\n{line}" for line in result_of_file["notes"])
-        )
-        shown, _ = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
-        out, call = [*head, *shown], next_call("get_patch_change", params, CONFIG_SCHEMA)
-        cut = left_out(out, len(shown), first + len(shown), len(diff), "diff lines", call)
-        result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
-        return succeeded("\n".join(out), result, warnings, **cut)
-
-    return answered(work)
+    with Workspace(project_path) as ws:
+        warnings = commit.recover(ws)
+        record = patch_store.find(ws, any_id)
+        head, diff, part = _part(record, any_id)
+        result_of_file = outcome(ws, record, part.get("file", {}).get("path"))
+    if result_of_file["entries"] and "file" in part:
+        part["file"]["entryId"] = result_of_file["entries"][0]
+    first = start_index(offset, len(diff), "diff lines")
+    head += fit_lines(id_lines(part.get("files") or [part["file"]]), output_budget() // 3)[0]
+    head.append(
+        f"Batch {record['batchId']}: {result_of_file['status']}." + "".join(f"\n{line}" for line in result_of_file["notes"])
+    )
+    shown, _ = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
+    out, call = [*head, *shown], next_call("get_patch_change", params, CONFIG_SCHEMA)
+    cut = left_out(out, len(shown), first + len(shown), len(diff), "diff lines", call)
+    result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
+    return succeeded("\n".join(out), result, warnings, **cut)
 
 
 def _keys(request: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-24T06:20:58Z:2b27ac9d5443e3c85338c75d39d07e74e387aafd037ee107528a9f4f3bd9b9eb:cTHp4Emm69nvbdmE2SWJN5N1TeA5B-EiQwGditSkIp4n4xF1-88NYgLWswUeSZFfc3XfusLYqV9YBioUqlr9Bw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:05:52Z:8b241adf7ba70572dfc06b85a15aabc4b8069d68f9b09f2baaae429f19d5a09e:YZYFVu8DCuQUXhN2F3sZnIFXopoeEMdoQuxfTTFpEXhwUTSGPkGO4vBXj5-wyEUNdbQBEgJPnP8gS30ZqkCuBA==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if an editor's contents changed since: those that the
@@ -21,7 +21,7 @@ from rye.edits import patch_store
 from rye.errors import EditError
 from rye.journal import commit
 from rye.patches import patch_calls, patches
-from rye.patches.patch_calls import Order, answered, outcome
+from rye.patches.patch_calls import outcome
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.workspace import Workspace
 
@@ -62,23 +62,19 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the stored batch again, then apply all of it, or none."""
     batch_id = params["batchId"]
-
-    def work() -> dict[str, Any]:
-        with Workspace(project_path) as ws:
-            problems = patches.Problems(warnings=commit.recover(ws))
-            record = patch_store.batch(ws, batch_id)
-            if outcome(ws, record)["status"] in ("applied", "partly_undone"):
-                raise EditError(
-                    "already_applied",
-                    f"Batch {batch_id} is applied already. Nothing was written.",
-                    f"Call {call_text('get_patch_change', id=batch_id)} to see it; "
-                    f"{call_text('undo', batchId=batch_id)} takes it back.",
-                )
-            batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
-            active = params.get("activeFiles") or _active(ws, record)
-            return patch_calls.run_batch(ws, batch, Order(active, dry_run=params["dryRun"]), problems)
-
-    return answered(work)
+    with Workspace(project_path) as ws:
+        problems = patches.Problems(warnings=commit.recover(ws))
+        record = patch_store.batch(ws, batch_id)
+        if outcome(ws, record)["status"] in ("applied", "partly_undone"):
+            raise EditError(
+                "already_applied",
+                f"Batch {batch_id} is applied already. Nothing was written.",
+                f"Call {call_text('get_patch_change', id=batch_id)} to see it; "
+                f"{call_text('undo', batchId=batch_id)} takes it back.",
+            )
+        batch = patches.parse(record["request"], iter(record["ids"]).__next__, problems)
+        active = params.get("activeFiles") or _active(ws, record)
+        return patch_calls.run_batch(ws, batch, active, problems, dry_run=params["dryRun"])
 
 
 def _active(ws: Workspace, record: dict[str, Any]) -> list[dict[str, str]]:

@@ -26,7 +26,7 @@ from rye.errors import RyeError, WorkspaceError
 from rye.journal import commit
 from rye.line_ids import document as documents
 from rye.patches.patch_batches import ActiveFiles, DocPaths
-from rye.patches.patch_calls import NOTICES, answered, succeeded
+from rye.patches.patch_calls import NOTICES, succeeded
 from rye.workspace import escapes
 from rye.workspace.atomic_replace import digest_of
 from rye.workspace.encoding import detect
@@ -75,30 +75,26 @@ CONFIG_SCHEMA = {
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window with the digest of the whole."""
     doc_path = params["docPath"]
-
-    def work() -> dict[str, Any]:
-        with Workspace(project_path) as ws:
-            recovered = commit.recover(ws)
-            docs = DocPaths(ws)
-            overlay = ActiveFiles(docs, params.get("activeFiles") or [])
-            # Twice, because an editor may hold a file under the given name or under its path, and a new one has no path
-            # yet.
-            content = overlay.content(doc_path)
-            try:
-                path: str | None = docs.path_of(doc_path)
-            except RyeError:
-                if content is None:
-                    raise
-                path = None
-            content = overlay.content(doc_path, path) if path is not None else content
-            if content is not None:
-                facts = {"path": path, "source": "active", "sha256": digest_of(content)}
-                return _window(doc_path, parse(content, detect(content)), facts, params, recovered)
-            shown, data, text = _read_whole(ws, path or "", params.get("encoding"))
-            facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
-            return _window(doc_path, text, facts, params, recovered)
-
-    return answered(work)
+    with Workspace(project_path) as ws:
+        recovered = commit.recover(ws)
+        docs = DocPaths(ws)
+        overlay = ActiveFiles(docs, params.get("activeFiles") or [])
+        # Twice, because an editor may hold a file under the given name or under its path, and a new one has no path
+        # yet.
+        content = overlay.content(doc_path)
+        try:
+            path: str | None = docs.path_of(doc_path)
+        except RyeError:
+            if content is None:
+                raise
+            path = None
+        content = overlay.content(doc_path, path) if path is not None else content
+        if content is not None:
+            facts = {"path": path, "source": "active", "sha256": digest_of(content)}
+            return _window(doc_path, parse(content, detect(content)), facts, params, recovered)
+        shown, data, text = _read_whole(ws, path or "", params.get("encoding"))
+        facts = {"path": shown, "source": "disk", "sha256": digest_of(data)}
+        return _window(doc_path, text, facts, params, recovered)
 
 
 def _read_whole(ws: Workspace, path: str, encoding: str | None) -> tuple[str, bytes, Text]:

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:43:31Z:942fe3f00a424e6e869d0284b6b0efef2ad53d40426f6ed42bf9bcef033c0641:uelGJmLkWn9ZopwUIZrQVXt6X6EqvCxOs9_7_WoGnwsmdpWKdPwjUFuyVNEZtKLiu9-sEGoXu1r22XS6HFKHBw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:05:53Z:c86c79fb5e4a15633ec88631183c914627a379d0a5819f64e1c74b4ceb4104a1:fNsA-da0JRBRb6XG1UzdAe0Su4fWk5ja2QHRye1hEKHrrg8mLhFLsKa-Mkq7ZZmivt_aU7Rt5sCd6FVwDJKTAQ==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
@@ -22,7 +22,6 @@ from typing import Any
 from rye.edits import patch_store
 from rye.journal import commit
 from rye.patches import patch_calls, patches
-from rye.patches.patch_calls import Order, answered
 from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
@@ -174,13 +173,9 @@ CONFIG_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the whole batch, then apply all of it, or none."""
-    order = Order(params.get("activeFiles", []), params["apply"], params["dryRun"])
     # What the caller sent, without this call's switches: it is stored with the batch and shown again.
     request = {key: value for key, value in params.items() if key not in ("activeFiles", "guard", "apply", "dryRun")}
-
-    def work() -> dict[str, Any]:
-        with Workspace(project_path) as ws:
-            problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
-            return patch_calls.run_batch(ws, patches.parse(request, patch_store.new_id, problems), order, problems)
-
-    return answered(work)
+    with Workspace(project_path) as ws:
+        problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
+        batch, active = patches.parse(request, patch_store.new_id, problems), params.get("activeFiles", [])
+        return patch_calls.run_batch(ws, batch, active, problems, apply=params["apply"], dry_run=params["dryRun"])
