@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:49:59Z:3895c45b9d1819ae7c575c1fd77f2ca2e36952d72549edef0a7ebdd8206e7c57:35GTD2_og5cVumUOPfX_Ff1MxGocW5ZfYX2LOe97To1C5kPueADw8r88ZYou-ugJ8h4tJ-zwYotGO1WUHmAwDA==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:24:42Z:7ac620a4c4d4d12b073323b19223b2d5daec821670855ccfc0b3dd107a0ce960:9701JF_VFPgow8OOqI9RASNxLokCfvy2RGefvz1fJeAmBnVpO1ThIS-lrQn8sauOlAPlCfBvPXvBLIGFiQL4CA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.

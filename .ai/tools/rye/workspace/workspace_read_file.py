@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:02:43Z:efd497db83ecba484f56ebdf4ae99bdb9a33a8e9b599d7d4221e79e09b95619c:7mF_vuGQdAJNDyQFw9Gi5VpcwRC_fS1v_U-0nnf71wnEVnky6U4yAMjYSxLGlCxw50ZMTeRng6VMcTbfK9C9BQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:24:42Z:c7c113cbf34df7a580db8f279a7712ddf78abff105a6f6ff6c15c50af5d9b1b2:u1ubnJTX5WV8P4vY9RAHp3smzoHzllzPkHbjmY-78oi_sJVVuykgmWSDSmnVFrBpKIB1TbauzeyYCZUzRf-tDA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
