@@ -251,7 +251,7 @@ journal/commit.py
 
 journal/entries.py
 * a copy of a record is a second change: unit/journal/test_journal.py::test_a_copy_of_a_record_under_another_name_is_no_second_change
-- return entry if entry.id == path.stem else None
+- return entry if entry is not None and entry.id == path.stem else None
 + return entry
 
 journal/tree_undo.py

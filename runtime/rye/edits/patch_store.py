@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,11 +99,8 @@ def _milliseconds(any_id: str) -> int:
 
 
 def _load(path: Path) -> dict[str, Any] | None:
-    try:
-        record = entries.parse(path.read_bytes())
-        is_complete = (
-            isinstance(record["ids"], list) and isinstance(record["request"], dict) and isinstance(record["files"], list)
-        )
-    except (OSError, ValueError, LookupError, TypeError, RecursionError, zlib.error):
-        return None
-    return record if is_complete else None
+    def whole(record: dict[str, Any]) -> dict[str, Any] | None:
+        parts = (record["ids"], list), (record["request"], dict), (record["files"], list)
+        return record if all(isinstance(part, kind) for part, kind in parts) else None
+
+    return entries.read(path, whole)

@@ -492,8 +492,5 @@ def _note(ws: Workspace, batch: str, left: Sequence[str]) -> None:
 
 def notes(ws: Workspace, batch: str) -> list[str]:
     """Return the stored messages about a commit's files that were left alone."""
-    try:
-        record = entries.parse((history.folder(ws) / "notes" / f"{batch}.json").read_bytes())
-        return [str(line) for line in record["left"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, zlib.error):
-        return []
+    path = history.folder(ws) / "notes" / f"{batch}.json"
+    return entries.read(path, lambda record: [str(line) for line in record["left"]]) or []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rye.fs import names
 from rye.plain_class import Record, as_dict, changed, field
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rye.line_ids.addresses import Run
 
+_T = TypeVar("_T")
 _DIGEST_BYTES = 64
 # A longer record is worth compressing.
 _COMPRESSED_FROM = 4_096
@@ -105,6 +106,14 @@ class Entry(Record):
         """The paths that it changed, as results show them (see `rye.fs.names`)."""
         return [self.path] if self.files is None else [names.show(os.fsencode(one.path)) for one in self.files]
 
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What it did at each path, which is as a look has it. An edit's tells no mode (-1) and no size."""
+        if self.files is not None:
+            return self.files
+        sides = [None if digest is None else State("file", -1, digest, 0) for digest in (self.before, self.after)]
+        return [Change(os.fsdecode(names.parse(self.path)), *sides)]
+
 
 def emptied(entry: Entry) -> Entry:
     """Return an entry without its lines: what is too large to store is still listed."""
@@ -167,12 +176,17 @@ def _state(record: list[Any] | None) -> State | None:
 
 def load(path: Path) -> Entry | None:
     """Return the entry in a file; None where there is none, or not the one that the file's name says, whole."""
+    entry = read(path, entry_of)
+    # A copy under another name must not count as a second change.
+    return entry if entry is not None and entry.id == path.stem else None
+
+
+def read(path: Path, made: Callable[[dict[str, Any]], _T]) -> _T | None:
+    """Return what a function makes of the record in a file; None where there is none that it takes, whole."""
     try:
-        entry = entry_of(parse(path.read_bytes()))
+        return made(parse(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
         return None
-    # A copy under another name must not count as a second change.
-    return entry if entry.id == path.stem else None
 
 
 def content_before(entry: Entry, data: bytes) -> bytes | None:

@@ -143,33 +143,32 @@ class _Way:
             if row.files == 1 and row.path != self._path:
                 continue
             entry = entries.load(where / f"{row.id}.json")
-            if entry is not None and self._touched_by(entry) and not self._take(entry):
+            change = None if entry is None else _change_of(entry, self._path)
+            if entry is not None and change is not None and not self._take(entry, change):
                 return FileHistory(self._steps[::-1], whole=False)
             if row.id == since:
                 break
         return FileHistory(self._steps[::-1], whole=True)
 
-    def _touched_by(self, entry: Entry) -> bool:
-        return entry.path == self._path if entry.files is None else _change_of(entry, self._path) is not None
-
-    def _take(self, entry: Entry) -> bool:
+    def _take(self, entry: Entry, change: Change) -> bool:
         """Go one change back; False where that cannot be told."""
-        change = _change_of(entry, self._path)
-        digest_after = entry.after
-        if change is not None:
-            mode_only = change.before is not None and change.after is not None and change.before.value == change.after.value
-            if mode_only or not (_is_file(change.before) or _is_file(change.after)):
-                return True
-            # A link or a folder in the file's place is no file.
-            digest_after = change.after.value if change.after is not None and _is_file(change.after) else None
+        # A link or a folder in the file's place is no file.
+        before, after = (side if side is not None and side.kind == "file" else None for side in change[1:])
+        is_commands = entry.files is not None
+        mode_only = is_commands and before is not None and after is not None and before.value == after.value
+        if mode_only or (before is None and after is None):
+            return True
+        digest_after = None if after is None else after.value
         if _digest(self.now) != digest_after and not self._outside(entry, digest_after):
             return False
-        before = self._before(entry, change)
-        if before is _UNKNOWN:
-            return False
-        self._steps.append(Step(entry, self._path, before, self.now))
-        self.now = before
-        if before is None and change is not None:
+        data = None
+        if before is not None:
+            data = self._before(entry, before)
+            if data is None:
+                return False
+        self._steps.append(Step(entry, self._path, data, self.now))
+        self.now = data
+        if data is None and is_commands:
             self._follow_rename(entry)
         return True
 
@@ -217,16 +216,12 @@ class _Way:
 
     _edits_by_digest: tuple[str, dict[str, Entry]] | None = None
 
-    def _before(self, entry: Entry, change: Change | None) -> bytes | None:
-        if change is not None:
-            if change.before is None or change.before.kind != "file":
-                return None
-            data = self._contents.read(bytes.fromhex(change.before.value)) if change.before.value else None
-            return _UNKNOWN if data is None else data
-        if entry.before is None:
-            return None
+    def _before(self, entry: Entry, before: State) -> bytes | None:
+        """Return the content before an entry; None where it cannot be told."""
+        if entry.files is not None:
+            return self._contents.read(bytes.fromhex(before.value)) if before.value else None
         data = entries.content_before(entry, self.now or b"")
-        return data if _digest(data) == entry.before else _UNKNOWN
+        return data if _digest(data) == before.value else None
 
     def _follow_rename(self, entry: Entry) -> None:
         """Go on with the file that the same change took away, if this one is that file under a new name."""
@@ -259,21 +254,14 @@ def _squeezed_lines(data: bytes) -> set[bytes]:
     return {b"".join(line.split()) for line in lines_of(data)} - {b""}
 
 
-_UNKNOWN: Final = b"\0unknown\0" + bytes(8)
-
-
 def _digest(data: bytes | None) -> str | None:
     return None if data is None else sha256(data).hexdigest()
 
 
 def _change_of(entry: Entry, path: str) -> Change | None:
-    """Return what a change of the tree did at a path, which is as results show it."""
+    """Return what an entry did at a path, which is as results show it."""
     raw = os.fsdecode(names.parse(path))
-    return next((one for one in entry.files or () if one.path == raw), None)
-
-
-def _is_file(state: State | None) -> bool:
-    return state is not None and state.kind == "file"
+    return next((one for one in entry.changes if one.path == raw), None)
 
 
 def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
@@ -287,11 +275,11 @@ def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
     where = history.folder(ws)
     for row in history.History(ws) if shown else ():
         entry = entries.load(where / f"{row.id}.json") if row.files > 1 or row.path in shown else None
-        for path in [*shown] if entry is not None else ():
-            change = None if entry is None else _change_of(entry, path)
-            if entry is None or (change is None and (entry.files is not None or entry.path != path)):
+        for change in entry.changes if entry is not None else ():
+            path = names.show(os.fsencode(change.path))
+            if entry is None or path not in shown:
                 continue
-            after = entry.after if change is None else change.after.value if change.after is not None else None
+            after = None if change.after is None else change.after.value
             persons = entry.tool == tree_changes.SOMEONE_ELSE or entry.tool.startswith(own_files.BY_A_PERSON)
             if not persons and after == _digest(_content_now(ws, path)):
                 ours.add(shown[path])

@@ -23,7 +23,6 @@ import contextlib
 import os
 import stat
 import time
-import zlib
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, profile
@@ -170,14 +169,11 @@ def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path |
 
 def recover_folders(ws: Workspace, note: Path) -> None:
     """Remove the empty folders that a process which was killed had made for a file. Raises OSError."""
-    try:
-        record = entries.parse(note.read_bytes())
-        token, folders = str(record["token"]), [str(one) for one in record["folders"]]
-    except (ValueError, LookupError, TypeError, RecursionError, zlib.error):
+    known = entries.read(note, lambda record: (str(record["token"]), [str(one) for one in record["folders"]]))
+    if known is None:
         drop_if_old(note)
-        return
-    if not running_commands.is_alive(ws.fd, token):
-        _remove_empty(ws, folders)
+    elif not running_commands.is_alive(ws.fd, known[0]):
+        _remove_empty(ws, known[1])
         note.unlink(missing_ok=True)
 
 

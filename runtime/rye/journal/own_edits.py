@@ -25,21 +25,16 @@ _MOST_ROWS: Final = 2_000
 _NEW_MODE: Final = 0o644
 
 
-class _Digest(NamedTuple):
-    """A regular file with this content, or a folder where it is empty; its mode is what it was before."""
-
-    value: str
-
-
-_FOLDER: Final = _Digest("")
+# What an edit made or removed with its file.
+_FOLDER: Final = State("directory", -1, "", 0)
 
 
 class _Step(NamedTuple):
-    """What one entry did at a path. `entry` is an edit of one file; None: a change of the tree, whose contents are stored."""
+    """What one entry did at a path."""
 
-    before: State | _Digest | None
-    after: State | _Digest | None
-    entry: Entry | None = None
+    before: State | None
+    after: State | None
+    entry: Entry
 
 
 class OwnEdits:
@@ -58,20 +53,21 @@ class OwnEdits:
             folders: the tree as that look found it.
             contents: where contents are stored; those that lie between edits and the changes are added.
         """
-        found = {one.path: one for one in changes}
-        out = [self._rest(one, contents) for one in found.values() if not self._is_own(one)]
+        out = [self._rest(one, contents) for one in changes if not self._is_own(one)]
         # A file that came after the last look and is gone is not seen by comparing the two.
-        return out + [one for path in self._steps.keys() - found.keys() if (one := self._unseen(path, folders, contents))]
+        unseen = (self._as_before(path, folders) for path in self._steps.keys() - {one.path for one in changes})
+        rest = (self._rest(one, contents) for one in unseen if one is not None and not self._is_own(one))
+        return out + [one for one in rest if one.before != one.after]
 
     def _is_own(self, change: Change) -> bool:
         steps = self._steps.get(change.path)
         if steps is None:
             return False
         after = steps[-1].after
-        if isinstance(after, _Digest) and change.before and change.after and change.before.mode != change.after.mode:
+        if after and after.mode < 0 and change.before and change.after and change.before.mode != change.after.mode:
             # An edit keeps the mode: someone else gave the file, or a folder that was there, another one since.
             return False
-        return _fits(change.after, after) and (after is not _FOLDER or change.before is None)
+        return _fits(change.after, after) and (after != _FOLDER or change.before is None)
 
     def _rest(self, change: Change, contents: Contents) -> Change:
         """Return a change without what our tools made of the file before, where one step follows the other."""
@@ -81,19 +77,12 @@ class OwnEdits:
         found, left = _left(steps, change.before, contents)
         return change._replace(before=left) if found else change
 
-    def _unseen(self, path: str, folders: Folders, contents: Contents) -> Change | None:
-        """Return what others made of a file that is as it was at the last look, though our tools left it otherwise."""
+    def _as_before(self, path: str, folders: Folders) -> Change | None:
+        """Return a path that is as it was at the last look, though our tools changed it."""
         folder, _, name = path.rpartition("/")
         marks = folders.get(folder, {})
-        if tree.is_passed(marks):
-            return None
-        mark = marks.get(name)
-        now = None if mark is None else tree.state_of(mark)
-        steps = self._steps[path]
-        if _fits(now, steps[-1].after) or not _fits(now, steps[0].before):
-            return None
-        found, left = _left(steps, now, contents)
-        return Change(path, left, now) if found and left != now else None
+        now = tree.state_of(marks.get(name))
+        return None if tree.is_passed(marks) else Change(path, now, now)
 
 
 def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple[bool, State | None]:
@@ -102,16 +91,14 @@ def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple
     for number, step in enumerate(steps):
         if number and step.before != steps[number - 1].after:
             return False, None
-        if not isinstance(step.after, _Digest):
-            now = step.after
-        elif step.after is _FOLDER or step.entry is None:
-            return False, None
-        else:
-            data = _content(step.entry, step.after.value, now, contents)
+        now, before = step.after, now
+        if now is not None and now.mode < 0:
+            # What was in a folder cannot be told.
+            data = _content(step.entry, now.value or "", before, contents) if now != _FOLDER else None
             if data is None:
                 return False, None
-            mode = now.mode if now is not None and now.kind == "file" else _NEW_MODE
-            now = State("file", mode, step.after.value, len(data))
+            mode = before.mode if before is not None and before.kind == "file" else _NEW_MODE
+            now = State("file", mode, now.value, len(data))
     return True, now
 
 
@@ -130,15 +117,11 @@ def _content(entry: Entry, digest: str, before: State | None, contents: Contents
     return data
 
 
-def _fits(found: State | None, recorded: State | _Digest | None) -> bool:
+def _fits(found: State | None, recorded: State | None) -> bool:
     """Tell whether what a look found is what an entry says."""
     if found is None or recorded is None:
         return found is recorded
-    if isinstance(recorded, State):
-        return recorded[:3] == found[:3]
-    if recorded is _FOLDER:
-        return found.kind == "directory"
-    return found.kind == "file" and found.value == recorded.value
+    return (found.kind, found.value) == (recorded.kind, recorded.value) and recorded.mode in (-1, found.mode)
 
 
 def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, _Step]]:
@@ -149,19 +132,7 @@ def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, _Step]]:
         if row.id == newest:
             break
         rows.append(row)
-    for row in reversed(rows):
-        entry = history.entry_of(ws, row)
-        if entry is None:
-            continue
-        if entry.files is None:
-            before, after = (None if digest is None else _Digest(digest) for digest in (entry.before, entry.after))
-            yield _as_walked(entry.path), _Step(before, after, entry)
-            made = _Step(before and _FOLDER, after and _FOLDER)
-            yield from ((_as_walked(folder), made) for folder in entry.folders)
-        else:
-            yield from ((one.path, _Step(one.before, one.after)) for one in entry.files)
-
-
-def _as_walked(shown: str) -> str:
-    """Return a path as a look has it: an entry of an edit names its file as results do."""
-    return os.fsdecode(names.parse(shown))
+    for entry in filter(None, (history.entry_of(ws, row) for row in reversed(rows))):
+        yield from ((one.path, _Step(one.before, one.after, entry)) for one in entry.changes)
+        made = _Step(_FOLDER if entry.before else None, _FOLDER if entry.after else None, entry)
+        yield from ((os.fsdecode(names.parse(folder)), made) for folder in entry.folders)
