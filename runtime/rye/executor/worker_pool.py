@@ -141,9 +141,7 @@ class Worker:
             self._workspace.hold_to(policy.identity)
             if "write" in policy.permissions:
                 # Else nothing is looked at, and nothing made. Without a token the report says what does not hold.
-                with suppress(OSError):
-                    token = running_commands.begin(self._workspace.fd)
-                    self._held.callback(running_commands.end, token)
+                token = self._held.enter_context(running_commands.running(self._workspace.fd))
             self._guarded, self.tree = _started(policy, self._workspace, token, (given, out, err), answer)
         except BaseException:
             self._held.close()
