@@ -157,6 +157,7 @@ def test_a_cut_answer_says_how_many_lines_it_holds_and_of_how_many(project, budg
         assert data["success"], data
         found = re.search(r"\[tool_result: (\d+) of (\d+) (?:diff )?lines; (-?\d+) more omitted\.", data["output"])
         assert bool(found) == data["truncated"]
+        assert len(data["output"].encode()) <= budget
         if found:
             shown, total, left = map(int, found.groups())
             assert 0 <= shown < total
@@ -199,11 +200,23 @@ _LISTS = {
 }
 
 
+def followed(tool, project, given, item, keep):
+    """Yield what the answer to a call shows, and its text, then those to the calls that continue, as they are written."""
+    for _ in range(99):
+        answer = call(tool, project, **given)
+        assert answer["success"], (tool, given, answer)
+        yield re.findall(item, answer["output"]), answer["output"]
+        again = [args for name, args in CALL.findall(answer["output"].split("[tool_result")[-1]) if tool.endswith(f"/{name}")]
+        if not again:
+            return
+        given = keep | {key: json.loads(value) for key, value in re.findall(rf"(\w+)=({VALUE})", again[-1])}
+
+
 @pytest.mark.parametrize("cases", [pytest.param(12, id="sample"), pytest.param(times(200), marks=pytest.mark.slow)])
 def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project):
     seed = random.randrange(1 << 32)
     print("seed", seed)
-    dice, followed = random.Random(seed), 0
+    dice, cut = random.Random(seed), 0
     for case in range(cases):
         name = "".join(dice.choices(ODD, k=dice.randint(1, 12))).strip(" .") + "z"
         folder, lines, most = f"{case}{name}", dice.randint(5, 12), dice.randint(1, 4)
@@ -217,21 +230,28 @@ def test_every_call_that_continues_goes_on_where_the_answer_ended(cases, project
         parameters, item = _LISTS[tool]
         keep = {} if "chunk" in tool else {"limit": most}
         given = parameters(file, where) | keep
-        found = []
-        for _ in range(2 * lines):
-            answer = call(tool, project, **given)
-            assert answer["success"], (seed, tool, given, answer)
-            found += re.findall(item, answer["output"])
-            again = [
-                args for name, args in CALL.findall(answer["output"].split("[tool_result")[-1]) if tool.endswith(f"/{name}")
-            ]
-            if not again:
-                break
-            followed += 1
-            given = keep | {key: json.loads(value) for key, value in re.findall(rf"(\w+)=({VALUE})", again[-1])}
+        pages = [*followed(tool, project, given, item, keep)]
+        found = [one for some, _ in pages for one in some]
         assert len(found) == lines == len(set(found)), (seed, tool, given, found)
+        cut += len(pages) - 1
         shutil.rmtree(project / folder)
-    assert followed > cases, "control: most answers were cut"
+    assert cut > cases, "control: most answers were cut"
+
+
+@pytest.mark.parametrize("char", ["x", "🙂"])
+@pytest.mark.parametrize("tool", [name for name, (_, item) in _LISTS.items() if "line" in item])
+def test_an_answer_is_cut_in_bytes_behind_a_line_with_true_numbers_and_the_next_call_goes_on(project, tool, char):
+    """Defect 7: the cut was counted in characters, fell within a line, and its numbers were wrong."""
+    (project / "f").mkdir()
+    (project / "f/f").write_text("".join(f"line {n} {char * 200}\n" for n in range(1, 601)))
+    parameters, item = _LISTS[tool]
+    pages = [*followed(tool, project, parameters("f/f", "f"), item.replace(")$", rf") {char}+$"), {})]
+    assert [one for found, _ in pages for one in found] == [f"line {n}" for n in range(1, 601)]
+    left = 600
+    for found, text in pages:
+        left -= len(found)
+        numbers = (f"[tool_result: {len(found)} of 600 " in text, f"; {left} more omitted. " in text)
+        assert (numbers, len(text.encode()) <= 51_200) == ((left > 0,) * 2, True)
 
 
 def test_a_wrong_parameter_is_answered_with_those_that_the_model_was_shown(project):

@@ -405,14 +405,6 @@ def test_a_dry_run_writes_nothing(project, file, seen):
     assert shown(project / "new/dir/b.py") == ["A", *LINES[1:]]
 
 
-def test_a_long_result_is_cut_with_the_envelope(project, file, seen):
-    data = edit(project, {"line_id": 1, "new_content": [f"line {n}" for n in range(9_000)]}, diff=True)
-    assert data["truncated"]
-    assert len(data["output"].encode()) <= 51_200 + 500
-    assert data["output"].split("\n")[-1].startswith("[tool_result: ")
-    assert len(shown(file)) == 9_007
-
-
 # --- several files, moves, renames ---
 
 

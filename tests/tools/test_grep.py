@@ -55,13 +55,6 @@ def test_a_page_says_what_more_there_is_and_how_to_see_it(project):
     assert "25" in refused("bad_offset", "grep", project, pattern="needle", offset=26)
 
 
-def test_output_is_cut_at_a_match_and_goes_on(project):
-    write(project, a=("needle " + "x" * 480 + "\n") * 300)
-    data = done("grep", project, pattern="needle", limit=300)
-    assert (len(data["output"].encode()) <= 51_200, data["truncated"]) == (True, True)
-    assert done("grep", project, pattern="needle", offset=data["next_offset"])["matches"][0]["line"] == data["count"] + 1
-
-
 def test_a_long_line_is_shown_around_its_match(project):
     write(project, a="é" * 10_000 + "needle" + "y" * 10_000 + "\n")
     content = done("grep", project, pattern="needle")["matches"][0]["content"]

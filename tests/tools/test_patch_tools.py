@@ -38,19 +38,6 @@ def test_what_is_told_of_a_file(project, data, terminator, final, count):
     assert [row[:3] for row in rows(answer)] == [f"{number}: " for number in range(1, count + 1)]
 
 
-def test_a_long_file_is_cut_by_bytes_and_can_be_read_to_its_end(project):
-    lines = [f"{number:05} " + "x" * 90 for number in range(3_000)]
-    (project / "f").write_text("\n".join(lines) + "\n")
-    got, at = [], 1
-    while at:
-        answer = read(project, "f", offset=at, limit=100_000)
-        assert len(answer["output"].encode()) <= 51_200
-        got += [row.partition(": ")[2] for row in rows(answer)]
-        at = answer.get("next_offset")
-    assert got == lines
-    assert read(project, "f", offset=3_001)["code"] == "bad_offset"
-
-
 def test_an_active_file_needs_not_be_on_the_disk(project):
     active = [{"docPath": "new/file.py", "content": "é\r\n"}]
     told = read(project, "new/file.py", activeFiles=active)["result"]

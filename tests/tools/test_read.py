@@ -139,25 +139,6 @@ def test_the_bytes_of_a_newline_across_two_wide_characters_end_no_line(project, 
     assert path.read_bytes() == ("\ufeff" + lines[0] + "new\n" + lines[2]).encode(codec)
 
 
-@pytest.mark.parametrize("char", ["x", "🙂"])
-def test_output_is_cut_in_bytes_at_a_line_boundary_with_true_numbers(project, put, char):
-    """Defect 7: the cut was counted in characters, fell within a line, and its numbers were wrong."""
-    put("".join(f"{n:04} {char * 200}\n" for n in range(1, 601)))
-    seen, offset = [], 1
-    while offset:
-        data = done("read", project, file_path="f.txt", offset=offset)
-        assert len(data["output"].encode()) <= 51_200
-        found = [text for _, text in rows(data)]
-        assert len(found) == data["line_count"]
-        assert all(text.endswith(char * 200) for text in found)
-        if data["truncated"]:
-            said = f"[tool_result: {len(found)} of 600 lines; {600 - offset - len(found) + 1} more omitted."
-            assert data["output"].split("\n")[-1].startswith(said)
-        seen += found
-        offset = data.get("next_offset")
-    assert [text[:4] for text in seen] == [f"{n:04}" for n in range(1, 601)]
-
-
 @pytest.mark.slow
 def test_20000_lines_have_20000_ids(project, put):
     """Defect 6: six hex digits gave 19,987 for 20,000 distinct lines."""

@@ -279,10 +279,7 @@ def test_what_is_shown(project, tool, data, more, output):
     assert said.startswith("[no matches") if output == "[no matches]" else said == output
 
 
-def test_text_that_would_be_too_much_is_cut_at_a_line(project):
-    put(project, f"{'x' * 1_900}\n" * 60)
-    data = swe("open_file_chunk", project, path="f")
-    assert (data["truncated"], len(data["output"]) <= 51_200, data["next_line"]) == (True, True, data["end_line"] + 1)
+def test_a_long_line_is_shortened(project):
     put(project, "y" * 5_000)
     assert "[line shortened: 2,000 of 5,000 characters shown]" in swe("open_file_chunk", project, path="f")["output"]
 
