@@ -76,8 +76,8 @@ FEWER = MANY.replace(b"15002\n", b"")
         # The places of two changes swapped: it once crashed.
         (ABCDE, ["1|A", "5|E"], b"E\nb\nc\nd\nA\n", None),
         pytest.param(
-            *(MANY, ["find|15001|X", "find|15003|Y"]),
-            b"new\n" + FEWER.replace(b"15001", b"X").replace(b"15003", b"Y"),
+            *(MANY, ["find|15001|X", "find|15003|Y", {"find": "15010\n", "replace": ""}]),
+            b"new\n" + FEWER.replace(b"15001", b"X").replace(b"15003", b"Y").replace(b"15010\n", b""),
             b"new\n" + FEWER,
             id="lines never looked at",
         ),

@@ -330,8 +330,10 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     assert {one["docPath"] for one in answer["errors"]} == {"src/app.cs", "missing.cs", "tests.cs"}
     assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
     assert (answer["code"], "Nothing was written" in answer["error"]) == ("invalid_batch", True)
-    error = write(project, files=[patch(project, APP, delete(2, "too"))])["error"]
-    assert ("\n-2: too" in error, "\n+2: two" in error) == (True, True)
+    wrong = [{**delete(2, "B"), "endLine": 1}, {**replace(1, ["A"], "x"), "newLines": []}]
+    error = write(project, files=[patch(project, APP, delete(2, "too")), patch(project, "tests.cs", *wrong)])["error"]
+    told = ("\n-2: too", "\n+2: two", "lines 2 to 1 are no range", "one or more lines. Use delete")
+    assert [text for text in told if text not in error] == [], error
 
 
 @pytest.mark.parametrize(

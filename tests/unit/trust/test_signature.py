@@ -158,6 +158,7 @@ def test_what_cannot_carry_a_line_is_unsignable(item_type, suffix):
     assert caught.value.code == "unsignable"
     # What there is instead: suffixes for a type, types for none.
     assert caught.value.hint.startswith("Item types are tool, " if item_type == "x" else f"A {item_type} is one of .")
+    assert ("suffix of a runtime" in caught.value.hint) == (item_type == "tool")
 
 
 def test_a_foreign_signature_verifies():

@@ -104,6 +104,7 @@ def test_where_nothing_has_locks_files_are_read_and_not_written(project, user_sp
     assert number == errno.EIO or ids(project, "a.txt") == known
     refused = edit(project, known[0], "ONE")
     assert (refused["code"] == "no_locks", said in refused["error"]) == (number == errno.ENOLCK, True), refused
+    assert ("change_id" in call("rye/bash/bash", project, command="echo x > b")) == (number == errno.ENOLCK)
     assert (project / "a.txt").read_text() == "one\ntwo\n"
 
 
