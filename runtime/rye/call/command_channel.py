@@ -96,7 +96,7 @@ class CommandChannel:
         with self._own_end:
             while self._comes(self._own_end.fileno(), select.POLLIN, float("inf")):
                 try:
-                    message, fds, _, _ = socket.recv_fds(self._own_end, 1, 2)
+                    message, fds, _, _ = socket.recv_fds(self._own_end, 1, 2, socket.MSG_CMSG_CLOEXEC)
                 except OSError:
                     return
                 if not message:
@@ -107,6 +107,11 @@ class CommandChannel:
         try:
             # Anything but a pipe could be a file that the command may not write.
             if len(fds) == 2 and all(stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in fds):
+                # Opened anew: those that it gave may hold both ends of a pipe, and it could make them wait for ever.
+                for at, how in enumerate((os.O_RDONLY, os.O_WRONLY)):
+                    own = os.open(f"/proc/self/fd/{fds[at]}", how | os.O_NONBLOCK | os.O_CLOEXEC)
+                    os.close(fds[at])
+                    fds[at] = own
                 self._write(fds[1], json.dumps(self._response(self._request(fds[0]))).encode())
         except (OSError, ValueError, TypeError, RecursionError):
             # The asker gets no response, and says that to its caller.
@@ -137,7 +142,6 @@ class CommandChannel:
 
     def _write(self, fd: int, data: bytes) -> None:
         """Write to a pipe that its reader may have given up, or never reads."""
-        os.set_blocking(fd, False)
         view = memoryview(data)
         # A command that never reads its answer must not hold this thread longer than this.
         while view and self._comes(fd, select.POLLOUT, _UNREAD_SECONDS):

@@ -5,6 +5,7 @@ import os
 import re
 import resource
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -113,6 +114,21 @@ print(json.dumps([*map(ask, json.loads(sys.argv[1])), ask(read, victim), ask(rea
     served = [bool(one and one["status"] == "success") for one in json.loads(bash(file, shlex.join(words))["output"])]
     assert served == [*[False] * (len(REFUSED) + 1), True]
     assert (file / "victim").read_text() == "mine"
+
+
+def test_a_command_that_gives_both_ends_of_a_pipe_and_makes_it_wait_does_not_hold_up_its_starter(file):
+    (file / "a.txt").write_text(f"{'é' * 90}\n" * 5_000)
+    code = """
+import fcntl, time
+(taken, giving), (taking, response) = os.pipe(), os.pipe()
+both = os.open(f"/proc/self/fd/{response}", os.O_RDWR)
+socket.send_fds(channel, [b"?"], [taken, both])
+os.write(giving, json.dumps(read).encode()); os.close(giving)
+for _ in range(20):
+    fcntl.fcntl(both, fcntl.F_SETFL, 0); time.sleep(0.05)
+print(len(os.read(taking, 5000)))"""
+    words = [sys.executable, "-m", "rye", "bash", shlex.join([sys.executable, "-c", ASK + code])]
+    assert subprocess.run(words, cwd=file, capture_output=True, timeout=40, check=False).stdout == b"5000\n"
 
 
 def test_a_program_between_may_close_the_descriptor(file):
