@@ -23,7 +23,7 @@ TEXTS = (
     "rye/file-system/read", "tool", "0" * 64, "f" * 6, "start", "http://127.0.0.1:1/x", "%00", "con.", "a.py:2", "\ufeff",
     "utf-8", "latin-1", "idna", "rot13", "undefined", "utf-8-sig",
 )  # fmt: skip
-NUMBERS = (0, 1, -1, 2, 3, 10, 10**6, 2**31, 2**63, 2**64, -(2**63), 10**30, 1.5, 1e308, -0.0, 100)
+NUMBERS = (0, 1, -1, 2, 3, 10, 10**6, 2**31, 2**63, 2**64, -(2**63), 10**400, 1.5, 1e308, -0.0, 100)
 OTHERS: tuple[Any, ...] = (None, True, [], {}, "x", 5, [[]], {"a": {}})
 COMMANDS = ("echo hi", "exit 3", "cat", "printf '\\xff'", "", "kill $$", "cd /nowhere")
 # It would ask the web.

@@ -222,7 +222,7 @@ async def _command_of(request: Request) -> tuple[str, float]:
         seconds = DEFAULT_SECONDS if seconds is None else float(seconds)
         if not 0 < seconds < float("inf"):
             raise ValueError(seconds)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         why = 'The body is no JSON object with "command", a text, and "timeout_seconds", a number above 0, if any.'
         raise RyeError("malformed_request", why, 'Send {"command": "echo hello"}.') from None
     return command, min(seconds, MOST_SECONDS)
