@@ -146,13 +146,6 @@ def test_control_ids_that_were_not_kept_are_unknown_to_the_next_call(disk, monke
     assert not edit(disk, known[5])["success"], "a naive read showed an ID that names nothing now"
 
 
-def test_control_writing_in_place_on_a_full_disk_loses_the_file(disk):
-    fill(disk)
-    with pytest.raises(OSError, match="No space"), (disk / "a.txt").open("w") as file:
-        file.write(TEXT * 10)
-    assert (disk / "a.txt").read_text() != TEXT
-
-
 def test_no_room_for_the_state(disk, project, monkeypatch):
     """The user's space is full: the change lands, and says that it cannot be undone."""
     (project / "a.txt").write_text(TEXT)

@@ -11,6 +11,7 @@ import zipfile
 
 import pytest
 
+from rye.folders import tree
 from support import in_process
 from support.harness import environment
 from support.signed_tools import key_pair, put
@@ -129,6 +130,15 @@ def test_a_skill_gets_the_folder_of_its_name(run, project, tmp_path):
     assert (code, row["skill"], row["faults"]) == (0, "acme-pdf", [])
     (project / ".agents/skills/acme-pdf").rename(project / ".agents/skills/other")
     assert "its folder's other" in run("skill", "list")[1][0]["faults"][0]
+
+
+def test_a_file_that_becomes_a_link_while_it_is_added_brings_nothing_else(run, project, tmp_path, monkeypatch):
+    script = make(tmp_path / "downloads") / "scripts/run.sh"
+    (tmp_path / "key").write_text("mine")
+    read = tree.read
+    monkeypatch.setattr(tree, "read", lambda *args: (read(*args), script.unlink(), script.symlink_to(tmp_path / "key"))[0])
+    code, _, err = run("skill", "add", str(script.parents[1]))
+    assert (code, "changed while it was read" in err, (project / ".agents").exists()) == (1, True, False)
 
 
 def test_what_fetches_code_is_named(run, tmp_path):

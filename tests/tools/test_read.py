@@ -203,7 +203,7 @@ def test_a_range_behind_the_path(project):
     assert data["output"].split("\n")[2].endswith("; 7 lines]")
     assert (data["file_path"], data["offset"], data["truncated"], data["next_offset"]) == ("f.txt", 2, True, 4)
     assert done("read", project, file_path="f.txt:6", line_ids="short")["line_count"] == 2
-    both = done("read", project, file_path="f.txt:1-2", more=[":6-7"], line_ids="short")["output"]
+    both = done("read", project, file_path="f.txt:1-2", more=[":6-7", ":" + "9" * 5_000], line_ids="short")["output"]
     assert ("2\tline 2" in both, "3\tline 3" in both, "7\tline 7" in both) == (True, False, True)
     # What the output has no room for is said.
     (project / "long.txt").write_text(("x" * 90 + "\n") * 2_000)

@@ -23,7 +23,7 @@ _LONG_FORM = 8_000
 # Of the best score: what has less has one common word of several.
 _LEAST_SHARE = 0.1
 _SCOPE = re.compile(r"(?:rye\.search\.)?([a-z]+|\*)(?:[./](.*))?")
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9})*")
 
 
 class SearchRequest(NamedTuple):

@@ -8,6 +8,7 @@ of it anew, as long as the files and folders that decided stand as they were (`r
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -284,9 +285,8 @@ def _check_requirement(tool: Tool) -> None:
     wanted = tool.metadata.get("__requires_rye__")
     if wanted is None:
         return
-    numbers = str(wanted).removeprefix(">=").split(".")
-    if not str(wanted).startswith(">=") or not all(part.isdigit() for part in numbers):
+    if not re.fullmatch(r">=\d{1,9}(?:\.\d{1,9})*", str(wanted)):
         raise ItemError("malformed_item", f"{tool.id}: __requires_rye__ must read '>=X.Y'.", "Correct it and sign it again.")
-    if [int(part) for part in numbers] > [int(part) for part in __version__.split(".")]:
+    if [int(part) for part in str(wanted)[2:].split(".")] > [int(part) for part in __version__.split(".")]:
         why = f"{tool.id} needs rye {plain(str(wanted))}; this is {__version__}."
         raise ItemError("rye_too_old", why, "Upgrade rye-workspace.")

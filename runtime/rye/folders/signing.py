@@ -27,6 +27,7 @@ PINNED: Final = "folder:"
 
 _LARGEST_KEY: Final = 64 << 10
 _MOST_NAMED: Final = 20
+_MOST_PINS: Final = 1_000
 
 
 def signature_of(folder: str) -> str | None:
@@ -190,6 +191,11 @@ def _pin(name: str, signer: str) -> None:
         return
     # Where nothing can be kept, the verdict stands all the same.
     with contextlib.suppress(RyeError), pins.changing() as known:
+        of_folders = [one for one in known.pins if one.startswith(PINNED)]
+        # Each is read and written with the others, for good: those of folders that are gone make room.
+        for one in of_folders if len(of_folders) >= _MOST_PINS else ():
+            if not os.path.isdir(one.removeprefix(PINNED)):
+                del known.pins[one]
         known.pins[name] = signer
 
 

@@ -12,6 +12,7 @@ import re
 import stat
 import unicodedata
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile, ZipFile
@@ -178,9 +179,15 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         if row["verdict"] not in GOOD["none"] or (row["verdict"] != "valid" and not allowed({"verdict": "pinned"}, project)):
             hint = row["hint"] or "The setting skills.require asks for a signature that you trust."
             raise TrustError("skill_refused", f"The skill was not added: {row['verdict']}.", hint)
-        files = {one: Path(source, one).read_bytes() for one in tree.read(source).digests}
-        if sum(map(len, files.values())) > _MOST_BYTES:
-            raise ItemError("bad_skill", f"It has more than {_MOST_BYTES >> 20} MiB.", "Ask its author for a smaller one.")
+        files, digests, room = dict[str, bytes](), tree.read(source).digests, _MOST_BYTES
+        for one, digest in digests.items():
+            files[one] = atomic.read_regular(os.path.join(source, one), room + 1)[0]
+            room -= len(files[one])
+            if room < 0:
+                raise ItemError("bad_skill", f"It has more than {_MOST_BYTES >> 20} MiB.", "Ask its author for a smaller one.")
+            if sha256(files[one]).hexdigest() != digest:
+                # Read anew by its path, which a program may have made a link to anything meanwhile.
+                raise ItemError("bad_skill", f"{plain(one, 200)} changed while it was read.", "Add it again.")
         top = os.path.expanduser("~") if user else os.path.realpath(project)
         name = unicodedata.normalize("NFKC", header_of(files["SKILL.md"].decode())["name"].strip())
         target = os.path.join(top, HOSTS[host], name)

@@ -226,7 +226,8 @@ def read_tool(verified: Verified, item_id: str, suffix: str, stated: ToolMetadat
 
 def has_version_form(text: str) -> bool:
     """Tell whether a text can be the version of an item."""
-    return re.fullmatch(r"\d+\.\d+\.\d+", text) is not None
+    # Bounded, as a number of thousands of digits is none to Python.
+    return re.fullmatch(r"\d{1,9}\.\d{1,9}\.\d{1,9}", text) is not None
 
 
 def wrong_claim(item_id: str, found: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         *(({"more": f"__timeout__ = {value}"}, "malformed_item") for value in ("'soon'", "-1", "True", "1e999")),
         *(
             ({"more": f"__requires_rye__ = {value!r}"}, "malformed_item")
-            for value in ("new", "0.0", "<=9.9", ">=0.x", ">= 0.1", 1)
+            for value in ("new", "0.0", "<=9.9", ">=0.x", ">= 0.1", ">=²", ">=" + "9" * 5_000, 1)
         ),
         ({"more": "__executor_id__ = 'my/runtime'"}, "runtime_missing"),
         ({"more": "CONFIG_SCHEMA = {'type': 'array'}"}, "malformed_item"),

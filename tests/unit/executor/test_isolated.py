@@ -142,6 +142,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ('return {"output": "x"}', "bad_tool_result", "a dict without success"),
         ('return {"success": True, "x": {1}}', "bad_tool_result", "no JSON (TypeError: Object of type set is not"),
         ('return {"success": True, "x": float("nan")}', "bad_tool_result", "no JSON (ValueError: Out of range float"),
+        ('return {"success": True, "x": 10**5_000}', "bad_tool_result", "no JSON (ValueError: Exceeds the limit"),
         ('d = {"success": True}\nd["d"] = d\nreturn d', "bad_tool_result", "no JSON (ValueError: Circular reference"),
         ("say(b'{\"failure\": 1}')", "bad_tool_result", "without code"),
         ('say(b\'{"failure": {"code": 1, "message": "m", "hint": "h", "details": {}}}\')', "bad_tool_result", "without code"),

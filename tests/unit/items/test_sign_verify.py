@@ -182,7 +182,7 @@ REFUSED = {
     ("malformed_item", ""): [
         (GREET, b"def f(:\n"),
         (GREET, tool().replace(b'__tool_description__ = "Made for a test"', b"")),
-        *((GREET, tool().replace(b'"1.2.3"', text)) for text in (b"123", b'"1.2"', b'"1.2.3\\n"')),
+        *((GREET, tool().replace(b'"1.2.3"', text)) for text in (b"123", b'"1.2"', b'"1.2.3\\n"', b'"1.2.%b"' % (b"3" * 5000))),
         *(
             (GREET, tool(extra=text))
             for text in ("__executor_id__ = 5", "CONFIG_SCHEMA = []", "CONFIG_SCHEMA = {'type': 'string'}")

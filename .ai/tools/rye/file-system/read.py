@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T07:12:52Z:c379ba778e10f1c43930c4c8ae8d628d2c3835e5de90cb3bd36b562b561d99e4:n5wgLMI5EWv1krp3z8flkcU08ezvXiA617CDEBphH1QJf4R6stCB2w9kEYqRIwot07gSmn9I2QrnR1pOP5EvDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:24:43Z:c48bac1c8f29cac5f3c52ff01be85353be1f5bc8732346b0d03bdf29ad3c14e3:x-K-C7mmCWElxYXuUc3MTdJrR9SliI-ry21f_D_5i-iZQRZiXLx7vjlUimHL1ZZjQxX2_mW34ABxc-vlJzxJDg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -170,7 +170,7 @@ def _part(text: str, file_path: str, *, many: bool = False) -> dict[str, Any]:
     if by_address := re.fullmatch(r"(.*):@(\w+)(?:-@?(\w+))?", text, re.DOTALL):
         path, *named = by_address.groups()
         return {"file_path": path or file_path, "offset": 1, "changes_since": None, "named": named}
-    found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d*)?(?:-(\d+))?)?", text, re.DOTALL)
+    found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d{,15})?(?:-(\d{1,15}))?)?", text, re.DOTALL)
     path, first, last = found.groups() if found else (text, None, None)
     ends = sorted((int(first or 1), int(last or first or 1)))
     # Who names the last line knows that there may be more.
