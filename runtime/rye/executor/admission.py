@@ -162,7 +162,7 @@ class Admission:
         known_metadata = None
         # The system's manifest vouches for the metadata of these very bytes, which are not parsed then; it sorts what it holds.
         if candidate.space == "system" and candidate.suffix == ".py" and not in_order:
-            known_metadata = bundles.metadata_from_manifest(candidate, self._manifest_in("system"), self._space("system"))
+            known_metadata = bundles.metadata_from_manifest(candidate, self._manifest_in("system"))
         read = parse.read_tool(verified, candidate.item_id, candidate.suffix, known_metadata)
         return remember(_read, known_as, read)
 

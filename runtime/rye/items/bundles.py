@@ -7,8 +7,8 @@
       tool:
         rye/file-system/read: 9f86d081…
 
-The system's manifest also lists, in `metadata`, the digests of `bundles/rye/metadata/<id>.json`: a Python tool's literals and
-docstring, so that a call need not parse the tool for them. Such a file names the digest of the tool it is about.
+The system's manifest also has, in `metadata`, what each Python tool says of itself, as JSON by the tool's id: its literals and
+docstring, so that a call need not parse the tool for them, with the digest of the file that they are about.
 
 Against it even bytes that an item's own signature leaves out (timestamp, suffix, shebang, text around a directive) and swaps
 between ids show.
@@ -38,7 +38,7 @@ _REPAIR = "Reinstall the package that brought the bundle; in its own checkout si
 
 
 class Manifest(Record):
-    """A verified manifest: the bundle's facts, for each item type its ids and raw files' digests, and those of `metadata`."""
+    """A verified manifest: the bundle's facts, for each item type its ids and raw files' digests, and `metadata`, see above."""
 
     verified: Verified
     bundle: Mapping[str, Any]
@@ -134,14 +134,10 @@ def check(manifest: Manifest, candidate: Candidate) -> None:
     raise TrustError("tampered", why, _REPAIR, expected=expected, actual=actual)
 
 
-def metadata_from_manifest(candidate: Candidate, manifest: Manifest, space: Space) -> parse.ToolMetadata | None:
+def metadata_from_manifest(candidate: Candidate, manifest: Manifest) -> parse.ToolMetadata | None:
     """Return the metadata that a manifest vouches for of a tool's very bytes; None where it does not, and they are parsed."""
-    listed = manifest.metadata.get(candidate.item_id)
-    raw = None if listed is None else spaces.read_file(space, _metadata_path(candidate.item_id))
-    if raw is None or sha256(raw).hexdigest() != listed:
-        return None
-    found = json.loads(raw)
-    return (found["literals"], found["docstring"]) if found["tool"] == candidate.digest else None
+    found = json.loads(manifest.metadata.get(candidate.item_id, "{}"))
+    return (found["literals"], found["docstring"]) if found.get("tool") == candidate.digest else None
 
 
 def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[str, str]]:
@@ -150,12 +146,7 @@ def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[s
     Returns:
         `{"verdict", "type", "item_id", "hint"}` of each; one bad file does not hide the verdicts on the others.
     """
-    hint = "It is not the file that the manifest lists. Reinstall the package, or run `rye bundle create` in its checkout."
-    rows = [
-        {"verdict": "tampered", "type": "metadata", "item_id": item_id, "hint": hint}
-        for item_id, listed in manifest.metadata.items()
-        if sha256(spaces.read_file(space, _metadata_path(item_id)) or b"").hexdigest() != listed
-    ]
+    rows: list[dict[str, str]] = []
     for item_type in spaces.TYPES:
         present = dict(spaces.items_in(space, item_type))
         for item_id in sorted(present.keys() | manifest.items.get(item_type, {}).keys()):
@@ -173,13 +164,9 @@ def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[s
     return rows
 
 
-def _metadata_path(item_id: str) -> str:
-    return f"bundles/{SYSTEM}/metadata/{item_id}.json"
-
-
-def metadata_files(space: Space) -> dict[str, bytes]:
-    """Return the metadata files of the Python tools of the system bundle's folder, by id; none of what JSON does not carry."""
-    found: dict[str, bytes] = {}
+def _metadata(space: Space) -> dict[str, str]:
+    """Return the metadata of the Python tools of the system bundle's folder, by id; none of what JSON does not carry."""
+    found: dict[str, str] = {}
     for item_id, path in spaces.items_in(space, "tool"):
         raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
         if path.suffix != ".py" or raw is None:
@@ -188,18 +175,8 @@ def metadata_files(space: Space) -> dict[str, bytes]:
         text = json.dumps({"tool": sha256(raw).hexdigest(), "docstring": docstring, "literals": literals}, sort_keys=True)
         # A tuple would come back as a list.
         if json.loads(text)["literals"] == literals:
-            found[item_id] = text.encode() + b"\n"
+            found[item_id] = text
     return found
-
-
-def changed_metadata_files(space: Space) -> dict[str, bytes | None]:
-    """Return the metadata files that are to be written, path -> content; None for those of tools that are gone."""
-    from pathlib import Path
-
-    top = Path(space.folder, "bundles", SYSTEM, "metadata")
-    files = {Path(space.folder, _metadata_path(item_id)): data for item_id, data in metadata_files(space).items()}
-    gone = {str(path): None for path in sorted(set(top.rglob("*.json")) - files.keys())}
-    return gone | {str(path): data for path, data in files.items() if not path.is_file() or path.read_bytes() != data}
 
 
 def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
@@ -226,6 +203,6 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
             found[item_type] = item_table
     content: dict[str, Any] = {"bundle": dict(facts), "items": found}
     if facts.get("id") == SYSTEM:
-        content["metadata"] = {item_id: sha256(data).hexdigest() for item_id, data in metadata_files(space).items()}
+        content["metadata"] = _metadata(space)
     # JSON is YAML in flow style, and much faster to read: see `rye.items.parse.yaml_mapping`.
     return json.dumps(content, sort_keys=True, indent=2).encode() + b"\n"

@@ -10,9 +10,10 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,13 @@ def verify(found: Iterable[Target], store: TrustStore) -> Iterator[dict[str, Any
         `rye.trust.verify.VERDICTS`, `malformed` also for what cannot be read; `signer` the key's fingerprint, as the line
         states it unless `owner` is given; `expected` and `actual` digests where the line was well formed and its key known.
     """
+    system = spaces.Space("system", spaces.system_folder())
+    # Once for all files of the bundle.
+    manifest = lru_cache(lambda: bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store))
     for target in found:
         row = _row(target, "verdict", "valid", "signer", "owner", "expected", "actual", "hint")
         try:
-            _judge(target, store, row)
+            _judge(target, store, row, manifest)
         except RyeError as err:
             row["verdict"] = err.code if err.code in trust_verify.VERDICTS else "malformed"
             # Why key documents were ignored may be why a key is not known.
@@ -62,7 +66,7 @@ def _row(target: Target, outcome: str, value: str, *unknown: str) -> dict[str, A
     return {**about, outcome: value, **dict.fromkeys(unknown)}
 
 
-def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
+def _judge(target: Target, store: TrustStore, row: dict[str, Any], manifest: Callable[[], bundles.Manifest]) -> None:
     if target.problem is not None:
         raise target.problem
     with _opened(target, links=True) as (_, raw):
@@ -72,17 +76,10 @@ def _judge(target: Target, store: TrustStore, row: dict[str, Any]) -> None:
         signer=verified.key.public.fingerprint, owner=verified.key.owner, expected=verified.digest, actual=verified.digest
     )
     if target.item_id is not None:
-        item = bundles.admit(_candidate(target, target.item_id, item_type, raw), store, _manifest(target, store))
+        listed = manifest() if target.path.absolute().is_relative_to(spaces.system_folder()) else None
+        item = bundles.admit(_candidate(target, target.item_id, item_type, raw), store, listed)
         if isinstance(item, parse.Tool):
             tool_files.read(item, spaces.Space("", os.fsdecode(_anchor(target)[0])))
-
-
-def _manifest(target: Target, store: TrustStore) -> bundles.Manifest | None:
-    """Return the system bundle's manifest for a file of it; None for any other file."""
-    system = spaces.Space("system", spaces.system_folder())
-    if not target.path.absolute().is_relative_to(system.folder):
-        return None
-    return bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), bundles.SYSTEM, store)
 
 
 def _candidate(target: Target, item_id: str, item_type: str, raw: bytes) -> spaces.Candidate:

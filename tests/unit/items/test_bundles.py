@@ -1,14 +1,14 @@
 """Bundles of other installed packages: a manifest of a key that counts lists what is served, and nothing is imported."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 import rye
-from rye.items import spaces
+from rye.items import bundles, spaces
+from rye.plain_class import changed
 from rye.trust import decisions, verify
 from support.in_process import rye as shell
 from support.signed_tools import MINE, STRANGER, approve, bring_key, key_document, put, signed, tool_text, trust_key
@@ -194,17 +194,12 @@ def test_a_reserved_id_of_the_system_needs_the_systems_key(project, tmp_path, mo
     assert call(project, "rye/tool")["code"] == "untrusted_key"
 
 
-def test_metadata_of_another_file_is_not_believed(project, tmp_path, monkeypatch):
-    """The manifest lists what each tool says of itself, so that no tool has to be parsed for it."""
-    shutil.copytree(spaces.system_folder(), tmp_path / ".ai")
-    monkeypatch.setattr(spaces, "system_folder", lambda: str(tmp_path / ".ai"))
-
-    def facts():
-        return rye.tools("rye/file-system", project_path=project)
-
-    good = facts()
-    for path in (tmp_path / ".ai/bundles/rye/metadata/rye/file-system").iterdir():
-        path.write_bytes(path.read_bytes().replace(b'"read_only": true', b'"read_only": null'))
-    assert facts() == good
-    shutil.rmtree(tmp_path / ".ai/bundles/rye/metadata")
-    assert facts() == good, "parsed, each says the same"
+def test_metadata_of_another_file_is_not_believed(project):
+    """The manifest has what each tool says of itself, so that no tool has to be parsed for it."""
+    system = spaces.Space("system", spaces.system_folder())
+    store = spaces.trust_store([system])
+    manifest = bundles.read(spaces.read_file(system, "bundles/rye/manifest.yaml"), "rye", store)
+    tool = spaces.find("tool", "rye/file-system/read", [system])
+    parsed = bundles.admit(tool, store, manifest)
+    assert bundles.metadata_from_manifest(tool, manifest) == (parsed.metadata, parsed.docstring)
+    assert bundles.metadata_from_manifest(changed(tool, raw=tool.raw + b"#"), manifest) is None

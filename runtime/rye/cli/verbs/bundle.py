@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 
 from rye._version import __version__
 from rye.cli import words
@@ -43,8 +42,7 @@ def _create(space: Space, args: SimpleNamespace) -> int:
     # One timestamp for the manifest and its signature line.
     facts = {"id": args.id, "version": args.version, "type": args.type, "description": args.description, "created_at": _now()}
     path = bundles.path_of(space, args.id)
-    more = bundles.changed_metadata_files(space) if args.id == bundles.SYSTEM else {}
-    _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"], more)
+    _write_signed(bundles.compose(space, facts), path, args.key, facts["created_at"])
     return tell(args, {"path": str(path), "bundle": facts}, f"Wrote {path}.")
 
 
@@ -61,14 +59,11 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _write_signed(
-    raw: bytes, path: Path, key: str | None, timestamp: str, more: Mapping[str, bytes | None] = MappingProxyType({})
-) -> None:
-    """Write a signed list, and the files that belong to it: recorded in this project, or in that of their `.ai`."""
+def _write_signed(raw: bytes, path: Path, key: str | None, timestamp: str) -> None:
+    """Write a signed list: recorded in this project, or in that of its `.ai`."""
     signed = signature.sign(raw, signature.form_of("tool", ".yaml"), keys.signing_key(key), timestamp=timestamp)
-    files = {os.path.realpath(one): data for one, data in more.items()} | {os.path.realpath(path): signed}
     above = next((str(one.parent) for one in path.parents if one.name == ".ai"), os.getcwd())
-    own_files.write([OwnFile(one, data) for one, data in files.items()], "rye/cli/bundle", [project_of(None), above])
+    own_files.write([OwnFile(os.path.realpath(path), signed)], "rye/cli/bundle", [project_of(None), above])
 
 
 def _load(space: Space, args: SimpleNamespace) -> bundles.Manifest:
