@@ -92,16 +92,13 @@ def of_entries(ws: Workspace, past: History, made: Sequence[Entry], rows: Sequen
         OSError: the stored contents cannot be read.
     """
     left = MAX_FILES
-    for entry in made:
-        if entry.files is None:
-            yield _of_edit(ws, past, entry, rows)
-        else:
-            with Contents(known_tree.folder(ws.fd)) as contents:
-                for one in entry.files[:left]:
-                    yield _of_path(contents, past, entry.id, one)
-        left -= len(entry.paths)
-        if left <= 0:
-            return
+    with Contents(known_tree.folder(ws.fd)) as contents:
+        for entry in made:
+            for change in [None] if entry.files is None else entry.files[:left]:
+                yield _of_path(ws, contents, past, entry, change, rows)
+            left -= len(entry.paths)
+            if left <= 0:
+                return
 
 
 def of_contents(path: str, before: bytes | None, after: bytes | None) -> ShownFile:
@@ -112,9 +109,8 @@ def of_contents(path: str, before: bytes | None, after: bytes | None) -> ShownFi
     if max(len(old), len(new)) > MAX_TEXT or codes[0] is None or codes[1] is None or codes[0].newline != codes[1].newline:
         return ShownFile("", path, (), [*notes, _sizes(old, new)])
     names = (codes[0].name, codes[1].name)
-    sides = split(old, codes[0]), split(new, codes[1])
-    shown = [_shown(one) for one in edits_hunks.between(path, *sides, names)]
-    return ShownFile("", path, shown, notes, *map(_bare, sides, names))
+    shown = [_shown(one) for one in edits_hunks.between(path, split(old, codes[0]), split(new, codes[1]), names)]
+    return ShownFile("", path, shown, notes, _lines_in(old, names[0]) or (), _lines_in(new, names[1]) or ())
 
 
 _MADE: Final = "The file was made."
@@ -126,81 +122,52 @@ def _sizes(old: bytes, new: bytes) -> str:
     return f"{len(old):,} bytes before, {len(new):,} after."
 
 
-def _of_whole(entry_id: str, path: str, before: Sequence[str], after: Sequence[str], note: str, undone_by: str) -> ShownFile:
-    """Return a change of all of a file, which is one hunk."""
-    return ShownFile(entry_id, path, [ShownHunk(1, 0, 0, before, after, "", undone_by)], (note,), before, after)
-
-
-def _of_edit(ws: Workspace, past: History, entry: Entry, rows: Sequence[Row] | None) -> ShownFile:
-    """Return what an edit of one file did."""
-    found = edits_hunks.with_undoers(past, entry.id, edits_hunks.of_file(entry))
-    codes = (entry.encoding, entry.encoding_after or entry.encoding)
-    sides = edits_hunks.whole_sides(entry) if entry.whole else None
-    if entry.whole and sides is None:
-        return _of_replaced(entry, codes, found[0].undone_by)
-    notes = () if found or entry.whole else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
-    around = None if sides or rows is None else _around(ws, entry, rows)
-    both = sides or (() if around is None else [edits_hunks.lines_of(data) for data in around])
-    return ShownFile(entry.id, entry.path, [_shown(one) for one in found], notes, *map(_bare, both, codes))
-
-
-def _of_replaced(entry: Entry, codes: tuple[str, str], undone_by: str) -> ShownFile:
-    """Return a change of all of a file whose lines are not compared."""
-    said = f"The encoding changed: {codes[0]} -> {codes[1]}." if codes[0] != codes[1] else "The file was replaced."
-    note = _MADE if entry.before is None else _DELETED if entry.after is None else said
-    if not entry.splices:
-        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=note, undone_by=undone_by)], (_TOO_MANY,))
-    old, new = (b"".join(side) for side in (entry.splices[0].removed, entry.splices[0].added))
-    before, after = (_lines_in(data, code) for data, code in zip((old, new), codes, strict=True))
-    if any("\0" in line for line in (*before, *after)):
-        return ShownFile(entry.id, entry.path, [ShownHunk(1, note=f"{note} {_sizes(old, new)}", undone_by=undone_by)])
-    return _of_whole(entry.id, entry.path, before, after, note, undone_by)
-
-
-def _around(ws: Workspace, entry: Entry, rows: Sequence[Row]) -> tuple[bytes, bytes] | None:
-    """Return a file's content before and after an entry, if the changes since then tell it."""
-    since = [row for row in rows if row.files > 1 or row.path == entry.path]
-    # Each is read to get back to the entry.
-    if len(since) > _FOLLOWED or any(name in entry.encoding for name in ("16", "32")):
-        return None
-    with suppress(RyeError, OSError):
-        for step in file_history.of_file(ws, entry.path, since).steps:
-            if step.entry is not None and step.entry.id == entry.id and step.before is not None and step.after is not None:
-                return (step.before, step.after) if max(len(step.before), len(step.after)) <= MAX_TEXT else None
-    return None
-
-
-def _of_path(contents: Contents, past: History, entry_id: str, change: Change) -> ShownFile:
-    """Return what a command did at one path."""
-    found = edits_hunks.with_undoers(past, entry_id, edits_hunks.of_change(contents, change))
-    path = tree_changes.printable(change.path)
-    texts = edits_hunks.texts(contents, change)
-    if texts is not None:
-        shown = [_shown(one)._replace(note=_note(one, change)) for one in found]
-        return ShownFile(entry_id, path, shown, (), *map(_bare, texts[:2], texts.codes))
-    # A file that was made or deleted is one hunk, with all its lines.
-    made = next((state for state, other in ((change.after, change.before), change[1:]) if state and other is None), None)
-    data = (
-        contents.read(bytes.fromhex(made.value))
-        if made and made.kind == "file" and made.size <= MAX_TEXT and made.value
-        else None
+def _of_path(
+    ws: Workspace, contents: Contents, past: History, entry: Entry, change: Change | None, rows: Sequence[Row] | None
+) -> ShownFile:
+    """Return what a change did to a file: an edit, or with `change` a command."""
+    if change is None:
+        found, path, sides = edits_hunks.of_file(entry), entry.path, _sides(ws, entry, rows)
+        there: tuple[object, object] = (entry.before, entry.after)
+        names = (entry.encoding, entry.encoding_after or entry.encoding)
+    else:
+        found, path, there = edits_hunks.of_change(contents, change), tree_changes.printable(change.path), change[1:]
+        sides = [edits_hunks.content_of(contents, state) for state in change[1:]]
+        codes = [edits_hunks.code_of(data or b"") for data in sides]
+        names = ("" if codes[0] is None else codes[0].name, "" if codes[1] is None else codes[1].name)
+    found = edits_hunks.with_undoers(past, entry.id, found)
+    before, after = ([] if it is None else _lines_in(data, name) for it, data, name in zip(there, sides, names, strict=True))
+    if not found or found[0].kind != "whole":
+        mode = " -> ".join(f"{one.mode:o}" for one in change[1:] if one is not None) if change is not None else ""
+        shown = [_shown(one)._replace(note=f"mode {mode}" if one.kind == "mode" else "") for one in found]
+        notes = () if found else ("No line changed." if entry.before == entry.after else _TOO_MANY,)
+        return ShownFile(entry.id, path, shown, notes, before or (), after or ())
+    # Of a file that was made or deleted, or is in another encoding, all lines are one hunk.
+    changed = f"The encoding changed: {names[0]} -> {names[1]}." if names[0] != names[1] else "The file was replaced."
+    note = _MADE if there[0] is None else _DELETED if there[1] is None else changed
+    undone_by = found[0].undone_by
+    if before is not None and after is not None and before != after:
+        return ShownFile(entry.id, path, [ShownHunk(1, 0, 0, before, after, "", undone_by)], (note,), before, after)
+    if change is not None:
+        note = f"{change_texts.said(change.before)} -> {change_texts.said(change.after)}"
+    elif entry.splices:
+        note = f"{note} {_sizes(sides[0] or b'', sides[1] or b'')}"
+    return ShownFile(
+        entry.id, path, [ShownHunk(1, note=note, undone_by=undone_by)], () if change or entry.splices else (_TOO_MANY,)
     )
-    code = None if data is None else edits_hunks.code_of(data)
-    if made is None or data is None or code is None:
-        return ShownFile(entry_id, path, [ShownHunk(1, note=_said(change), undone_by=found[0].undone_by)])
-    lines = _lines_in(data, code.name)
-    sides: tuple[Sequence[str], Sequence[str], str] = ([], lines, _MADE) if change.before is None else (lines, [], _DELETED)
-    return _of_whole(entry_id, path, *sides, found[0].undone_by)
 
 
-def _note(hunk: edits_hunks.Hunk, change: Change) -> str:
-    if hunk.kind == "mode" and change.before is not None and change.after is not None:
-        return f"mode {change.before.mode:o} -> {change.after.mode:o}"
-    return _said(change) if hunk.kind == "whole" else ""
-
-
-def _said(change: Change) -> str:
-    return f"{change_texts.said(change.before)} -> {change_texts.said(change.after)}"
+def _sides(ws: Workspace, entry: Entry, rows: Sequence[Row] | None) -> list[bytes | None]:
+    """Return a file's content before and after an edit: the entry has it, or the changes since then tell it."""
+    if entry.whole and entry.splices:
+        return [b"".join(side) for side in (entry.splices[0].removed, entry.splices[0].added)]
+    since = [row for row in rows or () if row.files > 1 or row.path == entry.path]
+    # Each is read to get back to the entry.
+    with suppress(RyeError, OSError):
+        for step in file_history.of_file(ws, entry.path, since).steps if 0 < len(since) <= _FOLLOWED else ():
+            if step.entry is not None and step.entry.id == entry.id:
+                return [None if len(side or b"") > MAX_TEXT else side for side in (step.before, step.after)]
+    return [None, None]
 
 
 def _shown(hunk: edits_hunks.Hunk) -> ShownHunk:
@@ -220,13 +187,11 @@ def _end(line: str) -> str:
     return "  [line end: LF]" if line.endswith("\n") else "  [no line end]"
 
 
-def _bare(lines: Sequence[bytes], encoding: str = "utf-8") -> list[str]:
-    return [text.rstrip("\r\n") for text in _texts(lines, encoding)]
-
-
-def _lines_in(data: bytes, encoding: str) -> list[str]:
-    """Return the lines of a whole content, without their ends."""
-    text = data.decode(encoding, "backslashreplace")
+def _lines_in(data: bytes | None, encoding: str) -> list[str] | None:
+    """Return the lines of a whole content, without their ends and a byte order mark; None where it is not known, or no text."""
+    text = "\0" if data is None or not encoding else data.decode(encoding, "backslashreplace").removeprefix("\ufeff")
+    if "\0" in text:
+        return None
     return [line.rstrip("\r\n") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
