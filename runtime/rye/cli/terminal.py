@@ -145,16 +145,17 @@ def told_json(args: SimpleNamespace, content: object, stream: TextIO | None = No
     return bool(args.json)
 
 
-def tell(args: SimpleNamespace, content: object, text: str) -> int:
-    """Print an answer as JSON where that is asked for, else as this text; return EXIT_OK."""
+def tell(args: SimpleNamespace, content: object, text: str | Iterable[str], code: int = EXIT_OK) -> int:
+    """Print an answer as JSON where that is asked for, else as this text or these lines; return the exit code."""
     if not told_json(args, content):
-        print(harmless(text))
-    return EXIT_OK
+        for line in [harmless(text)] if isinstance(text, str) else map(printable, text):
+            print(line)
+    return code
 
 
-def tell_rows(args: SimpleNamespace, rows: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> int:
-    """Print rows as JSON where that is asked for, else as a table of these fields; return EXIT_OK."""
-    if not told_json(args, rows):
+def tell_rows(args: SimpleNamespace, content: object, rows: Iterable[Mapping[str, Any]], fields: Sequence[str]) -> int:
+    """Print an answer as JSON where that is asked for, else rows as a table of these fields; return EXIT_OK."""
+    if not told_json(args, content):
         print_table(rows, fields)
     return EXIT_OK
 

@@ -10,7 +10,7 @@ from rye.authoring.lint import lint
 from rye.authoring.new_tool import KINDS, new_tool
 from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import project_of, project_to_work_in
-from rye.cli.terminal import harmless, note, printable, told_json
+from rye.cli.terminal import harmless, note, tell, told_json
 from rye.errors import UsageError
 from rye.fs import atomic
 from rye.items import spaces, targets
@@ -23,9 +23,7 @@ def run_lint(args: SimpleNamespace) -> int:
     tools = _tools(args)
     search_path = spaces.spaces(project_of(args.project))
     rows = [row for target in tools for row in _findings(target, search_path)]
-    if not told_json(args, rows):
-        for row in rows:
-            print(printable(f"{row['path']}:{row['line']}: {row['code']} {row['message']}"))
+    tell(args, rows, (f"{row['path']}:{row['line']}: {row['code']} {row['message']}" for row in rows))
     # After the rows, so that `--json` prints its (empty) list before the refusal.
     if not tools:
         why = "There is no tool to check."

@@ -12,7 +12,7 @@ from rye.call import command_channel
 from rye.cli import terminal
 from rye.cli.process import EXIT_OK
 from rye.cli.shared import project_of, require_extra, require_person, typed_path
-from rye.cli.terminal import harmless, note, print_json, print_table, printable, told_json
+from rye.cli.terminal import harmless, note, print_json, print_table, printable, tell, told_json
 from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
 from rye.fs import names
@@ -141,13 +141,15 @@ def run_blame(args: SimpleNamespace) -> int:
     if len(files) > 1:
         raise UsageError("bad_call", "Several files are given.", "Give one, or --agent-trace for all in one record.")
     lines = [_blamed(number, one) for number, one in enumerate(files[0][1], 1)]
-    if told_json(args, lines):
-        return EXIT_OK
     who = max((len(one["who"]) for one in lines), default=0)
-    for one in lines:
-        change = one["change"] or "-"
-        print(printable(f"{change:<15} {one['who']:<{who}} {one['time'] or '-':<20} {one['line']:>5}| {one['text']}"))
-    return EXIT_OK
+    return tell(
+        args,
+        lines,
+        (
+            f"{one['change'] or '-':<15} {one['who']:<{who}} {one['time'] or '-':<20} {one['line']:>5}| {one['text']}"
+            for one in lines
+        ),
+    )
 
 
 def _blamed(number: int, line: blame.BlamedLine) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rye.cli.process import EXIT_NO, EXIT_OK, EXIT_TRUST
 from rye.cli.shared import project_of, require_person_or_key
-from rye.cli.terminal import note, print_table, printable, tell, tell_rows, told_json
+from rye.cli.terminal import note, printable, tell, tell_rows, told_json
 from rye.errors import UsageError
 from rye.registry import browse, pull, push
 from rye.registry.oci.store import RegistryTarget
@@ -41,7 +41,7 @@ def _push(args: SimpleNamespace, target: RegistryTarget) -> int:
         rows = push.push_bundle(target, _one(args), Path(args.folder) if args.folder else None)
     else:
         rows = push.push(target, args.type or "tool", _some(args), source=args.source)
-    return tell_rows(args, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
+    return tell_rows(args, rows, rows, ("status", "item_type", "item_id", "version", "signer", "digest"))
 
 
 def _pull(args: SimpleNamespace, target: RegistryTarget) -> int:
@@ -74,37 +74,34 @@ def _tell(row: dict[str, Any]) -> None:
 
 def _search(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = browse.search(target, " ".join(args.words), args.namespaces, args.type, args.limit)
-    if not told_json(args, found):
-        _print_rows(found["results"])
-        if found["total"] > len(found["results"]):
-            note(f"{found['total'] - len(found['results']):,} more; --limit shows them.")
+    tell_rows(args, found, _marked(found["results"]), _COLUMNS)
+    if found["total"] > len(found["results"]) and not args.json:
+        note(f"{found['total'] - len(found['results']):,} more; --limit shows them.")
     return EXIT_OK if found["results"] else EXIT_NO
 
 
 def _list(args: SimpleNamespace, target: RegistryTarget) -> int:
     rows = browse.rows(target, [*args.words, *args.namespaces], args.type)
-    if not told_json(args, rows):
-        _print_rows(rows)
-    return EXIT_OK
+    return tell_rows(args, rows, _marked(rows), _COLUMNS)
 
 
-def _print_rows(rows: list[dict[str, Any]]) -> None:
+_COLUMNS = ("item_type", "item_id", "version", "yanked", "signer", "description")
+
+
+def _marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     # A mark in place of True and False, which a reader would have to compare line by line.
-    shown = [{**row, "yanked": "yanked" if row["yanked"] else ""} for row in rows]
-    print_table(shown, ("item_type", "item_id", "version", "yanked", "signer", "description"))
+    return [{**row, "yanked": "yanked" if row["yanked"] else ""} for row in rows]
 
 
 def _inspect(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = browse.inspect(target, args.type or "tool", _one(args), args.destination)
-    if not told_json(args, found):
-        for name, value in found.items():
-            if name not in ("diff", "items"):
-                print(f"{name}: {printable(_shown(value))}")
-        for row in found.get("items", ()):
-            print(printable(f"  {row['item_type']} {row['item_id']} {row['version']} {_shown(row.get('permissions', ''))}"))
-        if found.get("diff"):
-            print(f"\n{found['diff']}")
-    return EXIT_OK if found["verdict"] == "valid" else EXIT_TRUST
+    lines = [f"{name}: {_shown(value)}" for name, value in found.items() if name not in ("diff", "items")]
+    lines += [
+        f"  {row['item_type']} {row['item_id']} {row['version']} {_shown(row.get('permissions', ''))}"
+        for row in found.get("items", ())
+    ]
+    diff = ["", found["diff"]] if found.get("diff") else []
+    return tell(args, found, "\n".join([*map(printable, lines), *diff]), EXIT_OK if found["verdict"] == "valid" else EXIT_TRUST)
 
 
 def _shown(value: object) -> str:
@@ -115,12 +112,10 @@ def _shown(value: object) -> str:
 
 def _verify(args: SimpleNamespace, target: RegistryTarget) -> int:
     found = pull.verify(target, args.type or "tool", _one(args))
-    if told_json(args, found):
-        return EXIT_OK
-    for warning in found["warnings"]:
+    for warning in () if args.json else found["warnings"]:
         note(f"warning: {printable(warning)}")
-    print(printable(f"valid: {found['item_type']} {found['item_id']}:{found['version']}, {found['signer']} ({found['owner']})"))
-    return EXIT_OK
+    said = f"valid: {found['item_type']} {found['item_id']}:{found['version']}, {found['signer']} ({found['owner']})"
+    return tell(args, found, [said])
 
 
 def _yank(args: SimpleNamespace, target: RegistryTarget) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rye.cli.process import EXIT_NO, EXIT_OK, EXIT_TRUST
 from rye.cli.shared import project_of, require_person_or_key
-from rye.cli.terminal import note, print_table, printable, tell_rows, told_json
+from rye.cli.terminal import note, print_table, printable, tell, tell_rows, told_json
 from rye.errors import ItemError, RyeError, UsageError
 from rye.folders import signing
 from rye.items import release_list, spaces
@@ -125,11 +125,10 @@ def run_keys(args: SimpleNamespace) -> int:
     key = keys.generate(args.owner or "local") if args.action == "generate" else keys.show()
     if args.action == "export":
         key["exported"] = _export(key, project_of(args.project))
-    if told_json(args, key):
+    names = [one for one in ("fingerprint", "digest", "owner", "public_key", "document", "exported") if one in key]
+    tell(args, key, (f"{name.replace('_', ' '):<12} {key[name]}" for name in names))
+    if args.json:
         return EXIT_OK
-    for name in ("fingerprint", "digest", "owner", "public_key", "document", "exported"):
-        if name in key:
-            print(f"{name.replace('_', ' '):<12} {printable(str(key[name]))}")
     if not key["trusted"]:
         note("this key does not count here: its document is missing or is another key's.")
     elif args.action == "generate":
@@ -163,14 +162,14 @@ def run_skill(args: SimpleNamespace) -> int:
         raise UsageError("bad_word", f"`rye skill {args.action}` takes one skill.", "Name it; --help shows how.")
     if args.action == "remove":
         scope = args.user or None
-        removed = skills.remove(names[0], project, host=args.host, user=scope)
-        return tell_rows(args, [{"removed": one} for one in removed], ("removed",))
+        gone = [{"removed": one} for one in skills.remove(names[0], project, host=args.host, user=scope)]
+        return tell_rows(args, gone, gone, ("removed",))
     store = spaces.trust_store(spaces.spaces(project), keys.named_documents(args.trust))
     if args.action == "add":
         host = args.host or "agents"
         row = skills.add(names[0], project, store, host=host, user=args.user)
         rows = [_skill_row(row, row["path"], host, "user" if args.user else "project")]
-        tell_rows(args, rows, _SKILL_COLUMNS)
+        tell_rows(args, rows, rows, _SKILL_COLUMNS)
         for one in row["fetches"]:
             note(f"it fetches code when it is started: {printable(one)}")
         return EXIT_OK
@@ -179,7 +178,7 @@ def run_skill(args: SimpleNamespace) -> int:
         for path, host, scope in skills.folders(project, args.host)
         if not names or os.path.basename(path.rstrip("/")) in names
     ]
-    tell_rows(args, found, _SKILL_COLUMNS)
+    tell_rows(args, found, found, _SKILL_COLUMNS)
     if missing := set(names) - {row["skill"] for row in found}:
         note(f"there is no skill {printable(', '.join(sorted(missing)))}.")
     refused = [row for row in found if not skills.allowed(row, project)]

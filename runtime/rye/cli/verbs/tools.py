@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,7 @@ from rye.call import profile as config_profile
 from rye.cli.process import EXIT_NO, EXIT_OK, exit_code
 from rye.cli.shared import project_of
 from rye.cli.table import TYPES
-from rye.cli.terminal import note, print_json, print_table, printable, told_json
+from rye.cli.terminal import note, print_json, print_table, printable, tell, told_json
 from rye.errors import UsageError
 
 
@@ -24,17 +24,18 @@ def run_search(args: SimpleNamespace) -> int:
     answer = api.search(
         " ".join(args.query), _scope(args), project_path=project_of(args.project), space=args.space, limit=args.limit
     )
-    if told_json(args, answer):
-        return EXIT_OK if answer["results"] else EXIT_NO
-    for row in answer["results"]:
-        print(printable(f"{row['type']} {row['id']}  ({row['source']}, {row['score']:.2f})"))
-        about = ": ".join(filter(None, (row["title"], row["description"])))
-        # A tool of one sentence has that as its preview too.
-        texts = [about] if row["preview"].strip() == about.strip() else [about, row["preview"]]
-        for text in filter(None, texts):
-            print(printable(f"    {text}"))
-    _say(answer)
+    tell(args, answer, (line for row in answer["results"] for line in _found(row)))
+    if not args.json:
+        _say(answer)
     return EXIT_OK if answer["results"] else EXIT_NO
+
+
+def _found(row: dict[str, Any]) -> Iterator[str]:
+    yield f"{row['type']} {row['id']}  ({row['source']}, {row['score']:.2f})"
+    about = ": ".join(filter(None, (row["title"], row["description"])))
+    # A tool of one sentence has that as its preview too.
+    texts = [about] if row["preview"].strip() == about.strip() else [about, row["preview"]]
+    yield from (f"    {text}" for text in texts if text)
 
 
 def _scope(args: SimpleNamespace) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rye.cli.process import EXIT_NO, EXIT_OK
 from rye.cli.shared import at_terminal, confirm, project_of, require_person, require_person_or_key
-from rye.cli.terminal import harmless, note, print_table, printable, told_json
+from rye.cli.terminal import harmless, note, printable, tell, tell_rows
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.executor.primitives import interpreters
@@ -51,8 +51,7 @@ def _list(args: SimpleNamespace, project: str) -> int:
     rows += [
         {"fingerprint": None, "owner": None, "role": None, "state": "revoked", "digest": digest} for digest in sorted(nameless)
     ]
-    if not told_json(args, rows):
-        print_table(rows, ("fingerprint", "owner", "role", "state", "digest"))
+    tell_rows(args, rows, rows, ("fingerprint", "owner", "role", "state", "digest"))
     for problem in store.problems:
         note(f"{printable(problem)}")
     return EXIT_OK
@@ -63,10 +62,8 @@ def _show(args: SimpleNamespace, project: str) -> int:
     key = _named(args.key, store)
     row: dict[str, Any] = _row(key, store)
     row |= {"attestation": key.attestation if row["owner"] is not None else None, "pem": key.public.pem.decode()}
-    if not told_json(args, row):
-        for name, value in row.items():
-            print(f"{name}: {value}" if name == "pem" else f"{name}: {printable('' if value is None else value)}".rstrip())
-    return EXIT_OK
+    lines = (f"{name}: {'' if value is None else value}".rstrip() for name, value in row.items() if name != "pem")
+    return tell(args, row, [*lines, *f"pem: {row['pem']}".split("\n")])
 
 
 def _named(name: str | None, store: TrustStore) -> TrustedKey:
