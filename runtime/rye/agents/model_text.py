@@ -12,6 +12,7 @@ import re
 import threading
 from typing import Any, Final, NamedTuple
 
+from rye.call.results import first_few
 from rye.sandbox.policy import NETWORK_ON
 from rye.snapshots.passed_over import CACHE
 
@@ -87,8 +88,7 @@ def _unrecorded(data: dict[str, Any]) -> list[str]:
     """Return the line that says what undo cannot take back; caches, which programs fill by themselves, are not told."""
     left_out = data.get("not_recorded")
     told = [f"{path} ({why})" for path, why in left_out.items() if why != CACHE] if isinstance(left_out, dict) else []
-    more = f", and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return [f"[not recorded for undo: {', '.join(told[:_MOST_TOLD])}{more}]"] if told else []
+    return [f"[not recorded for undo: {first_few(told, _MOST_TOLD)}]"] if told else []
 
 
 def _joined(parts: list[str]) -> str:

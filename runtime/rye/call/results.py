@@ -9,8 +9,6 @@ from typing import Any
 from rye.call import context
 from rye.errors import RyeError, UsageError
 
-_NAMED = 5
-
 
 class Page:
     """Lines up to a size in bytes of UTF-8. The first item always fits; whoever adds it shortens its lines."""
@@ -88,10 +86,10 @@ def next_call(tool: str, parameters: dict[str, Any], schema: Mapping[str, Any]) 
     return lambda offset: call_text(tool, **written, offset=offset)
 
 
-def first_few(paths: Sequence[str]) -> str:
-    """Return the first few of some paths, and how many more there are."""
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(paths[:_NAMED]) + more
+def first_few(texts: Sequence[object], most: int = 5, *, between: str = ", ", total: int | None = None) -> str:
+    """Return the first few of some texts, and how many more there are: of `total`, where these are not all."""
+    more = (len(texts) if total is None else total) - min(len(texts), most)
+    return between.join(map(str, texts[:most])) + (f" and {more:,} more" if more else "")
 
 
 def ok(output: str, **fields: Any) -> dict[str, Any]:

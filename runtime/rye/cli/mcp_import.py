@@ -73,7 +73,7 @@ def items_of(name: str, command: Sequence[str], url: str | None, permissions: Se
             {
                 **facts,
                 "item_id": f"mcp/{name}/{_stem(own, stems)}",
-                "description": _brief(description),
+                "description": textwrap.shorten(description, _BRIEF_MAX, placeholder=" …"),
                 "docstring": description,
                 "config_schema": schema,
                 "config": {**config, "tool_name": own, "tool_digest": mcp_call.digest_of(tool)},
@@ -91,11 +91,6 @@ def _stem(own: str, stems: set[str]) -> str:
         stem = f"{stem}-{sha256(own.encode()).hexdigest()[:8]}"
     stems.add(stem.lower())
     return stem
-
-
-def _brief(description: str) -> str:
-    """Return the beginning of a description, up to the end of a word."""
-    return textwrap.shorten(description, _BRIEF_MAX, placeholder=" …")
 
 
 def shown(items: Sequence[dict[str, Any]], root: str) -> list[str]:

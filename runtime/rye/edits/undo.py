@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from rye.call import context, profile
-from rye.call.results import Page, call_text, cut_notice, fit_lines, left_out, ok, start_index
+from rye.call.results import Page, call_text, cut_notice, first_few, fit_lines, left_out, ok, start_index
 from rye.edits import change_texts, reversals
 from rye.edits.apply import FileChange, Prepared, Show, WholeFile, apply_all
 from rye.edits.patch_store import new_id
@@ -32,7 +32,6 @@ from rye.workspace.workspace import Workspace
 _NOTICES = 700
 # So often a change is planned anew while a command writes its files.
 _LOOKS = 5
-_MAX_NAMED = 5
 
 
 class _Chosen(Record):
@@ -178,7 +177,7 @@ def _having(made: Sequence[Entry], path: str | None) -> list[Entry]:
     found = [entry for entry in made if path is None or path in entry.paths]
     if not found:
         paths = list(dict.fromkeys(path for entry in made for path in entry.paths))
-        hint = f"Leave file_path out, or give a file of it: {_named(paths)}."
+        hint = f"Leave file_path out, or give a file of it: {first_few([*map(tree_changes.printable, paths)])}."
         raise UsageError("entry_or_batch", f"Change {made[0].batch or made[0].id} did not change {path}.", hint)
     return found
 
@@ -457,12 +456,8 @@ def _said_left(planned: tree_undo.Plan) -> list[str]:
         "Other programs run or load these without asking: only the user may change them.": planned.guarded,
         "They were sockets or devices, which no undo makes again.": planned.gone,
     }
-    return [f"Left as they are: {_named(paths)}. {why}" for why, paths in reasons.items() if paths]
-
-
-def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return ", ".join(map(tree_changes.printable, paths[:_MAX_NAMED])) + more
+    said = {why: first_few([*map(tree_changes.printable, paths)]) for why, paths in reasons.items() if paths}
+    return [f"Left as they are: {paths}. {why}" for why, paths in said.items()]
 
 
 def _said_hunks(chosen: _Chosen) -> str:

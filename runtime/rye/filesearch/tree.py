@@ -23,7 +23,7 @@ from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
 from rye.call.context import advice, check_deadline, deadline
-from rye.call.results import _NAMED, ok, parameter_text
+from rye.call.results import first_few, ok, parameter_text
 from rye.errors import WorkspaceError
 from rye.filesearch import gitignore, globs, ripgrep
 from rye.filesearch.globs import bad_glob
@@ -345,8 +345,7 @@ def troubles(tree: SearchTree) -> list[str]:
     out = []
     if tree.trouble_count:
         named = [f"{path} ({reason})" for path, reason in tree.troubles]
-        more = tree.trouble_count - min(len(named), _NAMED)
-        out.append(f"[not readable: {', '.join(named[:_NAMED])}{f' and {more} more' if more else ''}]")
+        out.append(f"[not readable: {first_few(named, total=tree.trouble_count)}]")
     if tree.timed_out:
         further = advice("no_ignore", f", or give {parameter_text(no_ignore=True)}")
         out.append(

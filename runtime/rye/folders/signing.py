@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from rye.call.results import first_few
 from rye.config import user_dirs
 from rye.errors import RyeError, TrustError, UsageError
 from rye.folders import oms, tree
@@ -181,8 +182,8 @@ def differences(signed: Any, found: Any) -> str:
         ("not signed", [one for one in found if one not in signed]),
     ):
         if those:
-            shown = ", ".join(names.show(one.encode("utf-8", "backslashreplace")) for one in sorted(those)[:_MOST_NAMED])
-            said.append(f"{word}: {shown}{f' and {len(those) - _MOST_NAMED:,} more' * (len(those) > _MOST_NAMED)}")
+            shown = [names.show(one.encode("utf-8", "backslashreplace")) for one in sorted(those)]
+            said.append(f"{word}: {first_few(shown, _MOST_NAMED)}")
     return f"Its files are not those that were signed ({'; '.join(said)})."
 
 

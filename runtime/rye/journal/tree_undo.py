@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rye.call.results import call_text
+from rye.call.results import call_text, first_few
 from rye.errors import EditError, WorkspaceError
 from rye.fs import beneath
 from rye.journal import followed_lines, hunks, journal, tree_changes
@@ -81,10 +81,9 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         if why:
             refused.append(f"{tree_changes.printable(one.path)} {why}")
     if refused:
-        more = f", and {len(refused) - _MAX_NAMED} more" if len(refused) > _MAX_NAMED else ""
         raise EditError(
             "changed_since",
-            f"Change {entry.id} cannot be taken back exactly: {'; '.join(refused[:_MAX_NAMED])}{more}. Nothing was written.",
+            f"Change {entry.id} cannot be taken back exactly: {first_few(refused, between='; ')}. Nothing was written.",
             "Give file_path, or hunks of a file, to take back a part of it, or edit the file by hand; "
             f"{call_text('undo', list=True)} shows what the change was.",
             **({"current": current[:_MAX_NAMED]} if current else {}),

@@ -49,7 +49,10 @@ class Service:
             "tools/list": ("tools", lambda _: self.listing.tools()),
             "resources/list": ("resources", lambda _: resources.listed(project)),
             "resources/templates/list": ("resourceTemplates", lambda _: resources.TEMPLATES),
-            "resources/read": ("contents", lambda asked: [_source(asked["uri"])(project, asked["uri"])]),
+            "resources/read": (
+                "contents",
+                lambda asked: [(skills if asked["uri"].startswith(skills.SCHEME) else resources).read(project, asked["uri"])],
+            ),
             "prompts/list": ("prompts", lambda _: prompts.listed(project)),
             "prompts/get": ("", lambda asked: prompts.filled(project, asked["name"], asked.get("arguments") or {})),
             "completion/complete": ("completion", lambda asked: _completed(project, asked["ref"], asked["argument"])),
@@ -130,10 +133,6 @@ class Service:
         # Of rye_execute it is the tool that it executes.
         runs = (item_id == EXECUTE and self.listing.by_id(str(arguments.get("item_id")))) or offered
         return Request(item_id, arguments, runs.offer.item_id, runs.repeatable, peer.actor)
-
-
-def _source(uri: str) -> Callable[[str, str], dict[str, Any]]:
-    return skills.read if uri.startswith(skills.SCHEME) else resources.read
 
 
 def _completed(project: str, reference: dict[str, Any], argument: dict[str, Any]) -> dict[str, Any]:

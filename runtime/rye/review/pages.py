@@ -96,7 +96,8 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_shown,
     )
-    made.filters |= {"text": _shown_text, "moment": _moment}
+    # A text of several lines keeps their ends.
+    made.filters |= {"text": lambda text: Markup("\n").join(map(_shown, text.split("\n"))), "moment": _moment}
     return made
 
 
@@ -106,16 +107,10 @@ def _shown(value: Any) -> Any:
         return value
     if value.isascii() and (value.isprintable() or value == "\n"):
         return escape(value)
-    return Markup("").join(escape(char) if char == "\t" or not is_hidden(char) else _named(char) for char in value)
-
-
-def _named(char: str) -> Markup:
-    return Markup('<span class="odd">U+{}</span>').format(f"{ord(char):04X}")
-
-
-def _shown_text(text: str) -> Markup:
-    """Return a text of several lines as HTML."""
-    return Markup("\n").join(map(_shown, text.split("\n")))
+    named = Markup('<span class="odd">U+{}</span>')
+    return Markup("").join(
+        escape(char) if char == "\t" or not is_hidden(char) else named.format(f"{ord(char):04X}") for char in value
+    )
 
 
 def _moment(stamp: float | str, whole: bool = False) -> Markup:

@@ -18,6 +18,7 @@ import re
 from itertools import pairwise
 from typing import Any
 
+from rye.call.results import first_few
 from rye.call.safe_text import nearest
 from rye.edits.splices import dominant
 from rye.errors import EditError
@@ -162,11 +163,10 @@ def _absent(document: Document, old: str, search_bytes: bytes) -> EditError:
 
 
 def _with_places(result: dict[str, Any], others: list[int]) -> dict[str, Any]:
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
     some = f"more than {len(others)}" if len(others) == _MOST else len(others) + 1
     notice = (
         f"[the text occurs at {some} places; only the first was changed. The others, in the numbering before: "
-        f"line {', '.join(map(str, others[:_NAMED]))}{more}]"
+        f"line {first_few(others, _NAMED)}]"
     )
     output = f"{result['output']}\n{notice}"
     return {**result, "other_places": others, "output": output, "notices": [*result["notices"], notice]}

@@ -61,12 +61,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     shown, _ = fit_lines(diff[first:], output_budget() - NOTICES - size_of(head))
     out, call = [*head, *shown], next_call("get_patch_change", params, CONFIG_SCHEMA)
     cut = left_out(out, len(shown), first + len(shown), len(diff), "diff lines", call)
-    result = {"batchId": record["batchId"], **_keys(record["request"], "batch"), **part, **result_of_file}
+    keys = {key: record["request"][key] for key in ("batchKey", "batchLabel") if key in record["request"]}
+    result = {"batchId": record["batchId"], **keys, **part, **result_of_file}
     return succeeded("\n".join(out), result, warnings, **cut)
-
-
-def _keys(request: dict[str, Any], kind: str) -> dict[str, Any]:
-    return {key: request[key] for key in (f"{kind}Key", f"{kind}Label") if key in request}
 
 
 def _part(record: dict[str, Any], any_id: str) -> tuple[list[str], list[str], dict[str, Any]]:

@@ -44,7 +44,9 @@ def run_execute(args: SimpleNamespace) -> int:
     parameters = _parameters(args, item_id, project, prepared)
     with answer_stream() as answer:
         cancellation = Cancellation()
-        watched = None if args.json else _Watched(answer) if answer.isatty() else _piped(answer, cancellation)
+        # A program that calls `main` may have put a stream of text alone in the place of standard output.
+        piped = _Piped(answer, cancellation) if hasattr(answer, "buffer") and hasattr(sys.stderr, "buffer") else None
+        watched = None if args.json else _Watched(answer) if answer.isatty() else piped
         options = CallOptions(
             on_output=watched if isinstance(watched, _Watched) else None,
             on_bytes=watched if isinstance(watched, _Piped) else None,
@@ -115,11 +117,6 @@ class _Piped:
         """Raise the OSError that ended the command, if one did."""
         if self._failure is not None:
             raise self._failure
-
-
-def _piped(answer: TextIO, cancellation: Cancellation) -> _Piped | None:
-    # A program that calls `main` may have put a stream of text alone in the place of standard output.
-    return _Piped(answer, cancellation) if hasattr(answer, "buffer") and hasattr(sys.stderr, "buffer") else None
 
 
 def _prepared(args: SimpleNamespace, item_id: str, project: str) -> Prepared | None:

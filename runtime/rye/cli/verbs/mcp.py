@@ -81,7 +81,15 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
     from rye.mcp_server.service import Service
 
     if typed:
-        _tell_person(project)
+        # What would otherwise be silence: the server waits for a client's messages.
+        print(
+            f"rye mcp: serving {terminal.printable(project)} over standard input and output. An MCP client starts this itself; "
+            "nothing to type here.\n"
+            f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
+            "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
+            "  Ctrl-C ends it.",
+            file=sys.stderr,
+        )
     _check_categories(args.category, project)
     selection = Selection(
         tuple(args.category), args.meta, args.allow_sign, args.structured, _tool_ids(args.tools, project), args.read_only
@@ -91,18 +99,6 @@ def _serve(args: SimpleNamespace, project: str, refusal: UsageError | None = Non
     else:
         stdio.serve(Service(project, selection, refusal), wire)
     return EXIT_OK
-
-
-def _tell_person(project: str) -> None:
-    """Say at a terminal what would otherwise be silence: the server waits for a client's messages."""
-    print(
-        f"rye mcp: serving {terminal.printable(project)} over standard input and output. An MCP client starts this itself; "
-        "nothing to type here.\n"
-        f"  Tell a client of it:  rye mcp install --client {'|'.join(CLIENTS)}\n"
-        "  For clients over HTTP: rye mcp --http 127.0.0.1:8765\n"
-        "  Ctrl-C ends it.",
-        file=sys.stderr,
-    )
 
 
 def _check_categories(categories: Sequence[str], project: str) -> None:

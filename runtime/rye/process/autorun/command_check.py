@@ -24,6 +24,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, NamedTuple
 
+from rye.call.results import first_few
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
@@ -43,7 +44,6 @@ _MAX_PARSED: Final = 1_000
 _MOST_LISTED: Final = 1 << 30
 # File systems whose times of change are another machine's, or a program's.
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
-_SHOWN: Final = 5
 _TRIES: Final = 5
 # Of a file in which one of these was found nothing can stay.
 _WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", findings.NAME, findings.PROGRAM))
@@ -293,10 +293,9 @@ def message(moved: list[dict[str, str]]) -> str:
     """Say in one line what was set aside; empty for nothing."""
     if not moved:
         return ""
-    places = "; ".join(_in_words(one) for one in moved[:_SHOWN])
-    more = f"; and {len(moved) - _SHOWN} more" if len(moved) > _SHOWN else ""
+    places = first_few([*map(_in_words, moved)], between="; ")
     return (
-        f"[sandbox: git or another program of the user would act on what the command put here. Set aside: {places}{more}. "
+        f"[sandbox: git or another program of the user would act on what the command put here. Set aside: {places}. "
         "What the user changed meanwhile cannot be told from it. Only the user can bring it back: `rye trust settings PATH`.]"
     )
 
