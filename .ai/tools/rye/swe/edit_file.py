@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:02:42Z:7849dcf11f3d2f3df38885f8e5525b6cb0ec5a17a994fd1a4229910ad61d93fe:z94KQBJmwuklBYgY6CghHQK7m4bVgRLpM3ktm7QQmY70OqZXuymN2hbbPWOEttOtPEIv-y676urrgGUCvB_NCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:37:40Z:f94309d9c54a9deb05928c12cb6b1fc865f2d085ffce1ee2dc84b32d03d349db:Yj9tsDQbp9mVQXwXD5A3rjRCADfJeoBOLXjparCF8Ce0qwZulOS8Mn_lYlcjlW3JlikxP5hrWCls7tEC6fLwBw==:b63173adc9f5699f
 """Replace the first occurrence of an exact snippet of a text file by another text; the fallback where lines are not known.
 
 Requires: path, old (copied exactly, blanks included; "\\n" also fits the CRLF of a file that has it) and new.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:24:42Z:7ac620a4c4d4d12b073323b19223b2d5daec821670855ccfc0b3dd107a0ce960:9701JF_VFPgow8OOqI9RASNxLokCfvy2RGefvz1fJeAmBnVpO1ThIS-lrQn8sauOlAPlCfBvPXvBLIGFiQL4CA==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:37:40Z:f2169de2b8d1ff48a0f13704081f3067415935add8c11dd32e9254542ba2bf3b:WwKqFVb0kV12qVVcZV2RPefMnW2o4WatGAJaBV_EFn33kATcO4LidFS_VLQDzvMbw_KHNfXgHXPlq78FCP5mDQ==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.
