@@ -222,7 +222,7 @@ def _find(
     try:
         candidate = spaces.find("tool", item_id, admission.search_path)
         facts["space"] = candidate.space
-        tool = admission.read(candidate, in_order=True)
+        tool = admission.read(candidate)
         is_listed = tool.verified.key.role == "system" or confined()
         offered = offer(tool, name, candidate.space, confined=is_listed)
     except RyeError as err:

@@ -151,17 +151,17 @@ class Admission:
             return self.search_path[names.index(space) :]
         return (self._space(space), self._space("system"))
 
-    def read(self, candidate: Candidate, *, allow_unsigned: bool = False, in_order: bool = False) -> Tool:
-        """Return what a candidate says, verified; `in_order`: its parameters as they are written. Errors as `tool`."""
+    def read(self, candidate: Candidate, *, allow_unsigned: bool = False) -> Tool:
+        """Return what a candidate says, verified. Errors as `tool`."""
         self._check_manifest(candidate)
-        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "in_order" if in_order else "")
+        known_as = (*self._key(candidate), "unsigned" if allow_unsigned else "")
         known = _read.get(known_as)
         if known is not None:
             return known
         verified = self._signed_or_allowed(candidate, allow_unsigned=allow_unsigned)
         known_metadata = None
-        # The system's manifest vouches for the metadata of these very bytes, which are not parsed then; it sorts what it holds.
-        if candidate.space == "system" and candidate.suffix == ".py" and not in_order:
+        # The system's manifest vouches for the metadata of these very bytes, which are not parsed then.
+        if candidate.space == "system" and candidate.suffix == ".py":
             known_metadata = bundles.metadata_from_manifest(candidate, self._manifest_in("system"))
         read = parse.read_tool(verified, candidate.item_id, candidate.suffix, known_metadata)
         return remember(_read, known_as, read)

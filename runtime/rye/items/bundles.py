@@ -164,19 +164,12 @@ def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[s
     return rows
 
 
-def _metadata(space: Space) -> dict[str, str]:
-    """Return the metadata of the Python tools of the system bundle's folder, by id; none of what JSON does not carry."""
-    found: dict[str, str] = {}
-    for item_id, path in spaces.items_in(space, "tool"):
-        raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
-        if path.suffix != ".py" or raw is None:
-            continue
-        literals, docstring = parse.literals_of(parse.python_tree(split(raw, form_of("tool", ".py")).body))
-        text = json.dumps({"tool": sha256(raw).hexdigest(), "docstring": docstring, "literals": literals}, sort_keys=True)
-        # A tuple would come back as a list.
-        if json.loads(text)["literals"] == literals:
-            found[item_id] = text
-    return found
+def _metadata(raw: bytes) -> str | None:
+    """Return what a Python tool says of itself, in its order; None where JSON does not carry it."""
+    literals, docstring = parse.literals_of(parse.python_tree(split(raw, form_of("tool", ".py")).body))
+    text = json.dumps({"tool": sha256(raw).hexdigest(), "docstring": docstring, "literals": literals})
+    # A tuple would come back as a list.
+    return text if json.loads(text)["literals"] == literals else None
 
 
 def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
@@ -190,6 +183,7 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
         ItemError: `item_unreadable`, or `unsignable` for an item that cannot carry a signature.
     """
     found: dict[str, dict[str, str]] = {}
+    metadata: dict[str, str] = {}
     for item_type in spaces.TYPES:
         item_table = {}
         for item_id, path in spaces.items_in(space, item_type):
@@ -199,10 +193,10 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
             if raw is None:
                 raise ItemError("item_unreadable", f"{path} cannot be read.", "Make it a regular file.")
             item_table[item_id] = sha256(raw).hexdigest()
+            if facts.get("id") == SYSTEM and path.suffix == ".py" and (text := _metadata(raw)) is not None:
+                metadata[item_id] = text
         if item_table:
             found[item_type] = item_table
-    content: dict[str, Any] = {"bundle": dict(facts), "items": found}
-    if facts.get("id") == SYSTEM:
-        content["metadata"] = _metadata(space)
+    content = {"bundle": dict(facts), "items": found, **({"metadata": metadata} if metadata else {})}
     # JSON is YAML in flow style, and much faster to read: see `rye.items.parse.yaml_mapping`.
     return json.dumps(content, sort_keys=True, indent=2).encode() + b"\n"
