@@ -177,7 +177,7 @@ def test_checkpoints_that_a_program_of_the_project_wrote(project, monkeypatch):
     for at in range(1, len(points.lines)):
         points.lines[at] += 1
     record["points"] = store._packed(points)
-    record["count"] += 1
+    record["total_lines"] += 1
     body = json.dumps(record, separators=(",", ":")).encode()[1:]
     path.write_bytes(seals.sealed(os.urandom(32), f"points {path.stem}", body))
     assert look(project) == true

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -317,21 +318,17 @@ def without_ids(ws: Workspace, path: str, encoding: str | None = None) -> Iterat
 
 def _large(ws: Workspace, file: OpenFile) -> Text:
     """Return the text of a large file: as it was found by a look or an index in just this state, else counted now."""
-    stamp, stored = store.stamp_of(file.stat), None
-    found = store.load_checkpoints(ws, file.path, stamp)
-    if found is None:
+    stored = None
+    for load in (store.load_looked, partial(store.load, dense=False)):
         with suppress(WorkspaceError):
-            stored = store.load(ws, file.path, dense=False)
-        if stored is not None and stored.points is not None and stored.stamp == stamp:
-            found = stored.encoding, stored.count, stored.points
-    if found is not None:
-        encoding, count, points = found
-        return reopen(file.fd, encoding, file.stat.st_size, count, points)
+            stored = load(ws, file.path)
+        if stored is not None and stored.points is not None and stored.stamp == store.stamp_of(file.stat):
+            return reopen(file.fd, stored.encoding, file.stat.st_size, stored.count, stored.points)
     # Plain UTF-8 is counted without holding it in memory; compared after the scan: a writer may have changed the file.
     text = None if binary_kind(os.pread(file.fd, 64, 0)) else streamed(file.fd, UTF8)
     if text is None or not store.same_state(os.fstat(file.fd), file.stat):
         text = _glanced(file, None, stored)
-    store.save_checkpoints(ws, file, text)
+    store.save_looked(ws, file, text)
     return text
 
 

@@ -3,8 +3,8 @@
 `<cache>/tools/read/line_index/<name>.json` holds the fields of the RYE line cache (`file_path`, `content_hash`,
 `last_modified`, `lines: [{id, line_num, content_hash}]`) and what persistent IDs need besides. For a file of more than
 `ALL_IDS_MAX` lines, `lines` lists only those that were shown, without their digests; `<name>.<digest>.lines` beside it holds 8
-bytes of the digest of each line, and the record names it by its SHA-256. `<name>.points` holds the checkpoints of a large file
-that was looked at without line IDs, for one state of the file (see `stamp_of`).
+bytes of the digest of each line, and the record names it by its SHA-256. `<name>.points` is such a record without lines and
+digests: it tells where lines begin in a large file that was looked at without line IDs.
 
 Every record bears the seal of `rye.workspace.seals`. A file here that is corrupt, cut short or of another version counts as
 missing. One that another user space sealed is left alone: `<name>-<space>.json` stands beside it. That an index existed is
@@ -27,7 +27,7 @@ from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names, stamps
 from rye.line_ids.addresses import Addresses
-from rye.line_ids.index import Index, LineEnd, LineId, Runs
+from rye.line_ids.index import Index, LineEnd, LineId, Runs, fresh
 from rye.plain_class import Record, changed, field
 from rye.workspace import cache, seals
 from rye.workspace.encoding import Encoding
@@ -39,6 +39,9 @@ _PLACE = "/".join((".ai", "cache", *FOLDER, ""))
 MOST_FILES, MOST_BYTES = 50_000, 1 << 30
 """Beyond this what was stored longest ago is dropped."""
 _FORMAT = 6
+_SUFFIXES = {"line_index": ".json", "points": ".points"}
+_LOOKED_BYTES = 1 << 22
+_DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
 
@@ -107,14 +110,11 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             if known is not None and (known.key, known.raw) == (key, raw):
                 _remember(ws, path, _Known(key, raw, stamp, known.stored))
                 return _detached(known.stored)
-            record = seals.unsealed(key, _label(name), raw)
-            if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
-                return None
-            stored = _stored(fd, record, name, dense=dense)
+            stored = _parsed(fd, path, key, name, raw, "line_index", dense=dense)
             if stored is not None and stored.points is None:
                 _remember(ws, path, _Known(key, raw, stamp, _detached(stored)))
             return stored
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        except _DAMAGED:
             return None
 
 
@@ -147,14 +147,17 @@ def _detached(stored: Stored) -> Stored:
     return changed(stored, index=changed(old, marks=dict(old.marks), versions=list(old.versions), dead=dict(old.dead)))
 
 
-def _stored(fd: int, record: dict[str, Any], name: str, *, dense: bool) -> Stored | None:
-    """Return what a record says: its seal proves that it is as `save` wrote it."""
+def _parsed(fd: int, path: bytes, key: bytes, name: str, raw: bytes, kind: str, *, dense: bool) -> Stored | None:
+    """Return what a record of a kind says: its seal proves that it is as `save` wrote it."""
+    record = seals.unsealed(key, f"{kind} {name}", raw)
+    if record["format"] != _FORMAT or names.parse(record["file_path"]) != path:
+        return None
     total, width, rows = record["total_lines"], 32, record["lines"]
     points, binary = None, ""
     digests: bytes | None
     if "dense" in record:
         width, binary, points = 8, record["dense"], _unpacked(record["points"])
-        digests = _load_digests(fd, f"{name}.{binary}.lines", binary, total, read=dense)
+        digests = _load_digests(fd, f"{name}.{binary}.lines", binary, total, read=dense) if binary else b""
     else:
         digests = b"".join([bytes.fromhex(row["content_hash"].removeprefix("sha256:")) for row in rows])
     if digests is None:
@@ -228,8 +231,8 @@ def of_state(index: Index, encoding: Encoding, info: os.stat_result, points: Che
     return Stored(index, encoding, stamp if settled(stamp, looked) else None, points, index.count, max(0, int(info.st_mtime)))
 
 
-def save(ws: Workspace, path: bytes, stored: Stored) -> Stored:
-    """Store an index, in place of the one that is stored of this file; return it. A known binary stays as it is."""
+def save(ws: Workspace, path: bytes, stored: Stored, kind: str = "line_index") -> Stored:
+    """Store an index in place of the one of this kind that is stored of this file; return it. A known binary stays."""
     index, key = stored.index, seals.secret(ws)
     marks = index.marks.values()
     record: dict[str, Any] = {
@@ -255,15 +258,15 @@ def save(ws: Workspace, path: bytes, stored: Stored) -> Stored:
         "told": _collapse(int(mark.short_shown) for mark in marks),
     }
     with cache.folder(ws, *FOLDER) as fd:
-        name, _ = seals.own(fd, key, cache.name_of(path), ".json")
+        name, _ = seals.own(fd, key, cache.name_of(path), _SUFFIXES[kind])
         if index.width == 8:
-            if not stored.dense:
+            if not stored.dense and kind == "line_index":
                 stored = changed(stored, dense=_digest(index.digests))
                 # The binary first: after a crash in between, the old record still names the old binary.
                 cache.write(fd, f"{name}.{stored.dense}.lines", index.digests)
             record |= {"dense": stored.dense, "points": _packed(stored.points or Checkpoints(array("Q", [0]), array("Q", [0])))}
-        raw = _dump(record, index, key, name)
-        cache.write(fd, f"{name}.json", raw)
+        raw = _dump(record, index, key, f"{kind} {name}")
+        cache.write(fd, f"{name}{_SUFFIXES[kind]}", raw)
         if index.width == 32:
             _remember(ws, path, _Known(key, raw, None, _detached(stored)))
         _drop_other_dense(fd, name, stored.dense)
@@ -276,13 +279,11 @@ def encoding_fields(encoding: Encoding) -> list[Any]:
     return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
 
 
-def _label(name: str, kind: str = "line_index") -> str:
-    """Return what a seal covers besides the record: its kind and its file, by the name in the cache."""
-    return f"{kind} {name}"
+def _dump(record: dict[str, Any], index: Index, key: bytes, label: str) -> bytes:
+    """Write the record with one row a line; the rows' values need no escaping.
 
-
-def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
-    """Write the record with one row a line; the rows' values need no escaping."""
+    `label` is what the seal covers besides: the record's kind and its file, by the name in the cache.
+    """
     head = json.dumps(record, separators=(",", ":"))[:-1]
     digests = index.digests.hex() if index.width == 32 else ""
     rows = [
@@ -292,7 +293,7 @@ def _dump(record: dict[str, Any], index: Index, key: bytes, name: str) -> bytes:
         for at, mark in index.marks.items()
     ]
     body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
-    return seals.sealed(key, _label(name), body)
+    return seals.sealed(key, label, body)
 
 
 def encoding_of(name: str, bom: str, newline: str, certain: bool) -> Encoding:
@@ -315,46 +316,19 @@ def prune(fd: int) -> None:
         atomic.prune(f"/proc/self/fd/{fd}", MOST_FILES, MOST_BYTES, every=256)
 
 
-_CHECKPOINT_FORMAT = 3
-_CHECKPOINT_BYTES = 1 << 22
-
-
-def save_checkpoints(ws: Workspace, file: OpenFile, text: Text) -> None:
-    """Store the checkpoints of a file read in the state that it was opened in; that they cannot be stored is no failure."""
-    stamp, path = stamp_of(file.stat), file.path
+def save_looked(ws: Workspace, file: OpenFile, text: Text) -> None:
+    """Store where the lines of a large file begin, in the state that it was opened in; that this cannot be is no failure."""
+    stamp = stamp_of(file.stat)
     # A write in the same tick of the clock would leave the stamp as it is.
-    if not settled(stamp, file.looked):
-        return
-    record = {
-        "format": _CHECKPOINT_FORMAT,
-        "file_path": names.show(path),
-        "stamp": stamp,
-        "encoding": encoding_fields(text.encoding),
-        "count": text.count,
-        "points": _packed(text.points),
-    }
-    body = json.dumps(record, separators=(",", ":")).encode("ascii")[1:]
-    with suppress(OSError, WorkspaceError), cache.folder(ws, *FOLDER) as fd:
-        key = seals.secret(ws)
-        name, _ = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
-        cache.write(fd, f"{name}.points", seals.sealed(key, _label(name, "points"), body))
-        prune(fd)
+    if settled(stamp, file.looked):
+        with suppress(OSError, WorkspaceError):
+            save(ws, file.path, Stored(fresh(0, "", b"", 8), text.encoding, stamp, text.points, text.count), "points")
 
 
-def load_checkpoints(ws: Workspace, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
-    """Return the encoding, the count of lines and the checkpoints of a file in just this state; None if none are stored."""
-    with suppress(WorkspaceError, OSError), cache.folder(ws, *FOLDER) as fd:
+def load_looked(ws: Workspace, path: bytes) -> Stored | None:
+    """Return what `save_looked` stored of a file: without line IDs and digests; None if nothing is."""
+    with suppress(WorkspaceError, OSError, *_DAMAGED), cache.folder(ws, *FOLDER) as fd:
         key = seals.secret(ws)
-        name, raw = seals.own(fd, key, cache.name_of(path), ".points", _CHECKPOINT_BYTES)
-        return _read(key, name, raw, path, stamp) if raw is not None else None
+        name, raw = seals.own(fd, key, cache.name_of(path), _SUFFIXES["points"], _LOOKED_BYTES)
+        return None if raw is None else _parsed(fd, path, key, name, raw, "points", dense=False)
     return None
-
-
-def _read(key: bytes, name: str, raw: bytes, path: bytes, stamp: Stamp) -> tuple[Encoding, int, Checkpoints] | None:
-    try:
-        record = seals.unsealed(key, _label(name, "points"), raw)
-        if (record["format"], record["file_path"], tuple(record["stamp"])) != (_CHECKPOINT_FORMAT, names.show(path), stamp):
-            return None
-        return encoding_of(*record["encoding"]), record["count"], _unpacked(record["points"])
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        return None
