@@ -340,9 +340,10 @@ def shown(project):
 def test_the_folders_that_a_change_made_go_and_come_with_its_file(project):
     (project / "there").mkdir()
     done("write", project, file_path="there/n/e/w.txt", content="new\n")
-    back = done("undo", project)
+    back = done("undo", project)["entry_id"]
+    done("undo", project, entry_id=back, dry_run=True)
     assert shown(project) == ["there"]
-    again = done("undo", project, entry_id=back["entry_id"])
+    again = done("undo", project, entry_id=back)
     assert shown(project) == ["there", "there/n", "there/n/e", "there/n/e/w.txt"]
     # Those of a renamed file, too; and one that got something else meanwhile stays.
     done("edit_lines", project, file_path="there/n/e/w.txt", changes=[{"rename_to": "m/f.txt"}])

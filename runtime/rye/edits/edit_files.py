@@ -24,7 +24,7 @@ from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.splices import FinalNewline, Newline
-from rye.errors import EditError, UsageError, WorkspaceError
+from rye.errors import EditError, UsageError
 from rye.journal import commit, journal
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
@@ -194,7 +194,11 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
         # All places before any lock: locks are named by physical paths and taken in one order.
         files: dict[str, _File] = {}
         for name in {**lines, **others}:
-            place = _place_of(stack, job.ws, name, is_new=name in renamed, dry_run=dry_run)
+            place = (
+                journal.new_place(stack, job.ws, name, dry_run=dry_run)
+                if name in renamed
+                else stack.enter_context(job.ws.place(name))
+            )
             if any(other.place.path == place.path for other in files.values()):
                 raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
             files[name] = _File(name, place)
@@ -206,16 +210,6 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
                 document.show_as_cells()
             files[name].document = document
         yield files
-
-
-def _place_of(stack: ExitStack, ws: Workspace, name: str, *, is_new: bool, dry_run: bool) -> Place:
-    """Hold a file's place; a dry run makes no folders for a new one, so that there may be nothing to hold."""
-    try:
-        return stack.enter_context(journal.place_for(ws, name) if is_new and not dry_run else ws.place(name))
-    except WorkspaceError as err:
-        if err.code != "file_not_found" or not (is_new and dry_run):
-            raise
-        return Place(-1, ws.components(name), None)
 
 
 def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:

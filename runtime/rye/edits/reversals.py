@@ -41,8 +41,12 @@ def reversals(
     """
     with ExitStack() as stack:
         # Places first: the locks are named by the physical paths.
-        held = (ws.place(one.path) if dry_run or one.after is not None else journal.place_for(ws, one.path) for one in entries)
-        places = [stack.enter_context(place) for place in held]
+        places = [
+            journal.new_place(stack, ws, one.path, dry_run=dry_run)
+            if one.after is None
+            else stack.enter_context(ws.place(one.path))
+            for one in entries
+        ]
         stack.enter_context(cache.locked(ws, *(place.path for place in places)))
         pieces: list[FileChange] = []
         refused: list[EditError] = []

@@ -153,6 +153,19 @@ def place_for(ws: Workspace, path: str, *, guarded: bool = True) -> Iterator[Pla
                     note.unlink(missing_ok=True)
 
 
+def new_place(stack: contextlib.ExitStack, ws: Workspace, path: str, *, dry_run: bool) -> Place:
+    """Hold the place of a new file as `place_for`, until the stack ends.
+
+    A dry run makes no folders, so that there may be nothing to hold.
+    """
+    try:
+        return stack.enter_context(ws.place(path) if dry_run else place_for(ws, path))
+    except WorkspaceError as err:
+        if err.code != "file_not_found" or not dry_run:
+            raise
+        return Place(-1, ws.components(path), None)
+
+
 def _note_folders(ws: Workspace, folders: Sequence[bytes], token: str) -> Path | None:
     if not token:
         return None

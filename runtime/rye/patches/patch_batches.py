@@ -194,7 +194,7 @@ class Worked(Record, frozen=False):
         source: "active" or "disk": whose content the patch was verified against.
         before, after: SHA-256 of the content on the disk; None where no file was or will be.
         diff: lines of a unified diff.
-        piece: the change to apply; None where nothing changes, or where nothing shall be written.
+        piece: the change to apply; None where nothing changes.
     """
 
     patch: FilePatch
@@ -223,7 +223,7 @@ def worked(
     overlay = ActiveFiles(docs, active)
     with ExitStack() as stack:
         # All places before any lock: locks are named by physical paths and taken in one order.
-        found: list[tuple[FilePatch, str, Place | None]] = []
+        found: list[tuple[FilePatch, str, Place]] = []
         for patch in batch.patches:
             if not patch.doc_path:
                 continue
@@ -232,7 +232,7 @@ def worked(
             except RyeError as err:
                 _note(err, patch, problems)
         _check_apart(found, problems)
-        stack.enter_context(cache.locked(ws, *{place.path for _, _, place in found if place is not None}))
+        stack.enter_context(cache.locked(ws, *{place.path for _, _, place in found}))
         out: list[Worked] = []
         for patch, path, place in found:
             try:
@@ -251,8 +251,8 @@ def _note(err: RyeError, patch: FilePatch, problems: Problems) -> None:
     problems.add(err.code, str(err), patch)
 
 
-def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *, write: bool) -> tuple[str, Place | None]:
-    """Return where a patch's file is; the place is None for a new one that is only checked."""
+def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *, write: bool) -> tuple[str, Place]:
+    """Return where a patch's file is, and its place, held."""
     if patch.kind != "create":
         path = docs.path_of(patch.doc_path)
         place = stack.enter_context(ws.place(path))
@@ -264,19 +264,13 @@ def _placed(ws: Workspace, docs: DocPaths, patch: FilePatch, stack: ExitStack, *
     if twins and os.path.normpath(patch.doc_path) not in twins:
         why = f"{patch.doc_path} would have the same docPath as {' and '.join(twins)}; no batch could name either of them."
         raise EditError("duplicate_doc_path", why, "Choose another path, or patch the file that is there.")
-    try:
-        place = stack.enter_context(journal.place_for(ws, patch.doc_path) if write else ws.place(patch.doc_path))
-    except WorkspaceError as err:
-        if err.code != "file_not_found" or write:
-            raise
-        # Its folder does not exist yet.
-        return patch.doc_path, None
+    place = journal.new_place(stack, ws, patch.doc_path, dry_run=not write)
     if place.stat is not None:
         raise EditError("file_exists", f"{place.shown} exists already.", "Patch it by its lines, or choose another path.")
     return place.shown, place
 
 
-def _check_apart(found: Sequence[tuple[FilePatch, str, Place | None]], problems: Problems) -> None:
+def _check_apart(found: Sequence[tuple[FilePatch, str, Place]], problems: Problems) -> None:
     """Two docPaths may lead to one file: through links, or with and without the project folder's name."""
     first: dict[str, FilePatch] = {}
     files = {path for patch, path, _ in found if patch.kind != "delete"}
@@ -291,9 +285,9 @@ def _check_apart(found: Sequence[tuple[FilePatch, str, Place | None]], problems:
 
 
 def _work(
-    ws: Workspace, patch: FilePatch, path: str, place: Place | None, overlay: ActiveFiles, problems: Problems, stack: ExitStack
+    ws: Workspace, patch: FilePatch, path: str, place: Place, overlay: ActiveFiles, problems: Problems, stack: ExitStack
 ) -> Worked | None:
-    if patch.kind == "create" or place is None:
+    if patch.kind == "create":
         return _created(ws, patch, path, place, problems)
     if patch.kind == "delete":
         return _deleted(ws, patch, path, place, problems)
@@ -302,12 +296,12 @@ def _work(
     return _edited(patch, path, place, document, content, problems)
 
 
-def _created(ws: Workspace, patch: FilePatch, path: str, place: Place | None, problems: Problems) -> Worked:
+def _created(ws: Workspace, patch: FilePatch, path: str, place: Place, problems: Problems) -> Worked:
     data = _utf8(path, patch.request.get("content", ""))
     problems.warnings += syntax_check.told(path, None, data, problems.guard)
     diff = edits_splices.unified_diff(path, parse(b"", UTF8), [Splice(0, 0, parse(data, UTF8).lines())], created=True)
-    piece = None if place is None else FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, None, data), data))
-    return Worked(patch, path, "disk", None, digest_of(data), diff, piece)
+    change = FileChange(place, WholeFile(journal.whole_entry(ws, TOOL, place, None, data), data))
+    return Worked(patch, path, "disk", None, digest_of(data), diff, change)
 
 
 def _deleted(ws: Workspace, patch: FilePatch, path: str, place: Place, problems: Problems) -> Worked:
