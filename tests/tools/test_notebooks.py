@@ -109,11 +109,11 @@ def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
     put(project, code(["a = 1\n", "b = 2"]), markdown(["text"]))
     shown = read(project)
     b, text = at(shown, "b = 2"), at(shown, "text")
-    edit(project, f"{b}+|# %%\nc = 3", f"{text}|other", f"{text}+|# %% [markdown]\nend")
-    assert sources(project) == ["a = 1\nb = 2", "c = 3", "other", "end"]
+    edit(project, f"{b}|b = 3\n# %%\nc = 3", f"{text}|other", f"{text}+|# %% [markdown]\nend")
+    assert sources(project) == ["a = 1\nb = 3", "c = 3", "other", "end"]
     # Control: before the last line it is text.
     edit(project, f"{at(read(project), 'a = 1')}+|# %%")
-    assert sources(project)[0] == "a = 1\n# %%\nb = 2"
+    assert sources(project)[0] == "a = 1\n# %%\nb = 3"
 
 
 def test_cells_are_added_deleted_moved_and_copied(project):
@@ -329,7 +329,7 @@ def run_model(project, seed):
         high = rnd.randint(low, len(cell) - 1)
         new = [rnd.choice(TEXTS) for _ in range(rnd.randint(1, 3))]
         what = rnd.choice(["replace", "insert", "before", "delete"])
-        if what == "insert" and low == len(cell) - 1 and new[0] == "# %%":
+        if "# %%" in new and {"insert": low, "replace": high}.get(what) == len(cell) - 1:
             # That is a new cell.
             continue
         new = [] if what == "delete" else new

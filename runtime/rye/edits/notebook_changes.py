@@ -36,12 +36,14 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
     for at, plan in enumerate(plans):
         cell = book.cell_at(plan.start, plan.stop)
-        if cell is not None and plan.start == plan.stop == (cell.source or (0, 0))[1] and _is_marked(document, plan):
-            # Behind the last line that is shown of a cell is behind the cell.
-            behind = changed(plan, start=cell.stop, stop=cell.stop)
-            out.append(changed(behind, raw=_new_cells(document, book, behind, is_followed=False)))
-        elif cell is not None:
-            inside.setdefault(cell.number, []).append(plan)
+        if cell is not None:
+            mark = _mark(document, cell, plan)
+            if mark is None or mark > 0:
+                inside.setdefault(cell.number, []).append(changed(plan, raw=plan.raw[:mark]))
+            if mark is not None:
+                # Behind the last line that is shown of a cell is behind the cell.
+                behind = Plan(plan.number, cell.stop, cell.stop, plan.raw[mark:])
+                out.append(changed(behind, raw=_new_cells(document, book, behind, is_followed=False)))
         elif plan.start == plan.stop and plan.start in edges:
             is_followed = [one.start == one.stop == plan.start for one in plans[at + 1 : at + 2]] == [True]
             out.append(changed(plan, raw=_new_cells(document, book, plan, is_followed=is_followed)))
@@ -55,9 +57,18 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
 
 
-def _is_marked(document: Document, plan: Plan) -> bool:
-    texts = _texts(document, plan)
-    return bool(texts) and _MARK.match(texts[0]) is not None
+def _mark(document: Document, cell: Cell, plan: Plan) -> int | None:
+    """Return at which of its lines a text at the end of a cell begins another one; None: nowhere.
+
+    Where the cell's own text holds such lines, it is as well text, unless it begins with one behind the last line.
+    """
+    if plan.stop != (cell.source or (0, 0))[1] or plan.names is not None:
+        return None
+    marks = [at for at, text in enumerate(_texts(document, plan)) if _MARK.match(text)]
+    is_behind = plan.start == plan.stop
+    if any(map(_MARK.match, cell.lines)):
+        marks = [at for at in marks[:1] if at == 0 and is_behind]
+    return next((at for at in marks if at or is_behind), None)
 
 
 def _in_cell(document: Document, cell: Cell, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
