@@ -108,7 +108,7 @@ def test_the_text_of_a_view_says_so_and_names_the_encoding_to_try(project):
     assert ("M\\xfcller" in output, data["encoding"]) == (True, "utf-8?")
     assert output.endswith('read again with encoding="latin-1", or with the encoding that the file has]')
     error = refused("unencodable", "edit_lines", project, file_path="a.c", changes=["end+|ü"])
-    assert "is unknown, not UTF-8: it must be named before the character" in error
+    assert "The encoding of a.c is unknown, not UTF-8: it must be named before the character" in error
     assert "shown as" not in done("read", project, file_path="a.c", offset=2)["output"], "no such byte in this window"
     assert "Müller" in done("read", project, file_path="a.c", encoding="latin-1")["output"]
 

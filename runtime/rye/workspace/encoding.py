@@ -110,8 +110,8 @@ class Encoding(Record):
         texts = joined.decode(self.name, "backslashreplace").split("\n")
         return texts if len(texts) == len(lines) else texts[:-1]
 
-    def encode(self, text: str) -> bytes:
-        """Return new text in this encoding.
+    def encode(self, text: str, path: str | None = None) -> bytes:
+        """Return new text in this encoding; `path` names the file for errors.
 
         Raises:
             EditError: `unencodable`, naming the first character that the file cannot hold.
@@ -124,16 +124,17 @@ class Encoding(Record):
         except UnicodeEncodeError as err:
             char = text[err.start]
             culprit = f"the character {char!r} (U+{ord(char):04X}) at position {err.start + 1} of the new text"
-            message = f"The file's encoding ({self.label}) cannot hold {culprit}. Nothing was written."
-            instead = f"change the file with {edit_with(...)}"
+            of = path or "the file"
+            message = f"The encoding of {of} ({self.label}) cannot hold {culprit}. Nothing was written."
+            instead = f"change the file with {edit_with(..., path)}"
             otherwise = advice("encoding", f"give {parameter_text(encoding=...)}", instead)
             hint = f"Replace that character, or {otherwise} where the encoding is another."
             if not self.certain and "\0" not in text:
                 guess, known = (
                     (self.name, f"only a guess ({self.name})") if self.name != "utf-8" else (..., "unknown, not UTF-8")
                 )
-                message = f"The file's encoding is {known}: it must be named before {culprit} is written. Nothing was written."
-                given = advice("encoding", f"Give {parameter_text(encoding=guess)}", f"Change it with {edit_with(guess)}")
+                message = f"The encoding of {of} is {known}: it must be named before {culprit} is written. Nothing was written."
+                given = advice("encoding", f"Give {parameter_text(encoding=guess)}", f"Change it with {edit_with(guess, path)}")
                 hint = f"{given} if it is right, or the right one." if guess is not ... else f"{given}, such as latin-1."
             raise EditError("unencodable", message, hint) from None
 
@@ -141,9 +142,9 @@ class Encoding(Record):
 UTF8 = Encoding()
 
 
-def edit_with(name: Any) -> str:
+def edit_with(name: Any, path: str | None = None) -> str:
     """Return the call that changes a file in a named encoding, for tools that take no encoding themselves."""
-    return call_text("edit_lines", file_path=..., changes=..., encoding=name)
+    return call_text("edit_lines", file_path=path or ..., changes=..., encoding=name)
 
 
 def detect(data: bytes, declared: str | None = None) -> Encoding:

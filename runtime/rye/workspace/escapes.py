@@ -35,7 +35,7 @@ def encode(text: str, code: Encoding, data: bytes, path: str) -> bytes:
     parts = re.split(_ESCAPE, text)
     # Bytes that do not decode are never ASCII.
     if len(parts) == 1 or data.isascii():
-        return code.encode(text)
+        return code.encode(text, path)
     escaped, plain = shown_escapes(data, code)
     out: list[bytes] = []
     literal = parts[0]
@@ -55,9 +55,9 @@ def encode(text: str, code: Encoding, data: bytes, path: str) -> bytes:
                     f"Change it with {edit_with(encoding_to_try(data))}.",
                 ),
             )
-        out += [code.encode(literal), bytes.fromhex(escape[2:])]
+        out += [code.encode(literal, path), bytes.fromhex(escape[2:])]
         literal = part
-    return b"".join([*out, code.encode(literal)])
+    return b"".join([*out, code.encode(literal, path)])
 
 
 @lru_cache(maxsize=1)

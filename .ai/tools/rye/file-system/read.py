@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:24:43Z:c48bac1c8f29cac5f3c52ff01be85353be1f5bc8732346b0d03bdf29ad3c14e3:x-K-C7mmCWElxYXuUc3MTdJrR9SliI-ry21f_D_5i-iZQRZiXLx7vjlUimHL1ZZjQxX2_mW34ABxc-vlJzxJDg==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:36:39Z:b029201496d55f10ea24ac371e28f1c6e7c558524f9c5bf6b865a9e9ffd99272:B-7EcNC1mqRFO1T3k0eo_GXTT_RNo0VklUSl9ibuPtM4DcYM_Lq5ekgBpiPieupBSMBhk6dphbQu_557zc3bAQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -148,6 +148,8 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     many = len((params.get("changes_since") or "").replace(",", " ").split()) > 1
     for one in params.get("more") or ():
         _add(result, {**params, **_part(one, params["file_path"], many=many)}, project_path)
+    if any(one["file_path"] != result["file_path"] for one in result.get("more", ())):
+        result["output"] = f"{result['file_path']}:\n{result['output']}"
     return result
 
 
@@ -204,9 +206,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
 
 # Lines printed at a time. Bytes: kept for the notices; left where another window begins; that a line with its ID takes at least.
 _BATCH, _NOTICES, _LEAST, _SHORTEST = 500, 400, 1_000, 13
-_CELLS = (
-    '[cells: edit a line as its text; text with "# %%" or "# %% [markdown]" before it, behind a cell\'s last line, adds a cell]'
-)
+_CELLS = '[cells: edit a line as its text; behind the last line of a cell "# %%" or "# %% [markdown]" and text add one]'
 
 
 def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str, Any]:
