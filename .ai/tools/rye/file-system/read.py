@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:36:39Z:b029201496d55f10ea24ac371e28f1c6e7c558524f9c5bf6b865a9e9ffd99272:B-7EcNC1mqRFO1T3k0eo_GXTT_RNo0VklUSl9ibuPtM4DcYM_Lq5ekgBpiPieupBSMBhk6dphbQu_557zc3bAQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:38:32Z:3efd3a4859ecdcb0062c0d0e6c4a992c499475c7e2cd95c4c240d596c058fd5a:ZdVj4m-yvW6pq7YlGZFJYJ101z_hH9ov99Ge2PM9i9H56LlYIh1jyMxXDkQZ5bt9zyBOEkwuLglSxb1pvzZvBw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
