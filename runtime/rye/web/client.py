@@ -86,6 +86,13 @@ class HttpAnswer(Record):
     cut: bool = False
     hops: tuple[str, ...] = ()
 
+    @property
+    def status_line(self) -> str:
+        """The status with its usual words: the server's own are text from the web, for which an error is no place."""
+        import httpx
+
+        return f"{self.status} {httpx.codes.get_reason_phrase(self.status)}".rstrip()
+
 
 def fetch(request: FetchRequest) -> HttpAnswer:
     """Ask, follow at most 5 redirects, and return the answer, whatever its status.

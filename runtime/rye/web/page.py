@@ -44,6 +44,7 @@ _HTML = {"text/html", "application/xhtml+xml"}
 _TEXT = re.compile(
     r"text/[\w.+-]+\Z|[\w.-]+/(?:[\w.-]+\+)?(?:json|xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|sql|graphql|x-ndjson)\Z"
 )
+_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _JSON = re.compile(r"[\w.-]+/(?:[\w.-]+\+)?json\Z")
 _LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _TOO_LONG = re.compile(r"([^\n]{2000})(?=[^\n])")
@@ -96,6 +97,8 @@ def read(answer: HttpAnswer, form: Format, *, main_only: bool, seconds: float = 
 
 def _kind(answer: HttpAnswer) -> str:
     stated = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # What has not the form of a type names none, and is shown nowhere.
+    stated = stated if _TYPE.fullmatch(stated) else ""
     head = answer.body[:_HEAD]
     # Servers that do not know a type send one of these.
     if stated in ("", "application/octet-stream", "text/plain") and _LOOKS_LIKE_HTML.match(head):

@@ -141,7 +141,7 @@ def _raise_for_status(provider: Provider, answer: HttpAnswer) -> None:
     if answer.status == 429:
         raise _limited(provider, answer.headers.get("retry-after", ""))
     if not 200 <= answer.status < 300:
-        raise _failed(provider, f"{answer.status} {answer.reason}")
+        raise _failed(provider, answer.status_line)
 
 
 def _limited(provider: Provider, wait: str) -> SearchError:

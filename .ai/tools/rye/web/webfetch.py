@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:02:43Z:9643709bc7bbd77e0ba244c22bc266bc249aeb9c6f52ae9de1c49f58ac49acca:7tfm7vKifReklim8bYkH6VLUC4sNr0OMz6SaCQhS9HFdXWU0WZs4le7EO_8GIjBWOUTppZUVkacKsnShI7blBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:39:39Z:da797d3929e7766ec886af565758f25cffbc2ccf5e341bfc42fe0b139fc55814:lZKb4Uh7m2sGbAwTqgVCUDOJEiP2htnS7gkM3wAvGX3-ExDJs0fwe2M2j_C9a7Sj8wJGf14OEaWUVxVrBOo7Dw==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -130,7 +130,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Http
         return stored
     answer = fetch(FetchRequest(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
-        why = f"{answer.url} answered {answer.status} {answer.reason}.".replace(" .", ".")
+        why = f"{answer.url} answered {answer.status_line}."
         hint = _ADVICE.get(answer.status, "Check the URL, or try again later.")
         raise FetchError("http_error", why, hint, status=answer.status, url=answer.url)
     cache.store(root, name, answer)
