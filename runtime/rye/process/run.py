@@ -92,6 +92,8 @@ _KERNEL_THREAD = 0x200000
 _RUNTIME = str(Path(__file__).parents[2])
 _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
+# What a reaper reports, and what holds it of a tree.
+_REPORTS = {b"began": "pid", b"exited": "exit_status", b"ended": "survivors", b"failed": "_errno", b"job": "_job"}
 # The reaper itself gives up after a second; a call that was given up is waited for two.
 _GRACE_SECONDS = 1.3
 Streams = tuple[int, int, int]
@@ -197,25 +199,14 @@ class Tree:
                 return
             except ConnectionError:
                 block = b""
-            self.ended = not block
+            self.ended |= not block
             # A read may end inside a line; the rest comes with the next block.
             *lines, self._partial_line = (self._partial_line + block).split(b"\n")
             for line in lines:
-                self._take_line(line.split())
-
-    def _take_line(self, words: list[bytes]) -> None:
-        kind, number = words[0], int(words[1])
-        if kind == b"exited":
-            self.exit_status = number
-        elif kind == b"began":
-            self.pid = number
-        elif kind == b"ended":
-            self.survivors = number
-            self.ended = True
-        elif kind == b"failed":
-            self._errno = number
-        elif kind == b"job":
-            self._job = number
+                kind, _, number = line.partition(b" ")
+                if kind in _REPORTS:
+                    setattr(self, _REPORTS[kind], int(number))
+                self.ended |= kind == b"ended"
 
     def failure(self) -> RyeError | None:
         """Return why the program could not be started, if so."""
