@@ -79,18 +79,11 @@ def tool_name(name: str, known: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def with_own_names(schema: Any, arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments under the names that a tool has for them, in the order given.
-
-    Args:
-        schema: an object schema, the tool's own or a part of it.
-        arguments: as a model gave them.
-        root: the tool's own.
-    """
-    own = resolved(schema, root)
-    known = own.get("properties", {})
-    if own.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
-        return _nested(known, arguments, root)
+def _with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object under the names that its schema has for them, in the order given."""
+    known = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
+        return arguments
     used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
     # What is new comes last: beside old text it is `replace`, beside lines `new_content`.
@@ -98,7 +91,7 @@ def with_own_names(schema: Any, arguments: dict[str, Any], root: Mapping[str, An
         if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
             used.add(meant)
-    return _nested(known, {renamed.get(name, name): value for name, value in arguments.items()}, root)
+    return {renamed.get(name, name): value for name, value in arguments.items()}
 
 
 def _meant(name: str, free: set[str]) -> str | None:
@@ -110,18 +103,6 @@ def _meant(name: str, free: set[str]) -> str | None:
     if found == {"replace", "new_content"}:
         found.remove("replace" if "find" in free else "new_content")
     return found.pop() if len(found) == 1 else None
-
-
-def _nested(known: Mapping[str, Any], arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """Do the same in the objects of a list, such as the changes of an edit."""
-    out = dict(arguments)
-    for name, value in arguments.items():
-        if not isinstance(value, list) or not isinstance(part := resolved(known.get(name), root), dict):
-            continue
-        items = resolved(part.get("items"), root)
-        if isinstance(items, dict) and items.get("properties"):
-            out[name] = [with_own_names(items, one, root) if isinstance(one, dict) else one for one in value]
-    return out
 
 
 _OPENAI_DESCRIPTION: Final = 1_024
@@ -224,7 +205,7 @@ _FORMATS: Final[dict[str, tuple[Callable[[Offer, dict[str, Any]], dict[str, Any]
 def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
     try:
-        return _coerced(schema, with_own_names(schema, arguments, schema) if isinstance(arguments, dict) else arguments, schema)
+        return _coerced(schema, arguments, schema)
     except RecursionError:
         # A form of the schema is that form itself, or the arguments are nested too deeply: the tool's own check judges them.
         return arguments
@@ -252,7 +233,7 @@ def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
         name: _coerced(known.get(name), one, root)
-        for name, one in value.items()
+        for name, one in _with_own_names(schema, value).items()
         if name not in known or name in required or (one is not None and one != "") or _takes(known[name], one, root)
     }
 

@@ -166,6 +166,7 @@ SAID = [
     (takes(a={"type": "integer"}) | {"required": ["a"]}, {"a": ""}, None),
     (takes(a={"type": "string", "minLength": 1}) | {"required": ["a"]}, {"a": None}, None),
     (takes(a={"type": "array", "items": LINE}), {"a": [{"line_id": "x", "new_content": None}]}, {"a": [{"line_id": "x"}]}),
+    (takes(a={"type": "array", "items": LINE}), {"a": '[{"lineId": "x"}]'}, {"a": [{"line_id": "x"}]}),
 ]
 
 
