@@ -80,20 +80,12 @@ class Basis:
                 self._stamps[path] = found
 
     def rest_on_way(self, folder: str, names: Sequence[str]) -> None:
-        """Note how far a way down from a folder leads, and what is at its end; `folder` itself is noted already.
-
-        A step on the way that is exchanged leads to another end; where the way breaks off, its last folder tells of what comes.
-        """
-        passed = ""
+        """Note each step from a folder down, as far as there is one: an exchange of any is a change of the one above it."""
         for name in names if self._is_kept else ():
             folder = f"{folder}/{name}"
-            known = folder in self._stamps
             self.rest_on(folder)
             if self._stamps.get(folder) is None:
                 return
-            if passed:
-                del self._stamps[passed]
-            passed = "" if known else folder
 
     def rest_on_place(self, path: str) -> None:
         """Note what a path leads to, and where that lies: a folder that is moved with one above it keeps its stamp."""
