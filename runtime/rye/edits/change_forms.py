@@ -34,9 +34,9 @@ _TRANSFER = re.compile(
 )
 # Before an address: `find` could be one.
 _FIND = re.compile(rf"\s*{_AT}(?:{_LINES}\s+)?find(?:\s+(?P<count>\d+))?\s*(?P<sign>[^\w\s])")
-# Of file_path, where it names no file.
-_DELETE_FILE = re.compile(r"\s*(?:(?P<file>[^|\n]+?):?\s+)?delete file\s*")
-_RENAME = re.compile(r"\s*(?:(?P<file>[^|\n]+?):?\s+)?rename to\s+(?P<to>[^|\n]+?)\s*")
+# Of file_path, where it names no file. A name ends in no white space: much of it would be tried again and again.
+_DELETE_FILE = re.compile(r"\s*(?:(?P<file>[^|\n]*?[^|\s]):?\s+)?delete file\s*")
+_RENAME = re.compile(r"\s*(?:(?P<file>[^|\n]*?[^|\s]):?\s+)?rename to\s+(?P<to>[^|\n]+?)\s*")
 
 FORMS = (
     '"12|new text", "12-15|one\\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", '

@@ -190,8 +190,8 @@ class _Exchange(Capture):
 
     def feed(self, block: bytes) -> None:
         """Take a block. Raises RyeError `bad_tool_result`: what came is no message."""
-        self._frames += block
-        # Nothing counts behind the last one.
+        # Nothing counts behind the last one, nor is it held.
+        self._frames += b"" if self.is_over else block
         while not self.is_over and len(self._frames) >= LENGTH.size:
             (size,) = LENGTH.unpack_from(self._frames)
             # Before the body arrives: a false length must not make this process allocate gigabytes.

@@ -129,14 +129,15 @@ class _Known(NamedTuple):
 
 # By user space, project and path.
 _checked: dict[tuple[str, Identity, bytes], _Known] = {}
-_REMEMBERED = 16 << 20  # bytes of records; decoded, they take some times as much
+_REMEMBERED, _REMEMBERED_BYTES = 500, 16 << 20  # records; decoded, they take some times as much
 
 
 def _remember(ws: Workspace, path: bytes, known: _Known) -> None:
     """Remember what a file's record says: the next call in this process need not decode it, nor read it where it stands."""
     at = user_dirs.user_ai(), ws.identity, path
     # Emptied at once: a long process that looks at many files pays one decode each for it, and no bookkeeping.
-    if at not in _checked and sum(len(one.raw) for one in _checked.values()) > _REMEMBERED:
+    held = [len(one.raw) for one in _checked.values()] if at not in _checked else []
+    if len(held) >= _REMEMBERED or sum(held) > _REMEMBERED_BYTES:
         _checked.clear()
     _checked[at] = known
 
