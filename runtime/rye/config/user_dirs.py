@@ -95,41 +95,15 @@ def project_key(root: str | int) -> str:
     return _key_of(root, _held(root))
 
 
-class _HeldRoot:
-    """A project root that is held open: while it is, no other folder gets its inode.
-
-    Attributes:
-        identity: its device and inode.
-        key, noted: its key and the path of its state folder, once they were asked for.
-    """
-
-    def __init__(self, info: os.stat_result) -> None:
-        self.identity = info.st_dev, info.st_ino
-        self.key = self.noted = ""
-
-
-_open_roots: dict[int, _HeldRoot] = {}
-
-
-def hold_root(fd: int, info: os.stat_result) -> None:
-    """Note that a descriptor is that of a project root, with its state `info`, which stays open until `release_root`."""
-    _open_roots[fd] = _HeldRoot(info)
-
-
-def release_root(fd: int) -> None:
-    """Forget a descriptor before it is closed: the next file may get its number."""
-    _open_roots.pop(fd, None)
-
-
-def _held(root: str | int) -> _HeldRoot | None:
-    if isinstance(root, int) and root in _open_roots:
-        return _open_roots[root]
+def _held(root: str | int) -> beneath.NamedRoot | None:
+    if isinstance(root, int) and root in beneath.named_roots:
+        return beneath.named_roots[root]
     info = os.stat(root)
     # As a list: other calls hold and release roots meanwhile.
-    return next((one for one in list(_open_roots.values()) if one.identity == (info.st_dev, info.st_ino)), None)
+    return next((one for one in list(beneath.named_roots.values()) if one.identity == (info.st_dev, info.st_ino)), None)
 
 
-def _key_of(root: str | int, held: _HeldRoot | None) -> str:
+def _key_of(root: str | int, held: beneath.NamedRoot | None) -> str:
     if held is not None and held.key:
         return held.key
     fd = root if isinstance(root, int) else os.open(root, beneath.DIRECTORY)

@@ -182,18 +182,32 @@ def _lexical(parts: Sequence[bytes]) -> Parts:
     return tuple(out)
 
 
-# Descriptors of open roots, each with the path it was opened at: where an absolute link may lead.
-_named_roots: dict[int, str] = {}
+class NamedRoot:
+    """A root that is held open: while it is, no other folder gets its inode.
+
+    Attributes:
+        path: where it was opened.
+        identity: its device and inode.
+        key, noted: what `rye.config.user_dirs` found out about it.
+    """
+
+    def __init__(self, fd: int, path: str) -> None:
+        self.path, self.identity = path, stamps.identity(fd)
+        self.key = self.noted = ""
+
+
+named_roots: dict[int, NamedRoot] = {}
+"""The roots that are held open, by descriptor."""
 
 
 def name_root(fd: int, path: str) -> None:
     """Note the absolute path at which a root was opened, until `forget_root`: absolute links to it are followed."""
-    _named_roots[fd] = path
+    named_roots[fd] = NamedRoot(fd, path)
 
 
 def forget_root(fd: int) -> None:
     """Forget a root before its descriptor is closed: the next file may get its number."""
-    _named_roots.pop(fd, None)
+    named_roots.pop(fd, None)
 
 
 class _Trail:
@@ -296,9 +310,9 @@ def below_root(root_fd: int, target: bytes) -> list[bytes]:
     Raises:
         OSError: EXDEV where it does not begin with a path of this root.
     """
-    opened = _named_roots.get(root_fd)
+    opened = named_roots.get(root_fd)
     # The path as it was opened, and the real one: a link's maker may have known either.
-    for path in () if opened is None else (opened, real_path(root_fd, opened)):
+    for path in () if opened is None else (opened.path, real_path(root_fd, opened.path)):
         below = _without(target.split(b"/"), [part for part in os.fsencode(path).split(b"/") if part])
         # After an exchange of the root the link means the other folder.
         if below is not None and stamps.identity(path) == stamps.identity(root_fd):

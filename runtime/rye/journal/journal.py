@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any
 from rye.call import context, profile
 from rye.call.results import call_text
 from rye.errors import EditError, UsageError, WorkspaceError
-from rye.fs import atomic, beneath, names
-from rye.fs.atomic import closing
+from rye.fs import atomic, names
 from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
@@ -128,11 +127,7 @@ def take_back_folders(ws: Workspace, made: Iterable[Entry]) -> None:
 
 
 def _remove_empty(ws: Workspace, folders: Iterable[str]) -> None:
-    # The inner before the outer: what lies in one has a longer path.
-    for folder in sorted(folders, key=len, reverse=True):
-        *above, name = [os.fsdecode(part) for part in names.parse(folder).split(b"/")]
-        with contextlib.suppress(OSError), closing(beneath.open_unlinked(ws.fd, above, beneath.DIRECTORY)) as fd:
-            os.rmdir(name, dir_fd=fd)
+    ws.remove_empty(tuple(names.parse(folder).split(b"/")) for folder in folders)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import stat
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import beneath, names, stamps
+from rye.fs import atomic, beneath, names, stamps
 from rye.fs.atomic import closing
 from rye.journal import commit, entries, history
 from rye.journal.entries import Entry
@@ -122,7 +121,8 @@ def _looked_at(ws: Workspace) -> Iterator[tuple[Path, Folders]]:
 
     So calls that wait at once share one: it began when all were there, and none of their commands runs yet.
     """
-    if watch.looked(ws.fd) > running_commands.turn.asked:
+    known_watch = watch.known(os.fstat(ws.fd))
+    if known_watch is not None and known_watch.looked > running_commands.turn.asked:
         with known_tree.locked(ws.fd) as where:
             if known := known_tree.load(where):
                 yield where, known.folders
@@ -221,7 +221,8 @@ def catch_up(ws: Workspace, *, lost_only: bool = False) -> None:
     # The record is shown all the same where it cannot be brought up to date, as beside an undo that cannot be finished.
     with suppress(OSError, WorkspaceError):
         running = known_tree.running(known_tree.folder(ws.fd))
-        is_owed = watch.is_owed(ws.fd)
+        known_watch = watch.known(os.fstat(ws.fd))
+        is_owed = known_watch is not None and known_watch.owed is not None
         if any(_is_alive(ws, one) for one in running) or (lost_only and not running and not is_owed):
             return
         # First what the kernel tells of, which nobody did unseen.
@@ -536,10 +537,8 @@ class _GitFiles(NamedTuple):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
         # A command may have put a named pipe or a device there, which would block, or never end.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        with closing(beneath.open_unlinked(self.top_fd, below.split("/"), flags)) as fd:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
-            return os.pread(fd, most, 0).decode("utf-8", "replace")
+        fd = beneath.open_unlinked(self.top_fd, below.split("/"), flags)
+        return atomic.read_open(fd, most, path)[0].decode("utf-8", "replace")
 
 
 def fields(recorded: RecordedChanges) -> dict[str, Any]:

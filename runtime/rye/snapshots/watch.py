@@ -234,24 +234,9 @@ def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
     return found
 
 
-def type_below(root: os.stat_result) -> str:
-    """Return the type of the file system of a root, as `type_of`; that of a project that is watched is known."""
-    found = _watches.get((root.st_dev, root.st_ino))
-    return type_of(root.st_dev) if found is None else found.type
-
-
-def looked(root_fd: int) -> float:
-    """Return when this process's last look at a project began that it stored, on the monotonic clock."""
-    info = os.fstat(root_fd)
-    found = _watches.get((info.st_dev, info.st_ino))
-    return found.looked if found is not None else -math.inf
-
-
-def is_owed(root_fd: int) -> bool:
-    """Tell whether a look at everything is due in a project: one that finds what a command may have written unseen."""
-    info = os.fstat(root_fd)
-    found = _watches.get((info.st_dev, info.st_ino))
-    return found is not None and found.owed is not None
+def known(root: os.stat_result) -> Watch | None:
+    """Return this process's watch of a root, if it has one."""
+    return _watches.get((root.st_dev, root.st_ino))
 
 
 def write_back(fd: int) -> None:

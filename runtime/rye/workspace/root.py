@@ -7,7 +7,6 @@ import os
 import threading
 from contextlib import suppress
 
-from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import beneath
 from rye.workspace.path_errors import system_failure
@@ -34,12 +33,10 @@ class OpenRoot:
             raise WorkspaceError("project_not_found", what, "Give project_path (or --project) an existing directory.") from None
         try:
             self.stat = os.fstat(self.fd)
-            user_dirs.hold_root(self.fd, self.stat)
             beneath.name_root(self.fd, path)
             self.real = beneath.real_path(self.fd, path)
             is_of_kernel = beneath.is_of_kernel(self.fd)
         except OSError as err:
-            user_dirs.release_root(self.fd)
             beneath.forget_root(self.fd)
             # Not by `close`, which compares: a disk error may have come before there was anything to compare with.
             os.close(self.fd)
@@ -71,7 +68,6 @@ class OpenRoot:
 
     def close(self) -> None:
         """Close the folder."""
-        user_dirs.release_root(self.fd)
         beneath.forget_root(self.fd)
         # Else the number may be that of another's file.
         if self.is_open():

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from types import TracebackType
@@ -297,7 +297,8 @@ class Workspace:
                 check = partial(self.guard_open, dir_fd, physical) if guarded else None
                 yield Place(dir_fd, physical, _current(dir_fd, physical), tuple(created), check)
         except BaseException:
-            self._remove_empty(created)
+            # Made for a file which then did not come.
+            self.remove_empty(created)
             raise
 
     def content_of(self, place: Place) -> bytes | None:
@@ -351,16 +352,13 @@ class Workspace:
                     created.append(physical)
         return beneath.open_parent(self.fd, parts)
 
-    def _remove_empty(self, created: list[beneath.Parts]) -> None:
-        """Take back directories that were made for a file which then did not come."""
-        # Deepest first; `rmdir` refuses a folder that has got another file meanwhile.
-        for parts in reversed(created):
-            try:
-                fd, _ = beneath.open_beneath(self.fd, parts[:-1], beneath.DIRECTORY)
-                with closing(fd):
-                    os.rmdir(parts[-1], dir_fd=fd)
-            except OSError:
-                return
+    def remove_empty(self, folders: Iterable[beneath.Parts]) -> None:
+        """Remove those of some folders, by their physical components, that are empty: the inner before the outer."""
+        # `rmdir` refuses a folder that has got another file meanwhile.
+        for *above, name in sorted(folders, key=len, reverse=True):
+            parents = [os.fsdecode(part) for part in above]
+            with suppress(OSError), closing(beneath.open_unlinked(self.fd, parents, beneath.DIRECTORY)) as fd:
+                os.rmdir(name, dir_fd=fd)
 
     def guard(self, parts: beneath.Parts, shown: str = "", links: protected_paths.Links | None = None) -> None:
         """Raise `protected_path` when physical components lie in a place that tools may not write.

@@ -337,7 +337,9 @@ def _all(
 def _folder_listings(tree: Tree) -> repositories.Listings:
     """Return the folders of a project; those that have not changed since the last look are not read again."""
     path = f"{user_dirs.state_dir(tree.fd)}/{_FOLDERS}"
-    is_foreign = watch.type_below(os.stat(tree.root)).startswith(_FOREIGN)
+    root = os.stat(tree.root)
+    watched = watch.known(root)
+    is_foreign = (watch.type_of(root.st_dev) if watched is None else watched.type).startswith(_FOREIGN)
     known = {} if is_foreign else _parsed_folders(atomic.read(path, _MOST_LISTED) or b"")
     found = repositories.listings(tree.root, known)
     if found is not known and found != known:
