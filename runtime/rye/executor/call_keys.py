@@ -29,7 +29,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import atomic
 from rye.items.parse import Tool
-from rye.journal import commit, entries, history, tree_changes
+from rye.journal import commit, history, tree_changes
 from rye.workspace.workspace import Workspace
 
 MAX_KEY: Final = 200
@@ -152,7 +152,7 @@ def _answer(ws: Workspace, rows: list[history.Row]) -> dict[str, Any]:
     newest_last = rows[::-1]
     files: list[dict[str, Any]] = []
     for row in newest_last:
-        entry = entries.load(history.folder(ws) / f"{row.id}.json")
+        entry = history.entry_of(ws, row)
         digest = None if entry is None or entry.files is not None else entry.after
         files.append({"file_path": row.path, "entry_id": row.id, "digest": digest})
     named = ", ".join(dict.fromkeys(row.path for row in newest_last))

@@ -136,13 +136,12 @@ class _Way:
 
     def back(self, rows: Iterable[Row], since: str, until: str = "?") -> FileHistory:
         """Go back to an entry, or until the content has a digest that begins so."""
-        where = history.folder(self._ws)
         for row in rows:
             if (_digest(self.now) or "").startswith(until):
                 break
             if row.files == 1 and row.path != self._path:
                 continue
-            entry = entries.load(where / f"{row.id}.json")
+            entry = history.entry_of(self._ws, row)
             change = None if entry is None else _change_of(entry, self._path)
             if entry is not None and change is not None and not self._take(entry, change):
                 return FileHistory(self._steps[::-1], whole=False)
@@ -205,10 +204,10 @@ class _Way:
     def _edits(self) -> dict[str, Entry]:
         """Return the edits of the file by the digest of what they left."""
         if self._edits_by_digest is None or self._edits_by_digest[0] != self._path:
-            where, out = history.folder(self._ws), dict[str, Entry]()
+            out = dict[str, Entry]()
             for row in islice(history.History(self._ws), _MOST_ROWS):
                 if row.files == 1 and row.path == self._path:
-                    entry = entries.load(where / f"{row.id}.json")
+                    entry = history.entry_of(self._ws, row)
                     if entry is not None and entry.files is None and entry.after is not None:
                         out.setdefault(entry.after, entry)
             self._edits_by_digest = self._path, out
@@ -272,9 +271,8 @@ def by_our_tools(ws: Workspace, paths: Iterable[str]) -> set[str]:
     """
     shown = {names.show(os.fsencode(path)): path for path in paths if ".git" not in path.split("/")}
     ours: set[str] = set()
-    where = history.folder(ws)
     for row in history.History(ws) if shown else ():
-        entry = entries.load(where / f"{row.id}.json") if row.files > 1 or row.path in shown else None
+        entry = history.entry_of(ws, row) if row.files > 1 or row.path in shown else None
         for change in entry.changes if entry is not None else ():
             path = names.show(os.fsencode(change.path))
             if entry is None or path not in shown:
@@ -298,9 +296,8 @@ def _content_now(ws: Workspace, path: str) -> bytes | None:
 def touched(ws: Workspace, rows: list[Row]) -> Iterator[str]:
     """Yield the paths that some changes touched, each once."""
     paths_seen: set[str] = set()
-    where = history.folder(ws)
     for row in rows:
-        entry = entries.load(where / f"{row.id}.json") if row.files > 1 else None
+        entry = history.entry_of(ws, row) if row.files > 1 else None
         for path in [row.path] if entry is None else entry.paths:
             if path not in paths_seen:
                 paths_seen.add(path)

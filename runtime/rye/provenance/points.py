@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from rye.errors import RyeError
-from rye.journal import entries, file_history, history
+from rye.journal import file_history, history
 from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.snapshots import known_tree
@@ -62,11 +62,10 @@ def between(ws: Workspace, rows: Sequence[Row], changes: Sequence[Row], only: st
     Raises:
         OSError: the stored contents cannot be read.
     """
-    where = history.folder(ws)
     by_path: dict[str, list[tuple[Entry, Change | None]]] = {}
     # Oldest first, so that a path's first entry is the one that found it as it was.
     for row in reversed(changes):
-        entry = entries.load(where / f"{row.id}.json")
+        entry = history.entry_of(ws, row)
         if entry is None:
             continue
         for at, path in enumerate(entry.paths):
