@@ -83,7 +83,7 @@ def prepare(step: Step, data: bytes | None) -> None:
     if digest_at(step.place.dir_fd, step.place.name) != step.entry.before or _blocked(step):
         raise conflict(step.place)
     if data is not None and step.entry.before != step.entry.after:
-        stage(step.place, data, step.aside, step.entry.mode)
+        stage(step.place, [data], step.aside, step.entry.mode)
 
 
 def _blocked(step: Step) -> bool:

@@ -30,13 +30,12 @@ from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
 from rye.workspace import protected_paths
-from rye.workspace.atomic_replace import copy_metadata, discard, give_back, put, set_aside
+from rye.workspace.atomic_replace import discard, give_back, put, set_aside, stage
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Place, Workspace
 
 _PENDING: Final = "undo"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MAX_NAMED: Final = 5
 _REPOSITORY: Final = "a git repository, which is not recorded; remove it by hand where it is not wanted"
 
@@ -294,7 +293,9 @@ def _bring(
     fd, settled = place.dir_fd, True
     try:
         if after.kind != "file" or not _linked(ws, fd, temporary, after, later):
-            _put(contents, fd, os.fsdecode(place.name), temporary, after)
+            # A new content gets the owner and the attributes of the file that is there.
+            known = was if was is not None and stat.S_ISREG(was.st_mode) else None
+            _put(contents, changed(place, stat=known), temporary, after)
         if after.kind != "directory":
             # Guarded once more: to write a large file takes long.
             put(place, temporary.encode(), was, durably=False)
@@ -373,18 +374,22 @@ def _remove(place: Place, temporary: str, was: os.stat_result | None) -> None:
         os.unlink(temporary, dir_fd=place.dir_fd)
 
 
-def _put(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
+def _put(contents: Contents, place: Place, temporary: str, state: State) -> None:
     """Make a folder in place, or a file, link or pipe under a temporary name. Raises OSError."""
+    fd = place.dir_fd
     if state.kind == "directory":
         with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=fd)
+            os.mkdir(place.name, 0o700, dir_fd=fd)
     elif state.kind == "link":
         os.symlink(os.fsencode(state.value or ""), os.fsencode(temporary), dir_fd=fd)
     elif state.kind == "fifo":
         os.mkfifo(temporary, 0o600, dir_fd=fd)
         _set_mode(fd, temporary, state.mode)
     else:
-        _write(contents, fd, name, temporary, state)
+        try:
+            stage(place, contents.blocks(bytes.fromhex(state.value or "")), temporary.encode(), state.mode, forced=True)
+        except ValueError:
+            raise OSError(errno.EIO, "the stored content is damaged") from None
 
 
 def _linked(ws: Workspace, fd: int, temporary: str, state: State, later: set[str]) -> bool:
@@ -400,23 +405,6 @@ def _linked(ws: Workspace, fd: int, temporary: str, state: State, later: set[str
                 os.link(name, temporary, src_dir_fd=other, dst_dir_fd=fd, follow_symlinks=False)
                 return True
     return False
-
-
-def _write(contents: Contents, fd: int, name: str, temporary: str, state: State) -> None:
-    """Write a file under a temporary name, with the owner and the attributes of the file that is there. Raises OSError."""
-    made = os.open(temporary, _NEW, 0o600, dir_fd=fd)
-    with open(made, "wb") as file:
-        try:
-            file.writelines(contents.blocks(bytes.fromhex(state.value or "")))
-        except ValueError:
-            raise OSError(errno.EIO, "the stored content is damaged") from None
-        file.flush()
-        with suppress(FileNotFoundError):
-            there = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if stat.S_ISREG(there.st_mode):
-                copy_metadata(fd, name, made, there)
-        os.fchmod(made, state.mode)
-        os.fsync(made)
 
 
 def _set_modes(ws: Workspace, changes: Sequence[Change]) -> None:

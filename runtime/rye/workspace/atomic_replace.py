@@ -12,6 +12,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterable
 from hashlib import sha256
 
 from rye.call.context import deadline
@@ -65,7 +66,7 @@ def replace(place: Place, data: bytes | None, expected: str | None, temporary: b
             if data is None:
                 set_aside(place, temporary, expected or "")
             else:
-                stage(place, data, temporary, mode)
+                stage(place, [data], temporary, mode)
                 put(place, temporary, expected)
         except OSError as err:
             raise system_failure(err, place.shown) from None
@@ -178,18 +179,22 @@ def keep(place: Place, temporary: bytes) -> bytes:
     return visible
 
 
-def stage(place: Place, data: bytes, temporary: bytes, mode: int | None) -> None:
+def stage(place: Place, data: Iterable[bytes], temporary: bytes, mode: int | None, *, forced: bool = False) -> None:
     # The content must not be readable by others before the target's mode is copied.
-    """Write the temporary file, durable and with the target's metadata; only its name is not durable yet."""
-    created = 0o666 if place.stat is None else 0o600
+    """Write the temporary file, durable and with the target's metadata; only its name is not durable yet.
+
+    `mode` is that of a new file; `forced`, also of one that is there.
+    """
+    created = 0o666 if place.stat is None and mode is None else 0o600
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     with closing(os.open(temporary, flags, created, dir_fd=place.dir_fd)) as fd:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
+        for part in data:
+            view = memoryview(part)
+            while view:
+                view = view[os.write(fd, view) :]
         if place.stat is not None:
             copy_metadata(place.dir_fd, place.name, fd, place.stat)
-        elif mode is not None:
+        if mode is not None and (forced or place.stat is None):
             os.fchmod(fd, mode)
         os.fsync(fd)
 
@@ -290,7 +295,8 @@ def _check_then_rename(place: Place, temporary: bytes, expected: Known, backup: 
         raise conflict(place)
     # A plain rename destroys what it replaces, so the old content is copied first.
     if backup is not None:
-        stage(place, atomic.read_regular(place.name, MAX_FILE_BYTES, dir_fd=place.dir_fd, follow=False)[0], backup, None)
+        old, _ = atomic.read_regular(place.name, MAX_FILE_BYTES, dir_fd=place.dir_fd, follow=False)
+        stage(place, [old], backup, None)
     os.rename(temporary, place.name, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
     if backup is not None:
         os.rename(backup, temporary, src_dir_fd=place.dir_fd, dst_dir_fd=place.dir_fd)
