@@ -1,6 +1,7 @@
 """Attach line IDs to search matches, and find plain words in small files without starting a program.
 
-A match is shown only if its line has not changed since the search.
+A match is shown only if its line has not changed since the search. Rows that were shown are remembered in the process, so a
+repeated search need not load the files' indexes. A memory counts only while the file and its index are as they were then.
 
 `hits` finds what `Tree.hits` finds, or returns None. It leaves to ripgrep: files that ripgrep does not read byte by byte (with
 a NUL or a byte order mark), large files, files with more than 1,000 matches, and patterns that are more than a plain word.
@@ -11,12 +12,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
 from rye.fs import names
-from rye.line_ids import document
-from rye.line_ids.render import Hit, Seen, bare_end, hits_without_ids, joined_ranges
+from rye.line_ids import document, store
+from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, joined_ranges
+from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,6 +64,11 @@ def hits(word: bytes, fd: int, count: int) -> list[Hit] | None:
 MAX_FILE_BYTES = 64 * 1024 * 1024
 """Larger files are shown without line IDs."""
 
+# Files, rows of each, and characters of a row: very long ones would fill the memory that thousands of short ones need.
+_FILES_REMEMBERED, _ROWS_REMEMBERED, _ROW_CHARS = 2_000, 500, 4_000
+# By the root's identity, not its path, the file, and whether its lines were shown with short addresses: only those that were
+# shown may be named. The state of file and index, the count of lines, and the rows.
+_memories: dict[tuple[int, int, bytes, bool], tuple[tuple[store.Stamp, store.Stamp], int, dict[int, Row]]] = {}
 # What a document of a file says that is not there as it was searched.
 _GONE = ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict")
 
@@ -83,6 +91,14 @@ def look(
     if info.st_size > MAX_FILE_BYTES or (not named and not context and all(_is_utf8(hit.text) for hit in hits)):
         take(hits_without_ids(hits, f"larger than {MAX_FILE_BYTES >> 20} MB" if named else ""))
         return
+    root = os.fstat(ws.fd)
+    key = root.st_dev, root.st_ino, path, form == "short"
+    state, total, known = _memories.get(key, (None, 0, {})) if named else (None, 0, {})
+    if state is not None and state == (store.stamp_of(info), _index_state(ws, path)):
+        numbers = [at + 1 for span in _spans(hits, context, total) for at in range(*span)]
+        if known.keys() >= {*numbers}:
+            take(Seen({number: known[number] for number in numbers}, list(hits)))
+            return
     try:
         with (document.view if named else document.without_ids)(ws, names.show(path)) as doc:
             if form == "short":
@@ -93,12 +109,28 @@ def look(
             if named:
                 doc.name(windows)
             rows = {row.number: row for start, stop in windows for row in doc.rows(start, stop, ids=named)}
-            count = take(Seen(rows, true, changed=len(true) < len(hits), note=doc.encoding_notice(windows)))
+            note = doc.encoding_notice(windows)
+            count = take(Seen(rows, true, changed=len(true) < len(hits), note=note))
             if named and count:
-                doc.shown(*_spans(true[:count], context, doc.count), short=form == "short")
+                printed = _spans(true[:count], context, doc.count)
+                doc.shown(*printed, short=form == "short")
+                rows = {at + 1: rows[at + 1] for span in printed for at in range(*span)}
+                unchanged = store.same_state(doc.file.stat, info) and store.settled(store.stamp_of(info), doc.file.looked)
+                small = len(rows) <= _ROWS_REMEMBERED and all(len(row.text) <= _ROW_CHARS for row in rows.values())
+                # A note is about some lines of the file: another search may show others.
+                if unchanged and small and not note and (index := _index_state(ws, path)) is not None:
+                    if len(_memories) >= _FILES_REMEMBERED:
+                        _memories.clear()
+                    _memories[key] = (store.stamp_of(info), index), doc.count, rows
     except WorkspaceError as err:
         gone = err.code in _GONE
         take(Seen({}, [], changed=True) if gone else hits_without_ids(hits, err.message.rstrip(".") if named else ""))
+
+
+def _index_state(ws: Workspace, path: bytes) -> store.Stamp | None:
+    with suppress(OSError, WorkspaceError), cache.folder(ws, *store.FOLDER) as fd:
+        return store.stamp_of(os.stat(f"{cache.name_of(path)}.json", dir_fd=fd, follow_symlinks=False))
+    return None
 
 
 def _spans(hits: Sequence[Hit], context: int, count: int) -> list[tuple[int, int]]:
