@@ -8,15 +8,14 @@ only where a line holds more than the caller knows: a line that `find` changed a
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from rye.call.context import advice
-from rye.call.results import MAX_LINE_CHARS
+from rye.call.results import Page
 from rye.edits import syntax_check, view_state
 from rye.edits.splices import joined, placed, refine, render, unified_diff
 from rye.errors import EditError, RyeError, WorkspaceError
@@ -39,8 +38,6 @@ _IDS_AT_ONCE = 2_000
 _BATCH = 500
 # The lines of a larger new file are named when they are read.
 _TOLD_LINES, _TOLD_RANGES = 2_000, 40
-# Bytes of a line that is shortened when it is printed, at most.
-_LINE_BYTES = 4 * MAX_LINE_CHARS
 
 
 class Applied(Record, frozen=False):
@@ -253,26 +250,23 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
 
 def _collect(applied: Applied, show: Show) -> None:
     """Collect the lines that the result prints, as many as fit; those printed with their ID count as shown."""
-    document, budget = applied.document, show.budget
+    document, page = applied.document, Page(show.budget)
     for start, stop in applied.regions() if show.span is None else [show.span]:
         at = start
-        while at < stop and not applied.cut:
+        while at < stop and not page.full:
             # In batches: lines beyond the budget need not be decoded.
             rows = document.rows(at, min(at + _BATCH, stop), ids=show.ids)
             if show.short_rows:
                 rows = [addresses.one_view(row, "short") for row in rows]
-            # The number, the ID and the marks around them take the 16 bytes and the ID's own.
-            sizes = [min(len(row.text.encode("utf-8", "replace")), _LINE_BYTES) + len(row.id or "") + 16 for row in rows]
-            fits = bisect_right(list(accumulate(sizes)), budget)
+            fits = page.fill(row.numbered() for row in rows)
             applied.lines += rows[:fits]
-            applied.cut = fits < len(rows)
-            budget -= sum(sizes[:fits])
             at += fits
         if show.ids:
             # Only printed lines count as shown: an edit of a line that the caller never saw must be refused.
             document.note_shown((start, at), short=show.short_rows)
-        if applied.cut:
-            return
+        if page.full:
+            break
+    applied.cut = page.full
 
 
 def prepare_bom(document: Document, place: Place, bom: Literal["add", "remove"], tool: str) -> Prepared:

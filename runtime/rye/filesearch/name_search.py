@@ -49,10 +49,8 @@ def find(project_path: str, query: NameQuery, call: Callable[[int], str]) -> dic
         start = results.start_index(query.offset, total, "files", tree.timed_out)
         page = results.Page(output_budget() - _NOTICES)
         limit = widened(query.limit, total - start)
-        for name in first[start : start + limit]:
-            # Asked of each name again: a link may have taken the file's place since.
-            if tree.exists(name) and not page.add([tree.shown(name)]):
-                break
+        # Asked of each name again: a link may have taken the file's place since.
+        page.fill(tree.shown(name) for name in first[start : start + limit] if tree.exists(name))
         passed = start + len(page.lines) if page.full else min(start + limit, total)
         files, notices = page.lines, filesearch_tree.troubles(tree)
         if not total and not tree.timed_out:

@@ -91,7 +91,8 @@ def look(
     with (documents.view if named else documents.without_ids)(ws, path, encoding) as document:
         span = choose_span(document.count)
         rows = document.rows(span.first - 1, span.last, ids=named)
-        rows = _fitting([addresses.one_view(row, form) for row in rows])
+        rows = [addresses.one_view(row, form) for row in rows]
+        rows = rows[: Page(output_budget() - _NOTICES).fill(row.numbered() for row in rows)]
         fitting = span.first - 1, span.first - 1 + len(rows)
         if named:
             # Only the rows that fit count as shown.
@@ -100,14 +101,6 @@ def look(
             view_state.remember(ws, document.path, document.text, rows[0].number, rows[-1].number, window=window)
         span = changed(span, last=rows[-1].number if rows else 0)
         return Shown(document.path, document.count, span, rows, document.encoding_notice([fitting]))
-
-
-def _fitting(rows: list[Row]) -> list[Row]:
-    page = Page(output_budget() - _NOTICES)
-    for at, row in enumerate(rows):
-        if not page.add([row.numbered()]):
-            return rows[:at]
-    return rows
 
 
 def result(shown: Shown, params: dict[str, Any]) -> dict[str, Any]:
