@@ -168,9 +168,14 @@ def _diff(path: str, sides: tuple[list[bytes], list[bytes]], codes: tuple[str, s
 
 def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[list[str]]:
     """Yield the diff of each change, or a line that says what changed."""
+    moved = _moved(changes)
+    going = {*moved.values()}
     for one in changes:
-        sides = [_text(contents, state) for state in one[1:]]
         path = names.show(os.fsencode(one.path))
+        if one.path in going or one.path in moved:
+            yield [] if one.path in going else [f"renamed {names.show(os.fsencode(moved[one.path]))} to {path}"]
+            continue
+        sides = [_text(contents, state) for state in one[1:]]
         if sides[0] is None or sides[1] is None or not (sides[0] or sides[1]):
             yield [f"{path}: {said(one.before)} -> {said(one.after)}"]
             continue
@@ -181,6 +186,16 @@ def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[list[str]
         yield _diff(path, (split(sides[0], was), split(sides[1], code)), (was.name, code.name), there)
         if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
             yield [f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"]
+
+
+def _moved(changes: Sequence[Change]) -> dict[str, str]:
+    """Return which files that come, by their paths, are files of the same content that go, by their other names."""
+    gone: dict[tuple[str | None, int], list[str]] = {}
+    for path, before, after in changes:
+        if after is None and before is not None and before.kind == "file" and before.size and before.value:
+            gone.setdefault((before.value, before.mode), []).append(path)
+    came = {path: (after.value, after.mode) for path, before, after in changes if before is None and after is not None}
+    return {path: gone[key].pop(0) for path, key in came.items() if gone.get(key)}
 
 
 def _text(contents: Contents, state: State | None) -> bytes | None:

@@ -144,6 +144,9 @@ TAKEN_BACK = {
         before="ln a.txt linked",
         redone="test a.txt -ef g; test ! a.txt -ef linked",
     ),
+    "a file that was moved": Taken(
+        "mkdir d; mv a.txt d/b", "grep one a.txt", said="renamed d/b to a.txt", redone="grep one d/b"
+    ),
     "a folder that holds more": Taken(
         "mkdir d; echo x > d/x", "test -e d/mine; test ! -e d/x", since="echo mine > d/mine", said="d stays"
     ),
