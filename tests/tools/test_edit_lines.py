@@ -7,10 +7,12 @@ import subprocess
 import time
 from hashlib import sha256
 from random import Random
+from unittest import mock
 
 import pytest
 
 import rye
+from rye.errors import WorkspaceError
 from rye.workspace import seals
 from support.calling import call, done, ids, refused, rows
 from support.stories import play
@@ -405,6 +407,14 @@ def test_a_dry_run_writes_nothing(project, file, seen):
 
 
 # --- several files, moves, renames ---
+
+
+@pytest.mark.parametrize("err", [OSError(28, "No space"), WorkspaceError("no_space", "No space.", "Make room.")])
+def test_a_change_whose_line_ids_cannot_be_stored_is_made_and_says_so(project, file, seen, monkeypatch, err):
+    monkeypatch.setattr("rye.line_ids.store.save", mock.Mock(side_effect=err))
+    said = edit(project, "2|x")["warnings"]
+    assert (shown(file)[1], len(said)) == ("x", 1)
+    assert re.search(r"could not be stored \((\[Errno 28\] )?No space\)\. Read the file again", said[0])
 
 
 def test_several_files_change_together_or_not_at_all(project, file, seen):

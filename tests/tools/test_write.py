@@ -65,9 +65,9 @@ def test_where_nothing_is_written(project, path, more, code):
 
 def test_replacing_shows_the_diff(project):
     (project / "f.txt").write_bytes(b"a\nb\nc\n")
-    data = done("write", project, file_path="f.txt", content="a\nB\nc\n")
+    data = done("write", project, file_path="f.txt", content="b\nc\nD\n")
     assert data["created"] is False
-    assert data["output"].split("\n") == ["--- a/f.txt", "+++ b/f.txt", "@@ -1,3 +1,3 @@", " a", "-b", "+B", " c"]
+    assert data["output"].split("\n") == ["--- a/f.txt", "+++ b/f.txt", "@@ -1,3 +1,3 @@", "-a", " b", " c", "+D"]
     (project / "f.bin").write_bytes(b"\0\1\2")
     assert "no text diff" in done("write", project, file_path="f.bin", content="text\n")["output"]
 

@@ -32,7 +32,7 @@ def tools(project):
     put(
         project,
         "tools/my/tool.py",
-        tool_text("my/tool", BODY, more='__files__ = ["_helper.py", "w.txt"]\n__permissions__ = []'),
+        tool_text("my/tool", BODY, more='__files__ = ["_helper.py", "w.txt"]\n__permissions__ = []').rstrip(),
     )
     put(project, "tools/my/_helper.py", b'def word(): return "hello "\n')
     put(project, "tools/my/w.txt", b"world")

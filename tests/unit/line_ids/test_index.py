@@ -10,6 +10,7 @@ from rye.line_ids import index, reconcile
 from rye.line_ids.document import fit, scan
 from rye.workspace.encoding import UTF8
 from support.calling import done, ids, refused, undo
+from support.signed_tools import rye
 
 
 def put(project, lines):
@@ -62,8 +63,6 @@ def test_a_first_id_is_the_documented_hash_and_equal_lines_have_different_ones(p
 
 
 def test_an_own_edit_keeps_the_ids_around_it(project):
-    was = put(project, ["a", "b", "c"])
-    assert edit(project, {"start_line_id": was[0], "end_line_id": was[2], "new_content": "b\nc\nd"})[:2] == was[1:]
     was = put(project, ["}"] * 9)
     now = edit(project, line(was[3], "}\n}"), {"start_line_id": was[6], "end_line_id": was[7], "new_content": ""})
     assert (now[:3], now[5:7], now[7]) == (was[:3], was[4:6], was[8])
@@ -95,8 +94,9 @@ def test_ends_of_the_last_thousand_are_told_and_no_dead_id_serves(project):
         refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[line(was[at], "x")]) for at in (0, -1)
     ]
     assert ["was replaced" in one for one in told] == [False, True]
-    # No new one is of the epoch of those that are forgotten.
-    assert len(edit(project, {"after_line_id": "end", "new_content": "two"})[1]) > len(was[0])
+    # No new one is of the epoch of those that are forgotten, nor of another process.
+    rye("edit_lines", "f.txt", "end+|two", cwd=project)
+    assert len(ids(project)[1]) > len(was[0])
 
 
 def test_an_id_that_is_given_back_is_on_its_own_line_and_on_no_second_one():

