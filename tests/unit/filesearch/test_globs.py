@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 
 import pytest
@@ -89,16 +88,3 @@ def test_the_last_rule_that_fits_decides_also_below_its_folder(project, engine, 
     more = {} if below == "." else {"path": below}
     assert found(project, "**/*", **more) - {".gitignore"} == {*kept}
     assert found(project, "**/*", no_ignore=True, **more) >= {*kept, *ignored}
-
-
-@pytest.mark.parametrize("ending", [".py", "py", "_test.go", ".tar.gz", "-x", "."])
-def test_an_ending_is_what_names_end_with(project, ending):
-    chance = random.Random(20)
-    letters = ["a", ".", "x", "-", "/", "é", ending]
-    names = {"".join(chance.choices(letters, k=chance.randrange(1, 6))).strip("/") for _ in range(120)}
-    # No name is a folder of another.
-    names = {f"{number}/{name}" for number, name in enumerate(sorted(names)) if name.strip("./") and "//" not in name}
-    names = {name for name in names if not {".", ".."} & {*name.split("/")}}
-    plant(project, *names)
-    for glob in (f"*{ending}", f"**/*{ending}"):
-        assert found(project, glob, no_ignore=True) == {name for name in names if name.endswith(ending)}
