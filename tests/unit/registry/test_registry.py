@@ -163,15 +163,11 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
     raw = store.manifest("my", tag)
     there = other()
     for change in (b"evil!", None):
-        record = json.loads(raw)
-        layers, title = record["layers"], "files/my/teller/_lib/words.txt"
-        (layer,) = [one for one in layers if one["annotations"]["org.opencontainers.image.title"] == title]
-        blobs = {}
-        if change is None:
-            layers.remove(layer)
-        else:
-            layer["digest"] = f"sha256:{hashlib.sha256(change).hexdigest()}"
-            blobs[layer["digest"]] = change
+        record, title = json.loads(raw), "files/my/teller/_lib/words.txt"
+        (layer,) = [one for one in record["layers"] if one["annotations"]["org.opencontainers.image.title"] == title]
+        blobs = {f"sha256:{hashlib.sha256(change).hexdigest()}": change} if change else {}
+        record["layers"].remove(layer)
+        record["layers"] += [{**layer, "digest": digest} for digest in blobs]
         store.push("my", [manifest.Pushed(tag, json.dumps(record).encode(), blobs)])
         row = refused("tampered", pull(at(there, where), "my/teller"))
         assert "_lib/words.txt" in row["error"]
