@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from rye.edits import change_texts
+from rye.fs import stamps
 from rye.journal import history, tree_changes
 from rye.journal.entries import Entry
 from rye.journal.history import History, Row
@@ -117,11 +118,9 @@ class ChangeIndex:
         if time.monotonic() - self._caught_up > _EVERY_SECONDS:
             self._caught_up = time.monotonic()
             tree_changes.catch_up(ws)
-        try:
-            info = os.stat(history.folder(ws) / "index")
-        except OSError:
-            return ""
-        return f"{info.st_ino}.{info.st_size}.{info.st_mtime_ns}"
+        with suppress(OSError):
+            return str(stamps.stamp(str(history.folder(ws) / "index")) or "")
+        return ""
 
     def timeline(self, ws: Workspace) -> Timeline:
         """Return the calls as they are now."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from rye.config import user_dirs
-from rye.fs import atomic
+from rye.fs import atomic, stamps
 from rye.workspace.workspace import Workspace
 
 _FILE: Final = "reviewed.json"
@@ -71,11 +71,9 @@ def read(ws: Workspace) -> ReviewMarks:
 
 def version(ws: Workspace) -> str:
     """Return a text that changes whenever the marks do."""
-    try:
-        info = _place(ws).stat()
-    except OSError:
-        return ""
-    return f"{info.st_ino}.{info.st_mtime_ns}"
+    with suppress(OSError):
+        return str(stamps.stamp(str(_place(ws))) or "")
+    return ""
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.fs import atomic
+from rye.fs import atomic, stamps
 from rye.fs.atomic import closing
 from rye.plain_class import Record
 from rye.snapshots.tree import Folders
@@ -111,20 +111,13 @@ def unlooked(root: str | int) -> Iterator[None]:
 
 
 # The trees read last, with the identity of their files: parsing one is most of the cost of a look that finds nothing.
-_latest: dict[str, tuple[tuple[object, ...], Known]] = {}
+_latest: dict[str, tuple[tuple[stamps.Stamp | None, ...], Known]] = {}
 _MOST_TREES: Final = 4
 _MOST_FOLDERS: Final = 20_000
 
 
-def _identity(where: Path) -> tuple[object, ...]:
-    out: list[object] = [str(where)]
-    for name in (_TREE, _LOG):
-        try:
-            info = os.stat(where / name)
-            out += [info.st_dev, info.st_ino, info.st_ctime_ns, info.st_size]
-        except OSError:
-            out.append(None)
-    return tuple(out)
+def _identity(where: Path) -> tuple[stamps.Stamp | None, ...]:
+    return tuple(stamps.stamp(f"{where}/{name}") for name in (_TREE, _LOG))
 
 
 def load(where: Path) -> Known | None:
