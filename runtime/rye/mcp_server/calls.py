@@ -48,8 +48,7 @@ MOST_MEDIA: Final = 8 << 20
 """Bytes of JSON of all other parts of a result together; what is beyond is left out, and the text says so."""
 
 _SMALL_FIELD = 400
-# What each kind of part must have as texts.
-_PARTS: Final = {"image": ("data", "mimeType"), "audio": ("data", "mimeType")}
+_PARTS: Final = ("image", "audio", "resource")
 
 
 class ToolResult(dict[str, Any]):
@@ -137,20 +136,14 @@ def _media(parts: object) -> tuple[list[dict[str, Any]], int]:
 
 def _part(part: dict[str, Any]) -> dict[str, Any] | None:
     """Return a part with the members that each revision of the protocol knows; None where one that it needs is missing."""
-    kind, resource = str(part.get("type")), part.get("resource")
-    if kind == "resource":
-        content = "text" if isinstance(resource, dict) and "text" in resource else "blob"
-        inner = _texts(resource, ("uri", content), ("mimeType",))
-        return None if inner is None else {"type": kind, "resource": inner}
-    read = _texts(part, _PARTS.get(kind, ("",)), ())
-    return None if read is None else {"type": kind, **read}
-
-
-def _texts(given: object, needed: tuple[str, ...], other: tuple[str, ...]) -> dict[str, Any] | None:
-    if not isinstance(given, dict):
+    kind = str(part.get("type"))
+    inner = part.get("resource") if kind == "resource" else part
+    if kind not in _PARTS or not isinstance(inner, dict):
         return None
-    found = {name: given[name] for name in (*needed, *other) if isinstance(given.get(name), str)}
-    return found if found.keys() >= set(needed) else None
+    needed = {"uri", "text" if "text" in inner else "blob"} if kind == "resource" else {"data", "mimeType"}
+    found = {name: inner[name] for name in (*needed, "mimeType") if isinstance(inner.get(name), str)}
+    made = {"type": kind, "resource": found} if kind == "resource" else {"type": kind, **found}
+    return made if found.keys() >= needed else None
 
 
 def size_of(result: ToolResult) -> int:

@@ -6,9 +6,10 @@ that it is recorded and can be taken back. A button asks for a verb and a file o
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
@@ -23,10 +24,13 @@ from rye.call.context import CallOptions
 from rye.errors import RyeError
 from rye.executor.executor import Call
 from rye.items import proposed_keys
+from rye.journal.history import Row
 from rye.process import jobs
 from rye.review import changes, diffs, marks, pages
 from rye.review.approvals import Approvals
+from rye.review.changes import ChangeGroup, Timeline
 from rye.review.colours import Colours
+from rye.review.diffs import ShownFile
 from rye.review.guard import PageGuard
 from rye.review.pages import Frame, render
 from rye.trust.decisions import Root
@@ -35,12 +39,6 @@ from rye.workspace.workspace import Workspace, identity_of
 if TYPE_CHECKING:
     from starlette.requests import Request
     from uvicorn import Server
-import re
-from collections.abc import Sequence
-
-from rye.journal.history import Row
-from rye.review.changes import ChangeGroup, Timeline
-from rye.review.diffs import ShownFile
 
 _ORDER = re.compile(r"(undo|redo|mark)(?: ([0-9]{1,6}))?(?: ([0-9]{1,6}))?", re.ASCII)
 

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
-
-if TYPE_CHECKING:
-    from types import SimpleNamespace
-
+from typing import Any, NoReturn
 
 _EPILOG = """\
 examples:
@@ -93,7 +89,7 @@ def _run(words: list[str]) -> int:
     return _call(words[0], args)
 
 
-def _call(name: str, args: SimpleNamespace) -> int:
+def _call(name: str, args: Any) -> int:
     """Make the calls of a verb, one after the other, and print each answer."""
     from rye import api
     from rye.call.context import CallOptions

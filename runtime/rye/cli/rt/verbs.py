@@ -10,18 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Final
 
 from rye.call import profile
+from rye.cli.options import PROJECT, Option, Verb, completion
 from rye.cli.shared import existing_path, typed_path
 from rye.cli.terminal import printable
 from rye.errors import UsageError
-
-if TYPE_CHECKING:
-    import io
-from typing import Final
-
-from rye.cli.options import PROJECT, Option, Verb, completion
 
 _ALWAYS = (Option("--json", "print the whole response as JSON, and nothing else"), PROJECT)
 _FILE = Option("PATH", "a file")
@@ -210,9 +205,9 @@ def _is_piped_to() -> bool:
         is_pipe = False
     if not is_pipe:
         return False
-    stdin = sys.stdin.buffer
+    stdin: Any = sys.stdin.buffer
     ready = select.select([stdin], [], [], None if _has_writer() else _WAIT_SECONDS)[0]
-    if ready and cast("io.BufferedReader", stdin).peek(1):
+    if ready and stdin.peek(1):
         return True
     print("rt: no names came on standard input: the current folder is searched.", file=sys.stderr)
     return False
