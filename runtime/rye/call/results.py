@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from rye.call import context
@@ -14,7 +16,7 @@ class Page:
     """Lines up to a size in bytes of UTF-8. The first item always fits; whoever adds it shortens its lines."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
+        self.budget = budget
         self.lines: list[str] = []
         self.full = False
 
@@ -22,28 +24,33 @@ class Page:
         """Add the lines of one item if they all fit; return whether they did."""
         size = size_of(lines)
         # The first item is always added: an empty page would make the caller ask for the same page again.
-        if self.full or (size > self._budget and self.lines):
+        if self.full or (size > self.budget and self.lines):
             self.full = True
             return False
-        self._budget -= size
+        self.budget -= size
         self.lines += lines
         return True
 
     def fill(self, lines: Iterable[str]) -> int:
         """Add lines until one does not fit; return how many did."""
-        before = len(self.lines)
-        for line in lines:
-            if not self.add([line]):
-                break
-        return len(self.lines) - before
+        given = [] if self.full else list(lines)
+        # Measured together first: most often all fit.
+        if (size := size_of(given)) > max(self.budget, 0):
+            ends = list(accumulate(len(line.encode("utf-8", "replace")) + 1 for line in given))
+            count = bisect_right(ends, self.budget) or int(not self.lines)
+            self.full = count < len(given)
+            given, size = given[:count], ends[count - 1] if count else 0
+        self.budget -= size
+        self.lines += given
+        return len(given)
 
     def mark(self) -> tuple[int, int, bool]:
         """Return where the page stands, for `back_to`."""
-        return self._budget, len(self.lines), self.full
+        return self.budget, len(self.lines), self.full
 
     def back_to(self, mark: tuple[int, int, bool]) -> None:
         """Take off what was added since a mark."""
-        self._budget, count, self.full = mark
+        self.budget, count, self.full = mark
         del self.lines[count:]
 
 
@@ -154,7 +161,9 @@ MAX_LINE_CHARS = 2_000
 
 def size_of(lines: Iterable[str]) -> int:
     """Return how many bytes of UTF-8 lines take, each with its newline."""
-    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+    joined = "\n".join([*lines, ""])
+    # Text in ASCII, most of it, need not be encoded to be measured.
+    return len(joined if joined.isascii() else joined.encode("utf-8", "replace"))
 
 
 def fit_lines(text: Sequence[str], budget: int) -> tuple[list[str], bool]:

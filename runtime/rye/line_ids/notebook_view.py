@@ -24,7 +24,7 @@ class Window(Protocol):
     lines: list[str]
     shown: list[tuple[int, int]]
 
-    def add(self, start: int, stop: int) -> int:
+    def show(self, start: int, stop: int) -> int:
         """Print lines [start, stop) as far as they fit; return where it stopped."""
 
 
@@ -57,7 +57,7 @@ def notebook_view(
         window.budget -= len(header) + 1
         before = len(window.lines)
         end = max(first, min(high, until))
-        reached = window.add(first, min(end, first + budget_left)) if high > low else high
+        reached = window.show(first, min(end, first + budget_left)) if high > low else high
         printed += window.lines[before:]
         if cell.source is None:
             why = "they are not one string a line in the file" if cell.placed else _LAYOUT

@@ -108,7 +108,7 @@ def _require_allowed_registry(name: str | None) -> None:
 
 def _table(rows: list[dict[str, Any]], total: int, **fields: Any) -> dict[str, Any]:
     page = results.Page(context.output_budget() // 2 - 500)
-    printed = [row for row in rows if page.add([_line(row)])]
+    printed = rows[: page.fill(map(_line, rows))]
     if not total:
         page.lines.append("Nothing fits.")
     elif len(printed) < total:
@@ -127,5 +127,5 @@ def _inspected(found: dict[str, Any]) -> dict[str, Any]:
     lines += [f"  {row['item_type']} {row['item_id']}:{row['version']}" for row in found.get("items", ())]
     page = results.Page(context.output_budget() // 2 - 500)
     # The facts first: where the budget ends, it is the diff that is cut.
-    printed = [line for line in [*lines, *diff.split("\n")] if page.add([line])]
-    return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=len(printed))
+    count = page.fill([*lines, *diff.split("\n")])
+    return results.ok("\n".join(page.lines), **found, diff_lines=len(diff.split("\n")) if diff else 0, lines=count)

@@ -19,12 +19,12 @@ Prefer it to cat in a shell where you may edit the file; use grep to find the pl
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from itertools import accumulate
 from typing import Any
 
 from rye.toolkit import (
     Document,
+    Page,
     RyeError,
     UsageError,
     WorkspaceError,
@@ -238,40 +238,24 @@ def _without_ids(result: dict[str, Any], document: Document, since: str | None) 
     return {**result, **changes, "output": f"{result['output']}\n[{warning}]", "warnings": [warning]}
 
 
-class _Window:
+class _Window(Page):
     """Collects printed lines up to the size of the output, and which lines were printed with their IDs."""
 
     def __init__(self, document: Document, params: dict[str, Any], budget: int) -> None:
+        notices = _NOTICES * (2 if document.no_ids else 1)
+        super().__init__(budget - notices - 2 * len(params["file_path"].encode("utf-8", "replace")))
         self.document = document
         self.ids = params["line_ids"] != "none" and not document.no_ids
         self.short = self.ids and params["line_ids"] == "short"
         self.whitespace = params["show_whitespace"]
-        self.budget = budget - _NOTICES - 2 * len(params["file_path"].encode("utf-8", "replace"))
-        self.budget -= _NOTICES if document.no_ids else 0
-        self.lines: list[str] = []
         self.shown: list[tuple[int, int]] = []
-        self.full = False
 
-    def add(self, start: int, stop: int) -> int:
+    def show(self, start: int, stop: int) -> int:
         """Print lines [start, stop) as far as they fit; return where it stopped."""
         at = start
         while at < stop and not self.full:
             upto = min(at + _BATCH, stop)
-            lines = self.document.printed(at, upto, ids=self.ids, short=self.short, whitespace=self.whitespace)
-            # The budget is in bytes; text in ASCII, most of it, need not be encoded to be measured.
-            joined = "".join(lines)
-            size = len(lines) + len(joined if joined.isascii() else joined.encode("utf-8", "replace"))
-            if size <= self.budget:
-                fits = len(lines)
-            else:
-                ends = list(accumulate(len(line.encode("utf-8", "replace")) + 1 for line in lines))
-                # A first line is shown, however long.
-                fits = bisect_right(ends, self.budget) or int(not self.lines)
-                self.full = fits < len(lines)
-                size = ends[fits - 1] if fits else 0
-            self.budget -= size
-            self.lines += lines[:fits]
-            at += fits
+            at += self.fill(self.document.printed(at, upto, ids=self.ids, short=self.short, whitespace=self.whitespace))
         if self.ids and at > start:
             self.shown.append((start, at))
         return at
@@ -299,7 +283,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         raise UsageError("bad_offset", f"offset {offset} is past the end: {document.path} has {total} line(s).", hint)
     media: list[dict[str, str]] = []
     if (book := document.cells()) is None:
-        stop = window.add(start, min(start + params["limit"], total))
+        stop = window.show(start, min(start + params["limit"], total))
         lines = list(window.lines)
     else:
         stop, lines, media = notebook_view(document, window, start, params["limit"], is_range=params.get("ranged", False))
@@ -349,7 +333,7 @@ def _changes(
         header = "…" if window.short else f"@ line {start + 1}"
         window.budget -= len(header) + 1
         for at in (*(at for at in sorted(removed) if start <= at <= stop), stop):
-            reached = window.add(reached, at)
+            reached = window.show(reached, at)
             gone = removed.pop(at, []) if reached == at else []
             size = sum(len(line.encode("utf-8", "replace")) + 1 for line in gone)
             window.lines += gone if size <= max(window.budget, 0) else [f"-\t… {len(gone)} lines"]

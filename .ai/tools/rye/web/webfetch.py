@@ -87,11 +87,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     results.start_index(params["offset"], total, "lines")
     # The URL is shown twice and may be long. Lines are taken without splitting all of the text.
     shown = results.Page(output_budget() - _NOTICES - 2 * len(answer.url))
-    count = 0
-    for line in islice(re.finditer(r"(.*)\n", page.text), begin, begin + params["limit"]):
-        if not shown.add([line[1]]):
-            break
-        count += 1
+    count = shown.fill(line[1] for line in islice(re.finditer(r"(.*)\n", page.text), begin, begin + params["limit"]))
     title = [f"Title: {page.title}"] if page.title and begin == 0 else []
     content, mark = quoted([*title, *shown.lines])
     output = [f"{answer.url} ({', '.join(_facts(answer, age, page))})", *content]

@@ -116,9 +116,8 @@ def _window(
     total, offset = text.count, params["offset"]
     start_index(offset, total, "lines")
     page = Page(output_budget() - NOTICES - 2 * size_of([doc_path]))
-    for number, line in enumerate(text.encoding.show_all(text.lines(offset - 1, offset - 1 + params["limit"])), offset):
-        if not page.add([f"{number}: {shorten(line)}"]):
-            break
+    window = text.encoding.show_all(text.lines(offset - 1, offset - 1 + params["limit"]))
+    page.fill(f"{number}: {shorten(line)}" for number, line in enumerate(window, offset))
     lines = page.lines
     stop = offset - 1 + len(lines)
     result = {
