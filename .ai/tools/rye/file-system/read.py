@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:38:32Z:3efd3a4859ecdcb0062c0d0e6c4a992c499475c7e2cd95c4c240d596c058fd5a:ZdVj4m-yvW6pq7YlGZFJYJ101z_hH9ov99Ge2PM9i9H56LlYIh1jyMxXDkQZ5bt9zyBOEkwuLglSxb1pvzZvBw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:59:47Z:e8426401abe62374a3d2fa4f947620d58e46621d16f735a17ce803ef90603252:vClwXXBLW7Oc19NKHVHXcNrDKT86OqEnwRBh6vMis4MO12pg6j3dpi6qArwhBplU4mJJpLRnQPF9g_kgQ8fsDw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:39:39Z:da797d3929e7766ec886af565758f25cffbc2ccf5e341bfc42fe0b139fc55814:lZKb4Uh7m2sGbAwTqgVCUDOJEiP2htnS7gkM3wAvGX3-ExDJs0fwe2M2j_C9a7Sj8wJGf14OEaWUVxVrBOo7Dw==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:59:48Z:f074ff811aefac9b5ddaaa13d22a39522b0c6e2fff4f9464a385e5c516c0c5a2:TPswomltaP7Nz6sEQCueIKizduSsqi774ckU9FCKfbf1OSUJn3jPobyelLKo9PdBImdclpBzrlgDsHqr1nSaCg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:24:42Z:c7c113cbf34df7a580db8f279a7712ddf78abff105a6f6ff6c15c50af5d9b1b2:u1ubnJTX5WV8P4vY9RAHp3smzoHzllzPkHbjmY-78oi_sJVVuykgmWSDSmnVFrBpKIB1TbauzeyYCZUzRf-tDA==:b63173adc9f5699f
+# rye:signed:2026-11-28T10:59:48Z:c4e8e900942fff1efe754fb9aa3d1d25da0fbfac7a7145707d16b28307fe5866:0h1GfyfO5suHz3zFbh-II3FfILCfUDpb1IwdG13REoA0edRNvtrf3D5ozif9asVFqxOTFHnpWmO5VwtgkteQDA==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the
