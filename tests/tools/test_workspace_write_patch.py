@@ -328,7 +328,8 @@ def test_section_9_all_problems_of_a_batch_are_told_at_once(project):
     codes = "bad_range expected_lines_differ file_not_found malformed_digest newline_in_line no_changes unexpected_field"
     assert sorted(one["code"] for one in answer["errors"]) == [*codes.split(), "wrong_digest"]
     assert {one["docPath"] for one in answer["errors"]} == {"src/app.cs", "missing.cs", "tests.cs"}
-    assert next(one for one in answer["errors"] if one["code"] == "bad_range")["change"] == 1
+    (past,) = [(one["change"], one["message"]) for one in answer["errors"] if one["code"] == "bad_range"]
+    assert (past[0], "afterLine 9 is past the end" in past[1]) == (1, True)
     assert (answer["code"], "Nothing was written" in answer["error"]) == ("invalid_batch", True)
     wrong = [{**delete(2, "B"), "endLine": 1}, {**replace(1, ["A"], "x"), "newLines": []}]
     error = write(project, files=[patch(project, APP, delete(2, "too")), patch(project, "tests.cs", *wrong)])["error"]

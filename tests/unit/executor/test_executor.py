@@ -168,7 +168,7 @@ def test_all_problems_stand_in_one_message_with_what_was_given_and_what_is_wante
     response = call(project, parameters={"limit": 0, "mode": "c", "file_pth": "x"})
     assert (response["code"], len(response["details"]["problems"])) == ("invalid_parameters", 4)
     assert "unknown parameter 'file_pth', did you mean 'file_path'?" in response["error"]
-    wanted = ('"c"', '"file_path" is a required property', "limit=0", "file_path (string, required)", "default 20")
+    wanted = ('"c"', '"file_path" is a required property', 'limit=0, mode="c", ', "file_path (string, required)", "default 20")
     assert [part for part in ("limit: 0", *wanted) if part not in response["error"]] == []
     assert response["data"]["problems"] == response["details"]["problems"]
 

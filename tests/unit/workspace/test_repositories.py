@@ -42,7 +42,8 @@ def test_repositories_of_every_shape_are_found(project):
     git("init", "-q", ".")
     git("commit", "-q", "--allow-empty", "-m", "x")
     git("init", "-q", "--bare", "store/bare.git")
-    (project / "elsewhere").mkdir()
+    (project / "elsewhere/part").mkdir(parents=True)
+    (project / "elsewhere/.git").write_text("gitdir: part\n")
     git("init", "-q", "--separate-git-dir", "elsewhere/dir", "work")
     git("worktree", "add", "-q", "linked")
     (project / "by-link").mkdir()
@@ -52,7 +53,7 @@ def test_repositories_of_every_shape_are_found(project):
     (project / "odd/HEAD").write_text("ref: refs/heads/main\n")
     (project / "odd/commondir").write_text("../common\n")
     found = repositories.find(os.path.realpath(project))
-    assert found == {".git", "store/bare.git", "elsewhere/dir", ".git/worktrees/linked", "odd", "common"}
+    assert found == {".git", "store/bare.git", "elsewhere/dir", "elsewhere/part", ".git/worktrees/linked", "odd", "common"}
 
 
 def test_one_hidden_where_git_stores_objects_is_found(project):
