@@ -154,6 +154,7 @@ TAKEN_BACK = {
     "a folder that the command closed": Taken(
         "mkdir -p closed/inner; echo x > closed/inner/f; chmod 500 closed/inner closed",
         "test ! -e closed",
+        said="--- a/closed/inner/f\\n+++ /dev/null",
         redone="stat -c %a closed closed/inner | uniq | grep -x 500; grep x closed/inner/f",
     ),
     "a file in a closed folder": Taken(

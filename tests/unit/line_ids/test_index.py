@@ -35,6 +35,7 @@ BY_OTHERS = {
     # What is at an end of a moved block, and has twins, may be another line than that which was there.
     "moved, with what is between": (FUNCTIONS, [*FUNCTIONS[4:8], *FUNCTIONS[:4], "end"], [4, 5, 6, 7, 0, 1, 2, None, 8]),
     "indented anew": (["if x:", "a = 1", "b = 2", "end"], ["if x:", "    a = 1", "\tb = 2  ", "end"], [0, 1, 2, 3]),
+    "moved, and indented": (["sixteen_letters_of", "y", *"abc"], [*"abc", " sixteen_letters_of", " y"], [2, 3, 4, 0, None]),
     "put into a block": (["counted = 1", "ordered = 2"], ["if x:", " counted = 1", " ordered = 2"], [None, 0, 1]),
     "replaced": (["a", "b", "c"], ["a", "other", "c"], [0, None, 2]),
     "deleted": (["a", "b", "c"], ["a", "c"], [0, 2]),
