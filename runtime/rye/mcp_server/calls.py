@@ -140,10 +140,11 @@ def _part(part: dict[str, Any]) -> dict[str, Any] | None:
     inner = part.get("resource") if kind == "resource" else part
     if kind not in _PARTS or not isinstance(inner, dict):
         return None
-    needed = {"uri", "text" if "text" in inner else "blob"} if kind == "resource" else {"data", "mimeType"}
+    # In this order: an answer is the same text in every process.
+    needed = ("uri", "text" if "text" in inner else "blob") if kind == "resource" else ("data", "mimeType")
     found = {name: inner[name] for name in (*needed, "mimeType") if isinstance(inner.get(name), str)}
     made = {"type": kind, "resource": found} if kind == "resource" else {"type": kind, **found}
-    return made if found.keys() >= needed else None
+    return made if found.keys() >= set(needed) else None
 
 
 def size_of(result: ToolResult) -> int:
