@@ -215,6 +215,8 @@ def test_a_notebook_on_one_line_is_shown_and_says_why_it_has_no_addresses(projec
             '{"cells": 3, "nbformat": 4}',
             '{"cells": [3], "nbformat": 4}',
             '{"cells": [], "nbformat": 3}',
+            '{"cells": [], "nbformat": 4, "nbformat_minor": {}}',
+            *(f'{{"cells": [{{"outputs": {one}}}], "nbformat": 4}}' for one in ("true", '"text"', "[3]")),
         ),
         # Valid JSON, of which nobody can say which lines are the cells.
         '{"cells": [{"cell_type": "code", "source": ["x"]}], "cells": [], "nbformat": 4}',

@@ -90,9 +90,10 @@ def parse(data: bytes) -> Notebook | None:
     except (ValueError, RecursionError):
         return None
     cells = content.get("cells") if isinstance(content, dict) else None
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) and _prints(cell.get("outputs")) for cell in cells):
         return None
-    if not isinstance(content.get("nbformat"), int) or content["nbformat"] < 4:
+    numbers = content.get("nbformat"), content.get("nbformat_minor", 0)
+    if not all(isinstance(one, int) for one in numbers) or numbers < (4, 0):
         return None
     found, at = list[Cell](), _line_of(content, "cells") + 1
     for number, cell in enumerate(cells, 1):
@@ -106,6 +107,11 @@ def parse(data: bytes) -> Notebook | None:
         for line, text in zip(range(*cell.source), cell.lines, strict=True)
     }
     return Notebook(found, texts, content)
+
+
+def _prints(outputs: Any) -> bool:
+    """Tell whether these can be a cell's outputs."""
+    return not outputs or (isinstance(outputs, list) and all(isinstance(one, dict) for one in outputs))
 
 
 def is_laid_out(value: Any, lines: list[bytes]) -> bool:
