@@ -197,14 +197,6 @@ def test_a_read_only_disk_is_read_and_refuses_changes(disk):
     assert edit(disk, ids(disk, "a.txt")[5], "on")["success"]
 
 
-def test_a_project_that_vanishes_is_said_to_be_gone(project):
-    (project / "a.txt").write_text(TEXT)
-    known = ids(project, "a.txt")
-    project.rename(project.parent / "moved")
-    assert edit(project, known[5])["code"] == "project_not_found"
-    assert (project.parent / "moved/a.txt").read_text() == TEXT
-
-
 def test_no_descriptors_left_is_said_and_nothing_is_lost(project):
     (project / "a.txt").write_text(TEXT)
     known = ids(project, "a.txt")

@@ -238,11 +238,12 @@ def store_pointers(root_fd: int, root: str, found: Listings, places: Iterable[st
 
 def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
     """Tell whether a part of a repository would be written where a file below the root says that one is, or will be."""
-    data = b"[]"
-    with suppress(OSError):
-        data = atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or data
+    pointers = list[str]()
+    # What is damaged, as by a power cut, is stored anew by the next look.
+    with suppress(OSError, ValueError):
+        pointers = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or b"[]")
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
-    for pointer in json.loads(data) if data != b"[]" else ():
+    for pointer in pointers:
         aim = _pointed(os.path.join(root, pointer))
         if aim and target.startswith(f"{aim}/") and target[len(aim) + 1 :].partition("/")[0].lower() in _OF_REPOSITORIES:
             return True

@@ -182,6 +182,14 @@ def test_what_a_program_starts_and_loads_that_a_setting_names(tmp_path, value, n
     assert not there & {*not_named.split()}
 
 
+def test_a_damaged_note_of_what_names_repositories_hinders_no_change(project, user_space):
+    call("bash", project, command="true")
+    (state,) = user_space.glob(".ai/state/*/project.json")
+    state.with_name("pointers.json").write_bytes(bytes(9))
+    answer = rye.execute("rye/file-system/write", {"file_path": "a.txt", "content": "x"}, project_path=project)
+    assert answer["status"] == "success", answer
+
+
 def test_where_linked_worktrees_have_their_settings(tmp_path):
     main, linked = tmp_path / "main", tmp_path / "linked"
     (main / ".git/worktrees/w").mkdir(parents=True)
