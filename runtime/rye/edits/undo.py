@@ -113,6 +113,9 @@ def _last_taken_back(
             chosen = _last(ws, history, path, passed)
         except EditError as err:
             raise refused or err from None
+        if hunks is None and _is_taken_back(ws, history, chosen):
+            passed |= dict.fromkeys((entry.id for entry in chosen.entries), "")
+            continue
         try:
             answer = _taken_back(ws, history, chosen, hunks, dry_run=dry_run)
         except RyeError as err:
@@ -122,7 +125,7 @@ def _last_taken_back(
             said = f"{change_texts.described(chosen.entries[0])} was passed over: {err.message}"
             passed |= dict.fromkeys((entry.id for entry in chosen.entries), said)
             continue
-        answer["warnings"][:0] = dict.fromkeys(passed.values())
+        answer["warnings"][:0] = dict.fromkeys(filter(None, passed.values()))
         return answer
 
 
@@ -294,6 +297,15 @@ def _last(ws: Workspace, history: History, path: str | None, passed: Collection[
         f"To undo that one all the same, call {call_text('undo', entry_id=name)}; {call_text('undo', list=True)} shows all.",
         entry_id=others.id,
         actor=others.actor,
+    )
+
+
+def _is_taken_back(ws: Workspace, history: History, chosen: _Chosen) -> bool:
+    """Tell whether nothing is left of a change, whose files or hunks were taken back by themselves."""
+    taken, entries = history.undone_hunks.keys() | history.undone_parts.keys(), chosen.entries
+    return all(
+        entry.id in taken and all(hunk.undone_by for hunk in edits_hunks.of_entry(ws, history, entry, chosen.part))
+        for entry in entries
     )
 
 
