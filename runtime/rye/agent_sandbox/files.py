@@ -53,24 +53,30 @@ def put(root: str, path: str, source: BinaryIO) -> None:
     with context.using(options=named), Workspace(root) as ws:
         profile.refuse_changes(ws.root)
         commit.recover(ws)
-        with journal.place_for(ws, tool_path(path)) as place:
-            _refuse_kind(place)
-            temporary = temporary_name()
-            # As others may read the old file, not sooner than it is whole.
-            mode = 0o666 if place.stat is None else 0o600
-            with open(os.open(temporary, _NEW, mode, dir_fd=place.dir_fd), "wb") as file:
-                try:
-                    shutil.copyfileobj(source, file, PIECE)
-                    file.flush()
-                    os.fsync(file.fileno())
-                    with cache.locked(ws, place.path), running_commands.running(ws.fd) as token:
-                        recording = tree_changes.begin(ws, token, TOOL, f"upload {place.shown}")
-                        try:
-                            _exchange(ws, place, temporary, file.fileno())
-                        finally:
-                            tree_changes.end(ws, recording)
-                finally:
-                    discard(place.dir_fd, temporary)
+        # From before a folder is made for it, so that the record has that folder, and never the file's name until it is whole.
+        with running_commands.running(ws.fd) as token:
+            recording = tree_changes.begin(ws, token, TOOL, f"upload {tool_path(path)}")
+            try:
+                _copied(ws, tool_path(path), source)
+            finally:
+                tree_changes.end(ws, recording)
+
+
+def _copied(ws: Workspace, path: str, source: BinaryIO) -> None:
+    with journal.place_for(ws, path) as place:
+        _refuse_kind(place)
+        temporary = temporary_name()
+        # As others may read the old file, not sooner than it is whole.
+        mode = 0o666 if place.stat is None else 0o600
+        with open(os.open(temporary, _NEW, mode, dir_fd=place.dir_fd), "wb") as file:
+            try:
+                shutil.copyfileobj(source, file, PIECE)
+                file.flush()
+                os.fsync(file.fileno())
+                with cache.locked(ws, place.path):
+                    _exchange(ws, place, temporary, file.fileno())
+            finally:
+                discard(place.dir_fd, temporary)
 
 
 def _exchange(ws: Workspace, place: Place, temporary: bytes, fd: int) -> None:

@@ -255,12 +255,13 @@ def test_a_folder_that_becomes_a_repository_while_the_upload_is_copied_is_refuse
 def test_every_change_is_recorded_and_taken_back(web, root):
     upload(web, "undo-small", b"one\n")
     upload(web, "undo-small", b"two\n")
-    upload(web, "undo-large", b"x" * 2_000_000)
+    upload(web, "made/undo-large", b"x" * 2_000_000)
     execute(web, "echo y > undo-command")
-    for name, after in (("undo-command", None), ("undo-large", None), ("undo-small", b"one\n"), ("undo-small", None)):
+    for name, after in (("undo-command", None), ("made", None), ("undo-small", b"one\n"), ("undo-small", None)):
         # An agent's changes are not what a person's `undo` takes back by itself.
         options = CallOptions(actor="agent-sandbox")
-        found = rye.execute("rye/file-system/undo", {"file_path": name}, project_path=root, options=options)
+        of = {} if name == "made" else {"file_path": name}
+        found = rye.execute("rye/file-system/undo", of, project_path=root, options=options)
         assert found["status"] == "success", found
         assert ((root / name).read_bytes() if (root / name).exists() else None) == after
 
