@@ -84,9 +84,6 @@ class ResultWriter(Record):
             answer = Answer(
                 f"{answer.text}\n[{left_out} of its parts left out: too large, or of no known kind]", answer.is_error
             )
-        return self._written(answer, media, response)
-
-    def _written(self, answer: Answer, media: list[dict[str, Any]], response: dict[str, Any]) -> ToolResult:
         result = ToolResult(
             resultType="complete", content=[{"type": "text", "text": answer.text}, *media], isError=answer.is_error
         )

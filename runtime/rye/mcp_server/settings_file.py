@@ -62,8 +62,9 @@ def put(path: str, syntax: Syntax, keys: tuple[str, ...], value: dict[str, Any] 
             raise _broken(real, f"it cannot be read as {syntax.upper()} ({err})") from None
         files, kept = [OwnFile(real, text.encode(), 0o600)], None
         if before is not None:
+            names = (f"{real}.before-rye" + (f"-{number}" if number > 1 else "") for number in count(1))
             # Private: settings can hold secrets.
-            kept = _free_name(real)
+            kept = next(name for name in names if not os.path.lexists(name))
             files.insert(0, OwnFile(kept, before.encode(), 0o600))
         own_files.write(files, _TOOL, [] if project is None else [project])
     except OSError as err:
@@ -97,12 +98,6 @@ def _read(path: str) -> str | None:
         return None
     except UnicodeDecodeError:
         raise _broken(path, "it is no UTF-8 text") from None
-
-
-def _free_name(path: str) -> str:
-    """Return a name beside a file that nothing has, for its former content."""
-    names = (f"{path}.before-rye" + (f"-{number}" if number > 1 else "") for number in count(1))
-    return next(name for name in names if not os.path.lexists(name))
 
 
 def _prove(syntax: Syntax, path: str, before: str, after: str, keys: tuple[str, ...], value: dict[str, Any] | None) -> None:

@@ -157,19 +157,11 @@ def _diagnostics(question: _Question) -> dict[str, Any]:
     return queries.answer(question.project, lines, call, "diagnostics", diagnostics=rows, counts=counts)
 
 
-def _definition(question: _Question) -> dict[str, Any]:
-    found = question.ask("definitionProvider", "textDocument/definition", question.at())
-    return _places(question, found, "definition")
-
-
-def _references(question: _Question) -> dict[str, Any]:
-    found = question.ask(
-        "referencesProvider", "textDocument/references", {**question.at(), "context": {"includeDeclaration": True}}
-    )
-    return _places(question, found, "references")
-
-
-def _places(question: _Question, found: Any, kind: str) -> dict[str, Any]:
+def _places(question: _Question) -> dict[str, Any]:
+    """Return where a symbol is defined, or used."""
+    kind = question.params["action"]
+    more = {"context": {"includeDeclaration": True}} if kind == "references" else {}
+    found = question.ask(f"{kind}Provider", f"textDocument/{kind}", {**question.at(), **more})
     given = found if isinstance(found, list) else [found] if found else []
     pairs = [
         (str(one.get("uri") or one.get("targetUri")), (one.get("range") or one["targetSelectionRange"])["start"])
@@ -269,4 +261,5 @@ def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: 
     )
 
 
-_ACTIONS = {one.__name__[1:]: one for one in (_diagnostics, _definition, _references, _hover, _symbols, _rename, _format)}
+_ACTIONS = {one.__name__[1:]: one for one in (_diagnostics, _hover, _symbols, _rename, _format)}
+_ACTIONS |= dict.fromkeys(("definition", "references"), _places)

@@ -85,7 +85,10 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     layers = config_layers.load(project_path, _FILE)
     provider = _provider_for(layers, params.get("provider"))
     found = _merged(ask(provider, query, count, params["timeout"]))[:count]
-    return _answer(provider.name, params["query"], found, _ignored(layers.project))
+    # A project must not choose where queries and keys are sent, only which known provider is used.
+    extra = ", ".join(map(plain, sorted(set(layers.project) - {"default_provider"})))
+    warnings = [f"The project's {_FILE} may only name a provider; ignored: {extra}."] if extra else []
+    return _answer(provider.name, params["query"], found, warnings)
 
 
 def _expanded(text: str) -> tuple[str, list[str]]:
@@ -145,28 +148,17 @@ def _ready(name: str, settings: dict[str, Any]) -> Provider:
         hint = f"Set {lacks[0]} in the environment, or write it into {config_layers.user_file(_FILE)}. {_WITHOUT_KEY}"
         raise SearchError("key_missing", f"The search provider {name} has no {part}: {', '.join(lacks)} is not set.", hint)
     base, key = settings.get("base_url"), settings.get("api_key", "")
+    # Where the key comes from, without the key.
+    names = re.findall(r"\$\{([A-Z0-9_]+)", key)
     return Provider(
         name=name,
         kind=kind,
         key=_expanded(key)[0],
-        key_from=_source(key),
+        key_from=f"the environment variable {names[0]}" if names else f"api_key in {config_layers.user_file(_FILE)}",
         base_url=DEFAULT_URLS.get(kind, "") if base is None else _expanded(base)[0],
         chosen_host=base is not None,
         proxy=str(context.settings().get("web.proxy")) or None,
     )
-
-
-def _source(key: str) -> str:
-    """Name where a key comes from, without the key."""
-    names = re.findall(r"\$\{([A-Z0-9_]+)", key)
-    return f"the environment variable {names[0]}" if names else f"api_key in {config_layers.user_file(_FILE)}"
-
-
-def _ignored(project: dict[str, Any]) -> list[str]:
-    """Return what a project's file says and may not."""
-    # A project must not choose where queries and keys are sent, only which known provider is used.
-    extra = sorted(set(project) - {"default_provider"})
-    return [f"The project's {_FILE} may only name a provider; ignored: {', '.join(map(plain, extra))}."] if extra else []
 
 
 def _merged(rows: list[SearchResult]) -> list[SearchResult]:
