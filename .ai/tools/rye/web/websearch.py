@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T03:39:27Z:204ad8cdd5aafcb8b3128ebb25a6dfe7a9e647e9e90c1b302aa3a32452fea35e:zUjRZ5SQ9U76OBzzKlrib6VIOxKMbdh_PcXQwa_SdTyUg0cVBVZ3xkSgSBylxaPq6mPrbxHu5jf-COKTHAnIBQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T11:04:47Z:de34a1076272bbd594f64deddf268ceb6a7a3cbc0772f2a500ef3be1de799a7a:uT2iX5FK_ibVK-6JQrErRMDZihOSZ3dU5SBygv1AwPFvxX8ZW2z96YhR0pP6qdPVLGDg2OUoN8Fb7X8wk1BiBA==:b63173adc9f5699f
 """Search the web and return titles, URLs and snippets, ready for webfetch.
 
 Requires: query; a provider that the user configured (Exa, Brave or Tavily with a key, a SearXNG server, or ddgs without a key). An
