@@ -83,6 +83,10 @@ def test_searches_and_the_patch_tools_window_say_that_it_is_a_guess(project, tex
 
 
 def test_a_search_for_other_than_ascii_says_which_files_it_cannot_find_it_in(project):
+    # A guess stays, whatever another content would be taken for.
+    for data in (FRENCH.encode("cp1252"), b"caf\xe9\n", RUSSIAN.encode("koi8-r")):
+        (project / "f.txt").write_bytes(data)
+        assert done("read", project, file_path="f.txt")["encoding"] == "cp1252?"
     (project / "f.txt").write_bytes(FRENCH.encode("cp1252"))
     assert "other encodings" in done(GREP, project, pattern="élèves")["output"]
     assert "other encodings" not in done(GREP, project, pattern="missing")["output"]

@@ -294,7 +294,7 @@ def test_outputs_are_bounded(project):
     long = printed("".join(f"line {n}\n" for n in range(5_000)))
     put(project, code(["a"], long), code(["b"], error), code(["c"], *[pictured()] * 9))
     data = done("read", project, file_path="n.ipynb", line_ids="short")
-    assert "[… 4980 lines of output left out …]" in data["output"]
+    assert "line 9\n[… 4980 lines of output left out …]\nline 4990\n" in data["output"]
     assert ("ValueError: bad red" in data["output"], "xxx" in data["output"], len(data["media"])) == (True, False, 4)
 
 

@@ -73,6 +73,8 @@ def test_a_key_that_is_named_has_authority_over_the_reserved_ids_of_the_files(pr
     row = verdict(".ai/tools/rye/my/greet.py")
     assert (row["owner"], "--trust" in row["hint"]) == ("me", True)
     assert outcome(".ai/tools/rye/my/greet.py")["code"] == "reserved_id"
+    with pytest.raises(RyeError, match="reserved"):
+        rye.sign(["rye/my/greet"])
     (project / ".ai/tools/my/greet.py").write_bytes((project / ".ai/tools/my/greet.py").read_bytes() + b"#")
     assert sorted(verdicts(trust=[document])) == ["reserved_id", "tampered"]
 

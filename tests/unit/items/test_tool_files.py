@@ -68,6 +68,7 @@ def test_another_file_is_refused_and_the_tool_does_not_run(tools, item_id, path)
         change()
         answer = call(tools, item_id)
         assert (answer["code"], answer["metadata"]["ran"]) == ("tampered", False)
+        assert (" is not there." in answer["error"]) == (not file.is_file() or file.is_symlink()), answer["error"]
         assert rye.verify([item_id], project_path=tools)[0]["verdict"] == "tampered"
     file.unlink()
     file.write_bytes(content)

@@ -231,6 +231,8 @@ def test_the_attributes_of_a_file_that_is_there_stay(started):
     bash(started, "true")
     done = bash(started, "echo two >> a.txt")
     assert undo(started, entry_id=done["change_id"])["warnings"] == []
+    bash(started, "true")
+    assert undo(started, list=True)["total"] == 2
     assert (file.read_text(), os.getxattr(file, "user.note")) == ("one\n", b"kept")
 
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from rye.line_ids import document, store
-from support.calling import done, rows
+from support.calling import done, refused, rows
 from support.index_files import folder
 
 LINES = 150_000
@@ -140,7 +140,7 @@ def test_what_does_not_hold_is_counted_anew_and_what_stands_in_its_place_is_not_
     look(project)
     path, victim = kept(project), tmp_path / "victim"
     whole = path.read_bytes()
-    for raw in (whole[:-9], whole.replace(b'"count":150000', b'"count":149999'), b"", b"\xff" * 100):
+    for raw in (whole[:-9], whole.replace(b'"total_lines":150000', b'"total_lines":149999'), b"", b"\xff" * 100):
         path.write_bytes(raw)
         assert look(project) == truth(log), raw[:80]
     victim.write_bytes(b"mine")
@@ -150,6 +150,8 @@ def test_what_does_not_hold_is_counted_anew_and_what_stands_in_its_place_is_not_
     path.unlink()
     path.mkdir()
     assert look(project) == truth(log)
+    log.write_bytes(b"a\0b\n" + LONG)
+    assert refused("binary_file", "rye/swe/open_file_chunk", project, path="big.log")
 
 
 # --- any content, at every line and offset ---
