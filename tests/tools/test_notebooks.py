@@ -307,6 +307,7 @@ def test_a_long_notebook_is_read_a_window_at_a_time(project):
         seen += [line.partition("\t")[2] for line in data["output"].split("\n") if "\t" in line]
         offset = data.get("next_offset")
     assert seen == [f"x{cell}_{line} = {line}" for cell in range(20) for line in range(400)]
+    edit(project, re.search(r"cell 20, code, lines (\d+-\d+)", data["output"])[1] + " delete")
 
 
 TEXTS = ["a = 1", "", "    x", 'print("q")', "é \\u0041 \\n", "# %%", "\t", '"', "}", "]", '"x\\n",', "  [", "b\x1b[0m"]
