@@ -46,6 +46,7 @@ def test_the_log_is_a_table_and_json(changed):
     table = run("log", "--limit", "1")
     assert (rows[0]["id"] in table, "2 older changes; --limit 3 shows all." in table) == (True, True)
     assert [row["id"] for row in said("log", "c.txt")] == [rows[1]["id"]]
+    assert "  write  c.txt  " in run("log", "c.txt")
     assert said("log", "--limit", "9" * 20) == rows
     assert said("log", "--limit", "-1") == []
     assert [row["id"] for row in said("log", "--since", rows[1]["id"])] == [rows[0]["id"]]

@@ -85,11 +85,13 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     undoes = f", undoes {history.maker(row.undoes)[-edits_history.SHORT :]}" if row.undoes else ""
     undoer = history.undone.get(row.id)
     state = f", undone by {history.maker(undoer)[-edits_history.SHORT :]}" if undoer else ""
-    name, tool = (
-        (row.batch or row.id)[-edits_history.SHORT :],
-        row.tool.rpartition("/")[2] if row.tool.startswith("rye/") else row.tool,
-    )
-    return f"{name} {_ago(row)}: {tool}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
+    name = (row.batch or row.id)[-edits_history.SHORT :]
+    return f"{name} {_ago(row)}: {short_tool(row.tool)}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
+
+
+def short_tool(tool: str) -> str:
+    """Return a tool's name in a list: without the folder, of one of the system's."""
+    return tool.rpartition("/")[2] if tool.startswith("rye/") else tool
 
 
 def fields(history: History, row: Row) -> dict[str, Any]:

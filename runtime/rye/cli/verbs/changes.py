@@ -57,7 +57,7 @@ def _in_table(one: dict[str, Any]) -> dict[str, Any]:
         "id": one["id"],
         "time": one["time"],
         "by": one["actor"] or "-",
-        "what": one["about"] or one["tool"],
+        "what": one["about"] or change_texts.short_tool(one["tool"]),
         "files": f"{first} and {len(more)} more" if more else first,
         "lines": f"+{one['added']} -{one['removed']}",
         "state": state,
