@@ -179,7 +179,7 @@ def web_server(app: App, most: int, **others: Any) -> Any:
     Args:
         app: what answers, its guard before it.
         most: connections at a time; beyond these requests are answered with 503. Of those that have brought no whole request
-            yet, the oldest is closed beyond half of these.
+            yet, or none since the last answer, the oldest is closed beyond half of these.
         others: further settings of uvicorn; they replace the common ones.
     """
     import uvicorn
@@ -190,6 +190,9 @@ def web_server(app: App, most: int, **others: Any) -> Any:
     class Protocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            self._wait()
+
+        def _wait(self) -> None:
             waiting[self] = None
             if len(waiting) > most // 2:
                 # The first one waits longest: a client that keeps requests back loses to new ones.
@@ -199,7 +202,17 @@ def web_server(app: App, most: int, **others: Any) -> Any:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None:
+            self._judge()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not self.transport.is_closing():
+                # For the next request, which may never be whole either.
+                self._wait()
+                self._judge()
+
+        def _judge(self) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
                 waiting.pop(self, None)
 
         def connection_lost(self, exc: Exception | None) -> None:

@@ -111,6 +111,15 @@ def test_a_malformed_command_is_refused(web, body):
     assert (answer.status_code, answer.json()["code"]) == (422, "malformed_request")
 
 
+def test_who_was_answered_without_a_token_keeps_no_other_out_by_a_second_request(server, web):
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", urlsplit(server.url).port)))
+            one.sendall(f"GET / HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\n\r\nGET / HTTP/1.1\r\n".encode())
+            assert one.recv(1) == b"H"
+        assert web.get("exists/x").status_code == 200
+
+
 def test_files_come_back_byte_for_byte_and_are_listed(web, root):
     files = {"new folder/a b.txt": b"text\r\n", "100%.bin": bytes(range(256)), "ä%2Fö": b"", "big": os.urandom(3_000_000)}
     for name, content in ((f"up/{name}", content) for name, content in files.items()):
