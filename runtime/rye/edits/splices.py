@@ -17,6 +17,7 @@ from rye.line_ids.diff import align, gaps
 from rye.line_ids.document import Document
 from rye.line_ids.index import bare
 from rye.line_ids.reconcile import Splice
+from rye.workspace import escapes
 from rye.workspace.encoding import Encoding
 from rye.workspace.text import Text
 
@@ -310,7 +311,10 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     texts = document.texts(start, stop)
     all_text, starts = "\n".join([*texts, ""]), list(accumulate([len(text) + 1 for text in texts], initial=0))
-    places, every = _places(all_text, old), _places(all_text, old, overlapping=True)
+    within = escapes.within(all_text, document.text.encoding, document.data or b"")
+    places, every = (
+        [at for at in _places(all_text, old, overlapping=each) if not {at, at + len(old)} & within] for each in (False, True)
+    )
     splices = [
         terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
         for low, high, lines in _replaced(all_text, starts, places, len(old), new)

@@ -72,6 +72,19 @@ def shown_escapes(data: bytes, code: Encoding) -> tuple[set[str], set[str]]:
     return {f"\\x{ord(char) - 0xDC00:02x}" for char in found}, plain
 
 
+def within(text: str, code: Encoding, data: bytes) -> set[int]:
+    r"""Return the places of a shown text that lie within a `\xHH` for one byte: no text of the file begins or ends there.
+
+    Args:
+        text: as it is shown.
+        code: the file's encoding.
+        data: the file's whole content.
+    """
+    found = [one.start() for one in re.finditer(_ESCAPE, text)]
+    escaped = shown_escapes(data, code)[0] if found else ()
+    return {at + part for at in found if text[at : at + 4] in escaped for part in (1, 2, 3)}
+
+
 def notice(lines: Iterable[bytes], text: Text) -> str:
     r"""Return what a view of raw lines says of an uncertain encoding: a guess, or bytes that show as `\xHH`; else nothing."""
     code = text.encoding
