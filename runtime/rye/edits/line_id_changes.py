@@ -266,10 +266,10 @@ class Checker:
                 self.problems.add("text_count", f"Change {change.number}: {mistake}", *found.lines)
                 return
             near = edits_splices.similar_lines(self.document, start, stop, old)
-            but = "but for white space"
+            but = "But for white space"
             if any("\\x" in text for at in near for text in self.document.texts(at, at + 1)):
                 but += r", or within a \xHH that is one byte,"
-            more = f" {but.capitalize()} these lines have it." if near else ""
+            more = f" {but} these lines have it." if near else ""
             self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *near)
             return
         self.plans += [Plan(change.number, one.start, one.stop, one.lines, quoted=True) for one in found.splices]
