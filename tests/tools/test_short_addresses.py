@@ -49,7 +49,7 @@ STORIES = {
     "a number that was never shown is refused": [
         ("others", SEVEN),
         ("ids",),
-        ("not", "unseen_lines", ["3|x"], "line 3 was shown by its ID only"),
+        ("not", "unseen_lines", ["3|x"], "shown by its ID only", "[LID:", "Correct the", {"line_ids": "lid"}),
         ("not", "unseen_lines", [{"after_line_id": 3, "new_content": "x"}]),
     ],
     "an old number is never another line": [

@@ -230,7 +230,8 @@ class Checker:
         which = (
             f"line {named} {why}" if len(lines) == 1 else f"{len(lines)} lines were never shown: read or grep {named} first."
         )
-        self.problems.unshown.update(lines)
+        # A refusal that prints IDs shows no number, and the ID that it asks for was shown.
+        self.problems.unshown.update(() if by_id and self.problems.form != "short" else lines)
         self.problems.add("unseen_lines", f"Change {number}: {which}", *lines)
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
