@@ -277,13 +277,12 @@ def test_control_a_plain_client_would_take_it_all(site):
 
 
 @pytest.mark.slow
-def test_a_page_made_to_hurt_ends_in_its_time(project, site, monkeypatch):
-    monkeypatch.setattr("rye.web.page.read.__kwdefaults__", {"seconds": 0.5})
-    started = time.process_time()
+def test_a_page_made_to_hurt_ends_in_its_time(project, site):
     for at in range(len(HURTING)):
-        data = fetch(project, f"{site.url}/hurting-{at}")
+        started = time.monotonic()
+        data = fetch(project, f"{site.url}/hurting-{at}", timeout=1)
         assert data["success"] or data["code"] == "conversion_failed"
-    assert time.process_time() - started < 10
+        assert time.monotonic() - started < 8, at
 
 
 def test_a_long_page_is_paged_to_its_end_without_loss(project, site):

@@ -48,7 +48,8 @@ _TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _JSON = re.compile(r"[\w.-]+/(?:[\w.-]+\+)?json\Z")
 _LOOKS_LIKE_HTML = re.compile(rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _TOO_LONG = re.compile(r"([^\n]{2000})(?=[^\n])")
-_SECONDS = 20.0
+MOST_SECONDS = 20.0
+"""The conversion of a page takes so long at most."""
 _CHILD_MEMORY = 2 * 1024**3
 _MAX_TEXT = 32 * 1024 * 1024
 _MAX_PRETTY_BYTES = 1024 * 1024
@@ -79,7 +80,7 @@ class WebPage(Record):
     notes: tuple[str, ...] = ()
 
 
-def read(answer: HttpAnswer, form: Format, *, main_only: bool, seconds: float = _SECONDS) -> WebPage:
+def read(answer: HttpAnswer, form: Format, *, main_only: bool, seconds: float = MOST_SECONDS) -> WebPage:
     """Return an answer's body as text.
 
     Raises:

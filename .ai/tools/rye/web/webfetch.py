@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:59:48Z:f074ff811aefac9b5ddaaa13d22a39522b0c6e2fff4f9464a385e5c516c0c5a2:TPswomltaP7Nz6sEQCueIKizduSsqi774ckU9FCKfbf1OSUJn3jPobyelLKo9PdBImdclpBzrlgDsHqr1nSaCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T11:13:41Z:8bb57117e0ba2b0e167ea770a80bbb39eef18c14c359be6069af0a2f38f197e1:EDxWPPAHS8YCNSgOI0pyDRWzrQ8LYdK0p67uw-IOG3stIud92ZRftVci4q2QLNJyK3ZwhdF3UGhn7C8b4l1tCg==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -17,6 +17,7 @@ a URL.
 from __future__ import annotations
 
 import re
+import time
 from itertools import islice
 from typing import Any
 
@@ -81,8 +82,11 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """
     url = params["url"]
     allowed = Allowed.of(context.settings().texts("web.allow_hosts"))
+    end = time.monotonic() + params["timeout"]
     answer, age = _answer(project_path, url, params["timeout"], allowed)
-    page = web_page.read(answer, params["format"], main_only=params["main_only"])
+    # Its conversion is a part of everything; a second is left to it in any case.
+    seconds = min(web_page.MOST_SECONDS, max(1.0, end - time.monotonic()))
+    page = web_page.read(answer, params["format"], main_only=params["main_only"], seconds=seconds)
     total, begin = page.text.count("\n"), params["offset"] - 1
     results.start_index(params["offset"], total, "lines")
     # The URL is shown twice and may be long. Lines are taken without splitting all of the text.
