@@ -355,7 +355,7 @@ def target(reference: str, root: Mapping[str, Any]) -> object:
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and name.isdigit() and int(name) < len(found):
+        if isinstance(found, list) and name.isdecimal() and len(name) < 10 and int(name) < len(found):
             # RFC 6901: a step of digits is the index of a list.
             found = found[int(name)]
         elif isinstance(found, dict):

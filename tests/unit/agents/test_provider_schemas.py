@@ -249,6 +249,7 @@ BOMB = closed(a={"$ref": "#/$defs/x0"}) | {
         (closed(a={"$ref": "#"}), FORMATS),
         # It grows without end, and is refused in no time.
         (BOMB, FORMATS),
+        *((closed(a={"$ref": f"#/examples/{at}"}) | {"examples": [True]}, []) for at in ("²", "9" * 5_000)),
     ],
 )
 def test_what_an_interface_cannot_say_is_left_out_of_what_it_gets(project, schema, without):

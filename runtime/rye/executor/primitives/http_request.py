@@ -293,7 +293,7 @@ def _at(found: Any, path: str) -> Any:
     for name in path.split("."):
         if isinstance(found, dict) and name in found:
             found = found[name]
-        elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
+        elif isinstance(found, list) and name.isdecimal() and len(name) < 10 and int(name) < len(found):
             found = found[int(name)]
         else:
             return _LEFT_OUT
