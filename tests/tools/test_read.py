@@ -102,7 +102,7 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         ({"file_path": "g.txt:2-3"}, "file_not_found", "File not found: g.txt"),
         ({"file_path": "folder"}, "is_directory", ""),
         *[
-            ({"file_path": path}, "path_outside", "Path outside project workspace")
+            ({"file_path": path}, "path_outside", f"Path outside project workspace: {path}{' (' if path == 'link' else '.'}")
             for path in ("../outside.txt", "/etc/passwd", "link", "../f.txt:2-3")
         ],
         ({"file_path": "image.png"}, "binary_file", "PNG image, 10 bytes"),

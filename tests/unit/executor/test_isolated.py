@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -88,6 +89,8 @@ def test_the_file_is_not_opened_again(project, monkeypatch):
     monkeypatch.setattr(worker_pool.pool, "take", swap)
     assert call(project)["data"]["output"] == "verified"
     assert call(project)["data"]["output"] == "swapped"
+    monkeypatch.setattr(worker_pool.pool, "take", mock.Mock(side_effect=OSError(24, "Too many open files")))
+    assert (call(project)["code"], call(project)["metadata"]["ran"]) == ("isolation_failed", False)
 
 
 def test_nothing_of_one_call_is_there_in_the_next_or_in_this_process(project, standby):

@@ -150,7 +150,7 @@ def test_what_does_not_hold_is_counted_anew_and_what_stands_in_its_place_is_not_
     path.unlink()
     path.mkdir()
     assert look(project) == truth(log)
-    log.write_bytes(b"a\0b\n" + LONG)
+    log.write_bytes(LONG[:99] + b"\0" + LONG * 13)
     assert refused("binary_file", "rye/swe/open_file_chunk", project, path="big.log")
 
 

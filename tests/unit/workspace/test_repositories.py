@@ -4,6 +4,7 @@ import itertools
 import os
 import random
 import subprocess
+import sys
 
 import pytest
 
@@ -147,8 +148,8 @@ def test_what_the_projects_settings_name_is_not_written(project, value):
             "json.py tools/x.py",
         ),
         (
-            "/usr/bin/python3 tools/clean.py",
-            "tools/clean.py tools/json/__init__.py tools/json.cpython-311.so",
+            f"{sys.executable} tools/clean.py",
+            "tools/clean.py tools/json/__init__.py tools/json.cpython-311.so tools/pytest.py",
             "tools/json.txt",
         ),
         ("tools/run.py", "tools/run.py tools/__pycache__/helper.cpython-311.pyc tools/re.py", "tools/other.py"),
