@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from rye.cli import words
 from rye.cli.rt import main as rt_main
 from rye.cli.rt import printing
 from support.in_process import run
@@ -30,12 +29,6 @@ CALL = re.compile(r"\b[a-z_]+\(\w+=")
 )
 def test_a_call_is_a_command(tool, arguments, typed):
     assert printing.typed_call(tool, arguments) == typed
-
-
-def test_a_person_who_types_rye_reads_commands_of_rye():
-    assert words.command_of("undo", {"list": True}) == "`rye undo list=true`"
-    assert words.command_of("ls", {"path": "a b"}) == "`rye ls 'path=a b'`"
-    assert words.command_of("", {"hidden": True}) == "hidden=true"
 
 
 def test_the_terminal_reads_them(project):
