@@ -259,6 +259,9 @@ def _collect(applied: Applied, show: Show) -> None:
             if show.short_rows:
                 rows = [addresses.one_view(row, "short") for row in rows]
             fits = page.fill(row.numbered() for row in rows)
+            if page.budget < 0:
+                # A page takes its first line in any case; an edit is told without one, too.
+                fits, page.full = 0, True
             applied.lines += rows[:fits]
             at += fits
         if show.ids:
