@@ -269,13 +269,6 @@ def test_what_is_too_large_is_cut_in_bounded_memory(project, site, path):
     assert grown < 32, f"{grown} MB"
 
 
-def test_control_a_plain_client_would_take_it_all(site):
-    import httpx
-
-    with httpx.stream("GET", f"{site.url}/huge", trust_env=False) as answer:
-        assert sum(len(block) for block in answer.iter_bytes()) == 100 * 1024 * 1024
-
-
 @pytest.mark.slow
 def test_a_page_made_to_hurt_ends_in_its_time(project, site):
     for at in range(len(HURTING)):

@@ -207,12 +207,6 @@ def test_killed_anywhere_and_made_again_an_edit_took_effect_once(files, changes,
     assert sum(killed for killed, *_ in rows) > 30, "control: it was killed at many places"
 
 
-@pytest.mark.slow
-def test_control_without_a_key_an_edit_that_was_killed_late_is_made_twice(files):
-    rows = killed_everywhere(files, ["end+|more"], "")
-    assert any(killed and counts == [2, 0] for killed, _, counts in rows)
-
-
 PROGRAM = """
 import json, sys, rye
 from rye.call.context import CallOptions
