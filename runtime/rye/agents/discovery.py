@@ -228,9 +228,9 @@ def _find(
     except RyeError as err:
         verdict = "malformed" if isinstance(err, ItemError) else err.code
         return _Found(item_id, {**facts, "verdict": verdict, "hint": err.hint}, err.hint or verdict)
-    # Another's schema may be nested deeper than Python's stack; the other tools are still listed.
-    except RecursionError:
-        hint = "Its schema is nested too deeply."
+    # Another's schema may be none, or nested deeper than Python's stack; the other tools are still listed.
+    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+        hint = "Its schema is none, or nested too deeply."
         return _Found(item_id, {**facts, "verdict": "malformed", "hint": hint}, hint)
     facts |= {"verdict": "valid", "permissions": list(tool.permissions)}
     return _Found(item_id, facts, _why_not(Link(candidate, tool), admission, whys), offered)

@@ -86,6 +86,9 @@ def entries(
             except ItemError as err:
                 # Gone between the listing and the reading: no item, and no fault.
                 left_out["malformed"] += err.code != "item_not_found"
+            except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+                # Another's schema may be none; the other items are still found.
+                left_out["malformed"] += 1
     places = {name: place for place, name in enumerate(SPACES)}
     return sorted(found, key=lambda one: (places.get(one.space, len(places)), one.id, one.type)), +left_out
 

@@ -249,6 +249,7 @@ BOMB = closed(a={"$ref": "#/$defs/x0"}) | {
         (closed(a={"$ref": "#"}), FORMATS),
         # It grows without end, and is refused in no time.
         (BOMB, FORMATS),
+        ({"type": "object", "properties": {"a": {"type": [{}], "anyOf": 7}}}, FORMATS),
         *((closed(a={"$ref": f"#/examples/{at}"}) | {"examples": [True]}, []) for at in ("²", "9" * 5_000)),
     ],
 )
@@ -259,3 +260,4 @@ def test_what_an_interface_cannot_say_is_left_out_of_what_it_gets(project, schem
     for form in FORMATS:
         names = [(one.get("function") or one)["name"] for one in tools.schemas(form)]
         assert names == ["my__odd", "my__tool"][form in without :], form
+    assert "my/tool" in [one["id"] for one in rye.search("*", "tool.my", project_path=project)["results"]]

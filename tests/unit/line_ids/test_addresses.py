@@ -35,8 +35,3 @@ def test_what_is_spelled_is_read_back_and_is_no_id(number, epoch, line_id):
 )
 def test_what_callers_write(given, meant):
     assert addresses.parsed(given) == meant
-
-
-def test_ranges():
-    assert addresses.ranges(["1", "2", "3", "7", "8h", "9h"]) == "1-3, 7, 8h-9h"
-    assert addresses.ranges([]) == ""

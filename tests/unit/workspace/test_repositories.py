@@ -187,8 +187,8 @@ def test_a_damaged_note_of_what_names_repositories_hinders_no_change(project, us
     call("bash", project, command="true")
     (state,) = user_space.glob(".ai/state/*/project.json")
     state.with_name("pointers.json").write_bytes(bytes(9))
-    answer = rye.execute("rye/file-system/write", {"file_path": "a.txt", "content": "x"}, project_path=project)
-    assert answer["status"] == "success", answer
+    written = {"file_path": "a.txt", "content": "x"}
+    assert rye.execute("rye/file-system/write", written, project_path=project)["status"] == "success"
 
 
 def test_where_linked_worktrees_have_their_settings(tmp_path):
