@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, TextIO
 
-from rye.cli.process import EXIT_OK
-
 _BOLD, _DIM, _RED, _GREEN, _YELLOW, _CYAN = "1", "2", "31", "32", "33", "36"
 STYLES: Final = {
     "heading": _BOLD,
@@ -145,7 +143,7 @@ def told_json(args: SimpleNamespace, content: object, stream: TextIO | None = No
     return bool(args.json)
 
 
-def tell(args: SimpleNamespace, content: object, text: str | Iterable[str], code: int = EXIT_OK) -> int:
+def tell(args: SimpleNamespace, content: object, text: str | Iterable[str], code: int = os.EX_OK) -> int:
     """Print an answer as JSON where that is asked for, else as this text or these lines; return the exit code."""
     if not told_json(args, content):
         for line in [harmless(text)] if isinstance(text, str) else map(printable, text):
@@ -154,10 +152,10 @@ def tell(args: SimpleNamespace, content: object, text: str | Iterable[str], code
 
 
 def tell_rows(args: SimpleNamespace, content: object, rows: Iterable[Mapping[str, Any]], fields: Sequence[str]) -> int:
-    """Print an answer as JSON where that is asked for, else rows as a table of these fields; return EXIT_OK."""
+    """Print an answer as JSON where that is asked for, else rows as a table of these fields; return 0."""
     if not told_json(args, content):
         print_table(rows, fields)
-    return EXIT_OK
+    return os.EX_OK
 
 
 def print_table(rows: Iterable[Mapping[str, Any]], fields: Sequence[str], *, prose: str | None = None) -> None:

@@ -14,8 +14,8 @@ from rye.call import context
 from rye.edits import splices as edits_splices
 from rye.fs import atomic, names
 from rye.journal import history as edits_history
-from rye.journal import hunks, tree_changes
-from rye.journal.entries import Entry
+from rye.journal import hunks
+from rye.journal.entries import Entry, printable
 from rye.journal.history import History, Row
 from rye.line_ids.reconcile import Splice
 from rye.snapshots import known_tree
@@ -76,7 +76,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
         parts = (
             [(entry.path, recorded_diff(entry))]
             if entry.files is None
-            else [(tree_changes.printable(part.path), tree_diff(ws, [part])) for part in entry.files[:_NAMED_FILES]]
+            else [(printable(part.path), tree_diff(ws, [part])) for part in entry.files[:_NAMED_FILES]]
         )
         files += [f"{path} +{lines['added']} -{lines['removed']}" for path, diff in parts for lines in [counted(diff)]]
     count = sum(one.files for one in rows)
@@ -212,7 +212,7 @@ def said(state: State | None) -> str:
     if state is None:
         return "nothing"
     if state.kind == "link":
-        return f"a link to {tree_changes.printable(state.value or '')}"
+        return f"a link to {printable(state.value or '')}"
     if state.kind == "file":
         stored = "" if state.value is not None else ", not stored"
         return f"a file of {state.size:,} bytes, mode {state.mode:o}{stored}"

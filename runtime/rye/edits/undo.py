@@ -21,7 +21,7 @@ from rye.fs import names
 from rye.journal import commit, file_history, journal, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
-from rye.journal.entries import Entry
+from rye.journal.entries import Entry, printable
 from rye.journal.history import History, Row, refuse_confined
 from rye.line_ids import store
 from rye.plain_class import Record, changed
@@ -180,7 +180,7 @@ def _having(made: Sequence[Entry], path: str | None) -> list[Entry]:
     found = [entry for entry in made if path is None or path in entry.paths]
     if not found:
         paths = list(dict.fromkeys(path for entry in made for path in entry.paths))
-        hint = f"Leave file_path out, or give a file of it: {first_few([*map(tree_changes.printable, paths)])}."
+        hint = f"Leave file_path out, or give a file of it: {first_few([*map(printable, paths)])}."
         raise UsageError("entry_or_batch", f"Change {made[0].batch or made[0].id} did not change {path}.", hint)
     return found
 
@@ -454,10 +454,10 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
         with tree_changes.look_at(ws) as look:
             look.attribute()
     shown, cut = _fitting(diff, call_text("undo", list=True))
-    of = _said_hunks(chosen) + (f"{tree_changes.printable(chosen.part)} of " if chosen.part is not None else "")
-    merged = ", ".join(map(tree_changes.printable, planned.merged))
+    of = _said_hunks(chosen) + (f"{printable(chosen.part)} of " if chosen.part is not None else "")
+    merged = ", ".join(map(printable, planned.merged))
     more = [f"Taken out of what changed since: {merged}."] if merged else []
-    paths = [tree_changes.printable(one.path) for one in planned.changes]
+    paths = [printable(one.path) for one in planned.changes]
     made["file_paths"] = paths[: change_texts.LISTED_LINES]
     return _answer(chosen, shown, of, **made, truncated=cut, dry_run=dry_run, more=more, warnings=warnings)
 
@@ -468,7 +468,7 @@ def _said_left(planned: tree_undo.Plan) -> list[str]:
         "Other programs run or load these without asking: only the user may change them.": planned.guarded,
         "They were sockets or devices, which no undo makes again.": planned.gone,
     }
-    said = {why: first_few([*map(tree_changes.printable, paths)]) for why, paths in reasons.items() if paths}
+    said = {why: first_few([*map(printable, paths)]) for why, paths in reasons.items() if paths}
     return [f"Left as they are: {paths}. {why}" for why, paths in said.items()]
 
 

@@ -17,7 +17,7 @@ from rye.call.context import advice
 from rye.call.results import parameter_text
 from rye.errors import UsageError
 from rye.process.child import Command, name_of_fd, own_module, program_on_path
-from rye.workspace.workspace import IGNORED_DIRECTORIES
+from rye.workspace.repositories import IGNORED_DIRECTORIES
 
 _OFF = "config follow require-git ignore-global ignore-exclude ignore-dot ignore-parent ignore-messages"
 _ALWAYS = (*(f"--no-{name}" for name in _OFF.split()), "--color=never")

@@ -215,3 +215,8 @@ def _replaced(entry: Entry, data: bytes, pieces: Sequence[tuple[int, int, list[b
     for start, count, new in reversed(pieces):
         lines[start : start + count] = new
     return mark + b"".join(lines)
+
+
+def printable(path: str) -> str:
+    """Return a path of the tree, or a link's target, as results show it."""
+    return names.show(os.fsencode(path))

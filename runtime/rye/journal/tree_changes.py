@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple
 from rye.call import context
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
-from rye.fs import atomic, beneath, names, stamps
+from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
-from rye.journal import commit, entries, history
-from rye.journal.entries import Entry
+from rye.journal import commit, entries, history, tree_undo_steps
+from rye.journal.entries import Entry, printable
 from rye.journal.own_edits import OwnEdits
 from rye.plain_class import changed
 from rye.sandbox import hidden_paths, project_mounts
@@ -239,8 +239,6 @@ def _is_alive(ws: Workspace, command: Running) -> bool:
 
 def settle_undo(ws: Workspace) -> list[str]:
     """Finish an undo of a command's changes that was cut off; return what became of it. One that is under way is waited for."""
-    from rye.journal import tree_undo_steps
-
     try:
         where = known_tree.folder(ws.fd)
         if not tree_undo_steps.is_pending(where):
@@ -434,8 +432,6 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
     runs and none ends. `ending` is one that is over: only others write on.
     """
-    from rye.journal import tree_undo_steps
-
     # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
     # an edit has its file locked when it waits for the tree.
     with suppress(OSError, WorkspaceError):
@@ -453,11 +449,6 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
 def newest_entry(ws: Workspace) -> str:
     """Return the id of the newest entry; empty where there is none."""
     return next((row.id for row in history.History(ws)), "")
-
-
-def printable(path: str) -> str:
-    """Return a path of the tree, or a link's target, as results show it."""
-    return names.show(os.fsencode(path))
 
 
 # --- git ---

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from rye.call.results import call_text, first_few
 from rye.errors import EditError, WorkspaceError
 from rye.fs import beneath
-from rye.journal import followed_lines, hunks, journal, tree_changes
+from rye.journal import followed_lines, hunks, journal
 from rye.journal import tree_undo_steps as steps
-from rye.journal.entries import Entry
+from rye.journal.entries import Entry, printable
 from rye.plain_class import changed
 from rye.snapshots.contents import Contents
 from rye.snapshots.tree import Change, State
@@ -79,7 +79,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
             continue
         why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
         if why:
-            refused.append(f"{tree_changes.printable(one.path)} {why}")
+            refused.append(f"{printable(one.path)} {why}")
     if refused:
         raise EditError(
             "changed_since",
@@ -93,7 +93,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
     if made.gone and not made.changes:
         raise EditError(
             "not_recorded",
-            f"Change {entry.id} removed or changed sockets or devices alone ({tree_changes.printable(made.gone[0])}), which no "
+            f"Change {entry.id} removed or changed sockets or devices alone ({printable(made.gone[0])}), which no "
             "undo makes again. Nothing was written.",
             "Start the program again that makes them.",
         )
@@ -192,7 +192,7 @@ def entry_for(
     ws: Workspace, planned: Plan, tool: str, undoes: Entry, path: str | None, taken: Sequence[int] = (), count: int = 0
 ) -> Entry:
     """Return the journal's entry of an undo; `taken` are the hunks of the path that it takes back, out of `count`."""
-    first = tree_changes.printable(planned.changes[0].path)
+    first = printable(planned.changes[0].path)
     made = journal.undoing(journal.new_entry(ws, tool, first, None, None, "utf-8", []), undoes.id)
     about = undoes.about or undoes.tool
     undone = about.removeprefix("undo of ")

@@ -22,7 +22,7 @@ from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
 from rye.fs.atomic import closing
-from rye.journal import entries, history, tree_changes
+from rye.journal import entries, history
 from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import passed_over
@@ -151,7 +151,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             warning = _step(ws, contents, entry.id, one, later, links)
         except WorkspaceError as err:
             # A command has made a repository there, or wrote there, since the undo was planned.
-            warnings.append(f"{tree_changes.printable(one.path)} was left: {err.message.removesuffix(' Nothing was written.')}")
+            warnings.append(f"{entries.printable(one.path)} was left: {err.message.removesuffix(' Nothing was written.')}")
             left.append(one.path)
             continue
         except OSError as err:
@@ -192,7 +192,7 @@ def _sync_folders(ws: Workspace, steps: Sequence[Change]) -> None:
 def _cut_off(path: str, failure: OSError, entry: Entry, done: int) -> WorkspaceError:
     """Return the failure at a path of an undo of which `done` paths are done."""
     begun = f"{done} of {len(entry.files or ())} paths are undone, then " if done else ""
-    refusal = system_failure(failure, f"{begun}{tree_changes.printable(path)}")
+    refusal = system_failure(failure, f"{begun}{entries.printable(path)}")
     if not done:
         return refusal
     more = f"See to that, then undo the rest with entry_id={entry.undoes}, or take back what was done with entry_id="
@@ -253,7 +253,7 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
     Raises OSError, and WorkspaceError where tools may not write now, or somebody did since. `later` are the paths whose steps
     are still to come, `links` as `Workspace.guard` takes them.
     """
-    shown = tree_changes.printable(one.path)
+    shown = entries.printable(one.path)
     try:
         with folder_of(ws, one.path) as (fd, name):
             digest = sha256(f"{entry_id}/{one.path}".encode("utf-8", "surrogateescape")).hexdigest()
@@ -319,7 +319,7 @@ def _lost(path: str, was: os.stat_result | None, now: os.stat_result | None) -> 
     """Return what a file lost that an undo put another content into."""
     if was is None or now is None:
         return []
-    shown, out = tree_changes.printable(path), []
+    shown, out = entries.printable(path), []
     if was.st_mode & ~now.st_mode & (stat.S_ISUID | stat.S_ISGID):
         out.append(f"{shown} had a set-user-id or set-group-id bit, which no undo gives.")
     if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):

@@ -27,7 +27,8 @@ from rye.lsp.positions import normal_uri, path_of, uri_of
 from rye.lsp.servers import LanguageServer
 from rye.plain_class import Record
 from rye.sandbox.policy import Confined
-from rye.workspace.workspace import IGNORED_DIRECTORIES, Identity, Workspace
+from rye.workspace.repositories import IGNORED_DIRECTORIES
+from rye.workspace.workspace import Identity, Workspace
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 60.0

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from rye.edits import change_texts
 from rye.errors import RyeError
-from rye.journal import file_history, tree_changes
+from rye.journal import file_history
 from rye.journal import hunks as edits_hunks
-from rye.journal.entries import Entry
+from rye.journal.entries import Entry, printable
 from rye.journal.history import History, Row
 from rye.review.colours import Colours, Line
 from rye.snapshots import known_tree
@@ -131,7 +131,7 @@ def _of_path(
         there: tuple[object, object] = (entry.before, entry.after)
         names = (entry.encoding, entry.encoding_after or entry.encoding)
     else:
-        found, path, there = edits_hunks.of_change(contents, change), tree_changes.printable(change.path), change[1:]
+        found, path, there = edits_hunks.of_change(contents, change), printable(change.path), change[1:]
         sides = [edits_hunks.content_of(contents, state) for state in change[1:]]
         codes = [edits_hunks.code_of(data or b"") for data in sides]
         names = ("" if codes[0] is None else codes[0].name, "" if codes[1] is None else codes[1].name)

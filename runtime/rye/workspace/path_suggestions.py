@@ -13,13 +13,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
+from typing import TYPE_CHECKING
 
 from rye.call.results import call_text
 from rye.call.safe_text import nearest
 from rye.errors import WorkspaceError
 from rye.fs import beneath, names
 from rye.fs.atomic import closing
-from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
+from rye.workspace.repositories import IGNORED_DIRECTORIES
+
+if TYPE_CHECKING:
+    from rye.workspace.workspace import Workspace
 
 _SECONDS = 0.05
 _MOST_NAMES = 20_000

@@ -39,6 +39,12 @@ FAILING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 FOLDERS: Final = (".git", ".hg", ".svn")
 """In folders with these names a version control keeps what it needs."""
 
+IGNORED_DIRECTORIES = (
+    "node_modules", *FOLDERS, "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".pytest_cache",
+    ".mypy_cache", ".ruff_cache", "*.egg-info", ".eggs", ".nox",
+)  # fmt: skip
+"""The one list of directories that listing and searching leave out (glob patterns)."""
+
 
 def is_git_directory(names: Container[str]) -> bool:
     """Tell whether a folder with these names, in lower case, is a repository by git's own test."""

@@ -26,12 +26,6 @@ from rye.workspace import protected_paths, repositories
 from rye.workspace.path_errors import outside, protected, system_failure, wrong_kind
 from rye.workspace.root import OpenRoot, opened
 
-IGNORED_DIRECTORIES = (
-    "node_modules", *repositories.FOLDERS, "dist", "build", "__pycache__", ".venv", "venv", ".tox", ".pytest_cache",
-    ".mypy_cache", ".ruff_cache", "*.egg-info", ".eggs", ".nox",
-)  # fmt: skip
-"""The one list of directories that listing and searching leave out (glob patterns)."""
-
 MAX_FILE_BYTES = 512 * 1024 * 1024
 """The toolkit reads no larger file into memory."""
 

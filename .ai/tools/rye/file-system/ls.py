@@ -31,7 +31,8 @@ from rye.fs import beneath, names
 from rye.fs.atomic import closing
 from rye.plain_class import Record, changed
 from rye.workspace.path_errors import system_failure
-from rye.workspace.workspace import IGNORED_DIRECTORIES, Workspace
+from rye.workspace.repositories import IGNORED_DIRECTORIES
+from rye.workspace.workspace import Workspace
 
 __version__ = "1.0.0"
 __tool_type__ = "python"
