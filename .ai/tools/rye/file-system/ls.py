@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:02:42Z:245bc5aa5a15485243962aef713afa18208105cafb888d4b18a574e8d49945a6:J0gaf3NQMBxd6l4KcILy_TQ_SgujBiabLEv_MVZtOuOykKgFc35YCaLdPOfJrUlQF8x1vFOs_M_sKnQNdu6dDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T11:20:15Z:ad1f4cc1890ec1b44b524a842ec400316ec1661e2ed4b4b5113946c920bddb68:sxWeL8oG0uNNxZHl9TuBrrlI1WAIzczUmuW9fkKFK4mpkeIRwzGID5bQ6uNnxYQlw-XxftHmfqdRxaXNvcktDQ==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
