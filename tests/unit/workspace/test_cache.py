@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -30,6 +31,11 @@ def test_neither_place_can_be_written(project, user_space):
     (user_space / ".ai/state").write_text("in the way")
     assert call("write", project, file_path="new", content="x")["code"] == "cache_unwritable"
     assert not (project / "new").exists()
+
+
+def test_a_disk_error_is_no_absence(project, monkeypatch):
+    monkeypatch.setattr(cache, "_descend", mock.Mock(side_effect=OSError(5, "Input/output error")))
+    assert call("write", project, file_path="new", content="x")["code"] == "io_error"
 
 
 def test_who_holds_a_lock_is_told_among_many(tmp_path):
