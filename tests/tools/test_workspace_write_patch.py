@@ -397,9 +397,9 @@ def test_section_11_as_many_files_as_a_batch_may_have_and_ids_that_do_not_fit_ar
 
 def test_of_many_problems_some_are_named_and_the_rest_counted(project):
     gone = [{"docPath": f"none/{number}", "originalSha256": "0" * 64} for number in range(45)]
-    answer = write(project, deleteFiles=gone)
-    assert ("has 45 problem(s)" in answer["error"], "none/39: " in answer["error"]) == (True, True)
-    assert ("none/40: " in answer["error"], "\n- and 5 more\n" in answer["error"]) == (False, True)
+    all_of_them, first = (write(project, deleteFiles=gone[:count])["error"] for count in (45, 40))
+    assert ("has 45 problem(s)" in all_of_them, "none/39: " in all_of_them, "none/40: " in all_of_them) == (True, True, False)
+    assert ("\n- and 5 more\n" in all_of_them, "- and " in first) == (True, False)
 
 
 def test_section_9_start_success_and_error_are_events(project, user_space):
