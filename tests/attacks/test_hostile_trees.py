@@ -93,6 +93,8 @@ def test_a_chain_of_three_thousand_folders_ends_in_a_named_limit(project, engine
     (project / "a").write_text("needle\n")
     data = execute("grep", project, pattern="needle")
     assert [match["file"] for match in data["matches"]] == ["a"]
+    with pytest.raises((RecursionError, OSError)):  # control
+        list(project.rglob("*"))
     assert "File name too long" in data["output"]
     assert data["unreadable_count"] >= 1
     assert execute("glob", project, pattern="*")["files"] == ["a"]
@@ -274,6 +276,11 @@ def planted(project):
 def spent() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def test_control_the_engine_alone_does_not_end():
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", f"import re; re.search('(a+)+$', {LINE!r})"], timeout=1, check=False)
 
 
 @pytest.mark.slow

@@ -73,6 +73,9 @@ def test_a_full_disk(disk, leave):
     known = ids(disk, "a.txt")
     assert len(set(known)) == 40
     assert edit(disk, known[9], "on")["success"]
+    fill(disk)
+    with pytest.raises(OSError, match="No space"):
+        (disk / "a.txt").write_text(TEXT * 1_000)  # control: written in place it would be lost
 
 
 @pytest.mark.parametrize("place", ["in the project", "no folder yet"])

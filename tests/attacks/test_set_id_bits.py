@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 
 import pytest
@@ -44,6 +45,10 @@ def file(project):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_content_of_a_model_is_setuid(project, file, way):
+    as_it_was = shutil.copy(file, project / "was")
     WAYS[way](project)
     assert "evil" in file.read_text(), "control"
     assert not file.stat().st_mode & (stat.S_ISUID | stat.S_ISGID)
+    file.write_text("evil\n")
+    shutil.copymode(as_it_was, file)
+    assert file.stat().st_mode & stat.S_ISUID, "control: a plain copy of the mode gives the rights"

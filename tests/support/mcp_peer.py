@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import rye
@@ -128,25 +128,24 @@ class Peer:
         """Close the server's input, as clients do; return its exit code."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
-        try:
-            return self.process.wait(seconds)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            for thread in self._threads:
-                thread.join(5)
-            self.process.stdout.close()
-            self.process.stderr.close()
+        return _ended(self.process, self._threads, seconds)
 
 
-@contextmanager
+def _ended(process, threads, seconds):
+    try:
+        return process.wait(seconds)
+    finally:
+        process.kill()
+        process.wait()
+        for thread in threads:
+            thread.join(5)
+        process.stdout.close()
+        process.stderr.close()
+
+
 def peer(project, *options, **settings):
     """Start a server over stdio for a block."""
-    made = Peer(project, *options, **settings)
-    try:
-        yield made
-    finally:
-        made.close()
+    return closing(Peer(project, *options, **settings))
 
 
 class Listening:
@@ -165,21 +164,9 @@ class Listening:
     def close(self):
         """End the server; return its exit code."""
         self.process.terminate()
-        try:
-            return self.process.wait(120)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self._thread.join(5)
-            self.process.stdout.close()
-            self.process.stderr.close()
+        return _ended(self.process, [self._thread], 120)
 
 
-@contextmanager
 def listening(project, *options, **settings):
     """Start a server over HTTP for a block."""
-    made = Listening(project, *options, **settings)
-    try:
-        yield made
-    finally:
-        made.close()
+    return closing(Listening(project, *options, **settings))

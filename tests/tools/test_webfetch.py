@@ -6,6 +6,7 @@ import threading
 import time
 import zlib
 
+import httpx
 import pytest
 
 import rye
@@ -265,6 +266,8 @@ def test_what_is_too_large_is_cut_in_bounded_memory(project, site, path):
     data = fetch(project, site.url + path)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     assert (data["source_cut"], data["truncated"], data["bytes"]) == (True, True, MOST)
+    with httpx.stream("GET", f"{site.url}/huge", trust_env=False) as answer:
+        assert sum(map(len, answer.iter_bytes())) == 100 << 20, "control: a plain client takes it all"
     assert "its first 5 MB" in data["output"].split("\n")[0]
     assert grown < 32, f"{grown} MB"
 

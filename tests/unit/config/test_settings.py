@@ -135,12 +135,10 @@ NOTHING = ("", "# nothing\n", "---\n...\n", "providers:\nservers:\nlimits:\nlang
 WEBSEARCH = module_of("rye/web/websearch")
 
 
-def _search(root):
-    found = layers.load(root, "web/websearch.yaml")
-    return WEBSEARCH._ignored(found.project), WEBSEARCH._provider_for(found, None)
-
-
-READERS = {"web/websearch.yaml": _search, "lsp.yaml": lambda root: servers.server_for(root, "a.py")}
+READERS = {
+    "web/websearch.yaml": lambda root: WEBSEARCH._provider_for(layers.load(root, "web/websearch.yaml"), None),
+    "lsp.yaml": lambda root: servers.server_for(root, "a.py"),
+}
 
 
 def read(name, project):

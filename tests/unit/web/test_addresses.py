@@ -23,6 +23,7 @@ PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450::
 @pytest.mark.parametrize("text", [*NOT_PUBLIC, *PUBLIC])
 def test_which_addresses_are_public(text):
     assert (addresses.not_public(ipaddress.ip_address(text)) is None) == (text in PUBLIC)
+    assert sum(ipaddress.ip_address(one).is_global for one in NOT_PUBLIC) >= 3, "control: Python calls some of them global"
 
 
 @given(st.ip_addresses())
