@@ -175,11 +175,12 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b'{"entries":[{}]}', b'{"entries":1}', None])
 def test_a_record_cut_short_is_dropped_when_it_is_old_and_names_no_file_but_temporary_ones(project, data):
+    name = "x"
     if data is None:
         with Workspace(str(project)) as ws:
             entry = journal.new_entry(ws, TOOL, "a", digest_of(b"x"), digest_of(b"y"), "utf-8", [])
-        data = edits_entries.dump({"entries": [{**edits_entries.record_of(entry), "temporary": "c"}]})
-    record = Path(user_dirs.commits_dir(str(project))) / "x.done"
+        name, data = entry.id, edits_entries.dump({"entries": [{**edits_entries.record_of(entry), "temporary": "c"}]})
+    record = Path(user_dirs.commits_dir(str(project))) / f"{name}.done"
     record.parent.mkdir(parents=True)
     record.write_bytes(data)
     assert settle(project) == []
