@@ -25,7 +25,7 @@ DAMAGES = {
     "another's": lambda path, raw, rng: path.write_bytes(
         rng.choice([*filter(Path.is_file, path.parent.iterdir())]).read_bytes()
     ),
-    "a link": lambda path, raw, rng: (path.unlink(), path.symlink_to(rng.choice(["/dev/null", "/nowhere", "small.txt"]))),
+    "a link": lambda path, raw, rng: (path.unlink(), path.symlink_to(rng.choice(["/dev/null", "/nowhere/x", "small.txt"]))),
     "a folder": lambda path, raw, rng: (path.unlink(), path.mkdir()),
 }
 
