@@ -12,14 +12,12 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rye.errors import WorkspaceError
-from rye.fs import names
+from rye.fs import names, stamps
 from rye.line_ids import document, store
 from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, joined_ranges
-from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 _FILES_REMEMBERED, _ROWS_REMEMBERED, _ROW_CHARS = 2_000, 500, 4_000
 # By the root's identity, not its path, the file, and whether its lines were shown with short addresses: only those that were
 # shown may be named. The state of file and index, the count of lines, and the rows.
-_memories: dict[tuple[int, int, bytes, bool], tuple[tuple[store.Stamp, store.Stamp], int, dict[int, Row]]] = {}
+_memories: dict[tuple[int, int, bytes, bool], tuple[tuple[store.Stamp, stamps.Stamp | None], int, dict[int, Row]]] = {}
 # What a document of a file says that is not there as it was searched.
 _GONE = ("file_not_found", "path_outside", "is_directory", "not_regular_file", "conflict")
 
@@ -94,7 +92,7 @@ def look(
     root = os.fstat(ws.fd)
     key = root.st_dev, root.st_ino, path, form == "short"
     state, total, known = _memories.get(key, (None, 0, {})) if named else (None, 0, {})
-    if state is not None and state == (store.stamp_of(info), _index_state(ws, path)):
+    if state is not None and state == (store.stamp_of(info), store.record_stamp(ws, path)):
         numbers = [at + 1 for span in _spans(hits, context, total) for at in range(*span)]
         if known.keys() >= {*numbers}:
             take(Seen({number: known[number] for number in numbers}, list(hits)))
@@ -118,19 +116,13 @@ def look(
                 unchanged = store.same_state(doc.file.stat, info) and store.settled(store.stamp_of(info), doc.file.looked)
                 small = len(rows) <= _ROWS_REMEMBERED and all(len(row.text) <= _ROW_CHARS for row in rows.values())
                 # A note is about some lines of the file: another search may show others.
-                if unchanged and small and not note and (index := _index_state(ws, path)) is not None:
+                if unchanged and small and not note and (index := store.record_stamp(ws, path)) is not None:
                     if len(_memories) >= _FILES_REMEMBERED:
                         _memories.clear()
                     _memories[key] = (store.stamp_of(info), index), doc.count, rows
     except WorkspaceError as err:
         gone = err.code in _GONE
         take(Seen({}, [], changed=True) if gone else hits_without_ids(hits, err.message.rstrip(".") if named else ""))
-
-
-def _index_state(ws: Workspace, path: bytes) -> store.Stamp | None:
-    with suppress(OSError, WorkspaceError), cache.folder(ws, *store.FOLDER) as fd:
-        return store.stamp_of(os.stat(f"{cache.name_of(path)}.json", dir_fd=fd, follow_symlinks=False))
-    return None
 
 
 def _spans(hits: Sequence[Hit], context: int, count: int) -> list[tuple[int, int]]:

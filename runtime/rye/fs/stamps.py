@@ -15,8 +15,9 @@ from typing import Final
 Stamp = tuple[int, int, int, int]
 """Device, inode, size and ctime (ns)."""
 
-# Of what a path leads to where that cannot be told: what is found later may be the same or not.
-_UNKNOWN: Final = (0, 0, 0, sys.maxsize)
+UNKNOWN: Final[Stamp] = (0, 0, 0, sys.maxsize)
+"""Of what a path leads to where that cannot be told: what is found later may be the same or not."""
+
 # FAT counts in hundredths of a second or two seconds; a time of a finer clock is seldom a whole hundredth (ns).
 _HUNDREDTH: Final = 10_000_000
 _COARSEST: Final = 3_000_000_000
@@ -41,7 +42,7 @@ def stamp(path: str, dir_fd: int | None = None) -> Stamp | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        return _UNKNOWN
+        return UNKNOWN
     return info.st_dev, info.st_ino, info.st_size, info.st_ctime_ns
 
 

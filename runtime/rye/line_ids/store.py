@@ -93,10 +93,10 @@ def settled(stamp: Stamp, looked: int) -> bool:
 
 def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
     """Return the stored index of a file (physical project-relative path), or None where there is no valid one."""
-    first = cache.name_of(path)
     known = _checked.get((user_dirs.user_ai(), ws.identity, path))
-    if known is not None and known.stamp is not None and stamps.stamp(f"{_PLACE}{first}.json", ws.fd) == known.stamp:
+    if known is not None and known.stamp is not None and record_stamp(ws, path) == known.stamp:
         return _detached(known.stored)
+    first = cache.name_of(path)
     with cache.folder(ws, *FOLDER) as fd:
         # Both before the record is read: a change after that must be noticed.
         now, stamp = stamps.clock(), stamps.stamp(f"{first}.json", fd)
@@ -116,6 +116,12 @@ def load(ws: Workspace, path: bytes, *, dense: bool) -> Stored | None:
             return stored
         except _DAMAGED:
             return None
+
+
+def record_stamp(ws: Workspace, path: bytes) -> stamps.Stamp | None:
+    """Return the stamp of a file's record in the project's own cache; None where there is none, or it cannot be told."""
+    found = stamps.stamp(f"{_PLACE}{cache.name_of(path)}.json", ws.fd)
+    return None if found == stamps.UNKNOWN else found
 
 
 class _Known(NamedTuple):
