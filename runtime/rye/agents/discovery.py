@@ -29,6 +29,7 @@ from rye.errors import ItemError, RyeError, UsageError
 from rye.executor.admission import Admission
 from rye.executor.chain import Link
 from rye.items import spaces
+from rye.items.schema import NO_SCHEMA
 from rye.plain_class import as_dict
 from rye.sandbox import sandbox
 from rye.workspace.workspace import find_root
@@ -229,7 +230,7 @@ def _find(
         verdict = "malformed" if isinstance(err, ItemError) else err.code
         return _Found(item_id, {**facts, "verdict": verdict, "hint": err.hint}, err.hint or verdict)
     # Another's schema may be none, or nested deeper than Python's stack; the other tools are still listed.
-    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+    except NO_SCHEMA:
         hint = "Its schema is none, or nested too deeply."
         return _Found(item_id, {**facts, "verdict": "malformed", "hint": hint}, hint)
     facts |= {"verdict": "valid", "permissions": list(tool.permissions)}

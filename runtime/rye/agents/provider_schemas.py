@@ -24,7 +24,7 @@ from rye.agents.model_schema import check_property_names, plain, resolved
 from rye.agents.offers import Offer
 from rye.errors import ItemError, UsageError
 from rye.items.parse import fitted_docstring
-from rye.items.schema import WORKSPACE_PATH, is_one_of
+from rye.items.schema import NO_SCHEMA, WORKSPACE_PATH, is_one_of
 
 _MEANINGS: Final = tuple(
     frozenset(words.split())
@@ -121,7 +121,7 @@ def render(offer: Offer, format: str) -> dict[str, Any]:
         schema = plain(offer.parameters if offer.listed_schema is None else offer.listed_schema)
         check_property_names(schema, re.compile(names))
         return made(offer, schema)
-    except (ItemError, TypeError, ValueError, LookupError, AttributeError, RecursionError) as err:
+    except (ItemError, *NO_SCHEMA) as err:
         why = err.message if isinstance(err, ItemError) else "its schema is none, refers to itself, or is nested too deeply"
         raise ItemError("not_expressible", f"{offer.item_id} has no {format} form: {why}.") from None
 
@@ -206,7 +206,7 @@ def arguments_for_tool(schema: Mapping[str, Any], arguments: Any) -> Any:
     """Return a model's arguments as the tool's own schema wants them (see the module's text); nothing else is changed."""
     try:
         return _coerced(schema, arguments, schema)
-    except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+    except NO_SCHEMA:
         # A form of the schema is that form itself, or the arguments are nested too deeply: the tool's own check judges them.
         return arguments
 

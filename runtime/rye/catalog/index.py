@@ -16,6 +16,7 @@ from rye.executor import texts
 from rye.executor.admission import Admission
 from rye.fs import names
 from rye.items import parse, spaces
+from rye.items.schema import NO_SCHEMA
 from rye.items.spaces import Candidate, Space
 from rye.plain_class import Record
 from rye.snapshots.contents import in_sqlite
@@ -86,7 +87,7 @@ def entries(
             except ItemError as err:
                 # Gone between the listing and the reading: no item, and no fault.
                 left_out["malformed"] += err.code != "item_not_found"
-            except (TypeError, ValueError, LookupError, AttributeError, RecursionError):
+            except NO_SCHEMA:
                 # Another's schema may be none; the other items are still found.
                 left_out["malformed"] += 1
     places = {name: place for place, name in enumerate(SPACES)}

@@ -14,6 +14,9 @@ from rye.errors import ItemError, UsageError
 WORKSPACE_PATH = "workspace-path"
 """The `format` that marks a string as a path below the project."""
 
+NO_SCHEMA = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
+"""What reading a schema may raise that is none, or nested too deeply: another's is checked when its tool is called."""
+
 _SHOWN = 120
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
