@@ -213,8 +213,7 @@ def test_a_record_that_changes_once_it_is_believed_counts_as_missing(project):
         (line, *_) = rows(done("read", project, file_path="f.txt", line_ids="lid"))
         time.sleep(0.02)
     forged = entry(project).read_bytes().replace(line[0].encode(), b"f0f0f0")
-    # In place and of the same size: only the time of the change tells.
-    with entry(project).open("r+b") as file:
+    with entry(project).open("r+b") as file:  # In place and of the same size: only the time of the change tells.
         file.write(forged)
     assert "f0f0f0" not in str(rows(done("read", project, file_path="f.txt", line_ids="lid")))
     assert entry(project).read_bytes() != forged

@@ -32,6 +32,7 @@ echo gitdir: ../z/a/b/c >sub/.git; git -C sub commit -q --allow-empty -m x; git 
 
 # name: (what the user did before, what the model's command does, what the user does then)
 WAYS = {
+    "a folder at a protected name that nobody may list": ("", "mkdir .claude; echo 'touch $MARKS/ran' >.claude/settings.json; chmod 311 .claude", "sh .claude/settings.json"),
     "a nested repository, status in the root": ("", f"{NESTED}; git commit -q --allow-empty -m x; cd ../..; git add vendor/lib", "git status"),
     "a nested repository, status in it": ("", NESTED, "cd vendor/lib && git status"),
     "a bare repository": ("", f"{PIECES.format('docs')}; {BARE}", "cd docs && git status"),

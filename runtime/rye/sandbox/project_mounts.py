@@ -168,15 +168,18 @@ def set_aside(root: str | int, absent: Sequence[str]) -> list[dict[str, str]]:
         path = f"{root}/{name}"
         if name == ".git" or _kind(path) is None:
             continue
-        folder = name == ".ai" and _kind(path) == stat.S_IFDIR
-        names = [f".ai/{one}" for one in _names_in(path) if one != "cache"] if folder else [name]
+        inside = _names_in(path) if name == ".ai" and _kind(path) == stat.S_IFDIR else None
+        names = [name] if inside is None else [f".ai/{one}" for one in inside if one != "cache"]
         moved += [found for one in names if (found := _moved(root, one))]
     return moved
 
 
-def _names_in(path: str) -> list[str]:
+def _names_in(path: str) -> list[str] | None:
+    """Return what a folder holds; None where the command took the right to list it away."""
     try:
         return os.listdir(path)
+    except PermissionError:
+        return None
     except OSError:
         # Another program, or a job's end, has removed it.
         return []
@@ -185,7 +188,7 @@ def _names_in(path: str) -> list[str]:
 def _moved(root: str, name: str) -> dict[str, str] | None:
     path, stored = f"{root}/{name}", f"{name}.rye-set-aside-{secrets.token_hex(3)}"
     try:
-        if _kind(path) == stat.S_IFDIR and not os.listdir(path):
+        if _kind(path) == stat.S_IFDIR and _names_in(path) == []:
             # An empty folder has no effect on any program, and a running job may cover the name with it.
             return None
         os.rename(path, f"{root}/{stored}")
