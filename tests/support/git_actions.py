@@ -14,12 +14,9 @@ NESTED = f"git init -q vendor/lib && cd vendor/lib && git config core.fsmonitor 
 PIECES = "mkdir -p {0}/objects {0}/refs; echo ref: refs/heads/main >{0}/HEAD"
 REBASE = "for n in 1 2; do echo $n >f$n; git add f$n; git commit -qm $n; done; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
 APPEND = f"printf '[core]\\n\\tfsmonitor = \"{PROGRAM}\"\\n' >>"
-
 BARE = f"{APPEND} docs/config; for one in 'bare false' 'worktree .' 'repositoryformatversion 0'; do git config -f docs/config core.$one; done"
-
 # A commit whose tree is missing: a promisor remote is asked for it at the root's `git status`.
 MISSING = "git init -q vendor/lib && cd vendor/lib && echo 1 >f && git add f && git commit -qm x && (cd ../.. && git add vendor/lib) && T=$(git rev-parse HEAD^{tree}) && rm -f .git/objects/${T:0:2}/${T:2} && git config core.repositoryformatversion 1 && git config extensions.partialClone origin && git config remote.origin.promisor true"
-
 # No path is long enough for the folder that it goes to.
 DEEP = "python3 -c \"import os; r = os.open('.', 0)\nfor i in range(30): os.path.isdir('d' * 200) or os.mkdir('d' * 200); os.chdir('d' * 200)\n"
 
@@ -32,6 +29,9 @@ echo gitdir: ../z/a/b/c >sub/.git; git -C sub commit -q --allow-empty -m x; git 
 
 # name: (what the user did before, what the model's command does, what the user does then)
 WAYS = {
+    "a folder of hooks that nobody may list": ("mkdir .hooks; git config core.hooksPath .hooks", "printf '#!/bin/sh\ntouch $MARKS/ran\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit; chmod 311 .hooks", "git commit --allow-empty -m x"),
+    "a repository's folder that nobody may list": ("", "git init -q n && git -C n config alias.st '!touch $MARKS/ran'; chmod 311 n/.git", "cd n && git st"),
+    "a project that nobody may list": ("", "git init -q n && git -C n config alias.st '!touch $MARKS/ran'; chmod 311 .", "cd n && git st"),
     "a folder at a protected name that nobody may list": ("", "mkdir .claude; echo 'touch $MARKS/ran' >.claude/settings.json; chmod 311 .claude", "sh .claude/settings.json"),
     "a nested repository, status in the root": ("", f"{NESTED}; git commit -q --allow-empty -m x; cd ../..; git add vendor/lib", "git status"),
     "a nested repository, status in it": ("", NESTED, "cd vendor/lib && git status"),

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -158,13 +158,24 @@ def _opened(root: str, path: str, closed: dict[str, os.stat_result] | None = Non
         except PermissionError:
             if closed is None:
                 raise
-        with closing(beneath.open_unlinked(top, parts, os.O_PATH | os.O_DIRECTORY)) as at:
-            # Through /proc, because no chmod takes a descriptor opened with O_PATH.
-            name, held = f"/proc/self/fd/{at}", os.fstat(at)
-            # Git enters one that cannot be listed, so a command could hide a repository there.
-            os.chmod(name, stat.S_IMODE(held.st_mode) | 0o500)
-            closed[path] = held
-            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd, closed[path] = opened_up(top, parts)
+        return fd
+
+
+def opened_up(top: int, parts: Sequence[str]) -> tuple[int, os.stat_result]:
+    """Let a folder below another be listed, and open it; return it with its state before, whose mode it is to get again.
+
+    Git enters one that its owner may not list, so a command could hide a repository or hooks there. Raises OSError.
+    """
+    with closing(beneath.open_unlinked(top, parts, os.O_PATH | os.O_DIRECTORY)) as at:
+        # Through /proc, because no chmod takes a descriptor opened with O_PATH.
+        name, held = f"/proc/self/fd/{at}", os.fstat(at)
+        os.chmod(name, stat.S_IMODE(held.st_mode) | 0o500)
+        try:
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), held
+        except OSError:
+            os.chmod(name, stat.S_IMODE(held.st_mode))
+            raise
 
 
 def _close_again(root: str, closed: dict[str, os.stat_result]) -> None:

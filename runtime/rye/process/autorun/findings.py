@@ -43,18 +43,37 @@ class Tree(NamedTuple):
     parsed: dict[str, Any]
 
     def folder(self, path: str) -> int:
-        """Open a folder below it, through no link. Raises OSError."""
-        parts = tuple(part for part in path.split("/") if part)
-        return beneath.open_unlinked(self.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+        """Open a folder below it, through no link, also one that its owner may not list. Raises OSError."""
+        return _folder(self.fd, tuple(part for part in path.split("/") if part))
+
+
+def _folder(top: int, parts: tuple[str, ...]) -> int:
+    try:
+        return beneath.open_unlinked(top, parts, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        fd, held = repositories.opened_up(top, parts)
+        os.fchmod(fd, stat.S_IMODE(held.st_mode))
+        return fd
 
 
 @contextmanager
 def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
     """Open a project; raises OSError, also where another folder has taken its path."""
-    with closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
-        if stamps.identity(fd) != tuple(identity):
-            raise OSError(errno.ESTALE, "another folder has taken the project's path")
-        yield Tree(root, fd, {})
+    closed: os.stat_result | None = None
+    try:
+        opened_root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        # Until the end: the look opens it anew for its listings.
+        with closing(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as at:
+            opened_root, closed = repositories.opened_up(at, ())
+    with closing(opened_root) as fd:
+        try:
+            if stamps.identity(fd) != tuple(identity):
+                raise OSError(errno.ESTALE, "another folder has taken the project's path")
+            yield Tree(root, fd, {})
+        finally:
+            if closed is not None:
+                os.fchmod(fd, stat.S_IMODE(closed.st_mode))
 
 
 class Finding(NamedTuple):
@@ -126,7 +145,7 @@ def digest_at(folder: int, name: str, depth: int = 2) -> str:
     if data is not None or depth == 0:
         return hashlib.sha256(data or b"").hexdigest()
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        fd = _folder(folder, (name,))
     except OSError:
         return ""
     with closing(fd):
@@ -308,7 +327,7 @@ def content(fd: int, name: str) -> tuple[bytes | None, str]:
 def _hooks(path: str, fd: int) -> Iterator[Finding]:
     folder = f"{path}/hooks" if path else "hooks"
     try:
-        hooks = os.open("hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+        hooks = _folder(fd, ("hooks",))
     except OSError as err:
         if err.errno in (errno.ELOOP, errno.ENOTDIR):
             yield Finding(folder, "link", "")
