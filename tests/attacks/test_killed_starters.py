@@ -20,7 +20,7 @@ from support.waiting import PATIENCE, until
 
 # An answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
 FRAGILE = (
-    "import sys, os, time; sys.path.append(sys.argv[1]); import reaper; reaper._report = lambda control, text: "
+    "import sys, os, time; sys.path.append(sys.argv[1]); from rye.process import reaper; reaper._report = lambda control, text: "
     "(time.sleep(text.startswith('job')), os.write(control, text.encode() + b'\\n')); reaper.serve(int(sys.argv[2]))"
 )
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from rye.process import reaper
+from rye.process import process_tree
 from rye.sandbox import sandbox
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def run_confined(
             confined.argv,
             env=confined.env,
             pass_fds=confined.fds,
-            preexec_fn=lambda: reaper.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
+            preexec_fn=lambda: process_tree.enter([os.fsencode(one) for one in confined.groups], scoped=confined.scoped),
             cwd=str(cwd),
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -17,7 +17,7 @@ from rye.call import context
 from rye.call.results import call_text
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.process import reaper
+from rye.process import process_tree
 
 if TYPE_CHECKING:
     from rye.items.parse import Tool
@@ -71,7 +71,7 @@ def crash(tool: Tool, kind: str, trace: str) -> dict[str, Any]:
 
 def is_replaced() -> bool:
     """Tell whether files of this package were exchanged since this process began: what it loads later fits it no more."""
-    ticks = int(reaper.stat_fields(os.getpid())[19])
+    ticks = int(process_tree.stat_fields(os.getpid())[19])
     began = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
     files = [one.__file__ for name, one in list(sys.modules.items()) if name.partition(".")[0] == "rye"]
     return any(not os.path.exists(one) or os.stat(one).st_ctime > began for one in files if one)

@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any
 
 from rye.fs import atomic, stamps
-from rye.process import reaper
+from rye.process import process_tree
 from rye.process.mount_watch import MountWatch
 from rye.process.output_files import OutputFile
 from rye.sandbox import project_mounts
@@ -82,7 +82,7 @@ class Supervisor:
         self._root = os.open(order["root"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         # Before the program starts: what is exchanged from now on counts.
         self._mounts = MountWatch(self._confined.covered, self._look[4])
-        self._woken, self._waker = reaper.children_ended()
+        self._woken, self._waker = process_tree.children_ended()
         self._listener = listening(self._dir)
         self._waiting_input = bytearray(order["input"], "latin-1")
         self._input, self._close_input = -1, False
@@ -113,7 +113,7 @@ class Supervisor:
         self._outputs = [output]
         argv = [os.fsencode(word) for word in self._confined.argv]
         env = {os.fsencode(name): os.fsencode(value) for name, value in self._confined.env.items()}
-        self._leader = reaper.spawn(argv, env, (their_input, their_output, their_output), scoped=self._confined.scoped)
+        self._leader = process_tree.spawn(argv, env, (their_input, their_output, their_output), scoped=self._confined.scoped)
         # Our copies of the program's ends: held, they would hide the end of its output and of its reads.
         os.close(their_input)
         os.close(their_output)
@@ -143,7 +143,7 @@ class Supervisor:
                 exited_at = exited_at or time.monotonic()
                 # A program that has left others behind still is a job, as long as they live.
                 drained = not self._outputs or time.monotonic() - exited_at >= _DRAIN
-                if drained and not reaper.descendants(os.getpid()):
+                if drained and not process_tree.descendants(os.getpid()):
                     return self._finish("exited", 0)
             if self._end is not None and time.monotonic() >= self._end:
                 return self.end("timed_out")
@@ -200,9 +200,9 @@ class Supervisor:
                 self._receive(fd)
 
     def _children(self) -> None:
-        terminated = reaper.is_asked_to_end(self._woken)
+        terminated = process_tree.is_asked_to_end(self._woken)
         # Reaps adopted orphans too: zombies would use up the numbers that the job may have.
-        status = reaper.reap(self._leader or 0)
+        status = process_tree.reap(self._leader or 0)
         if status is not None:
             self._leader = None
             self.record["exit_status"] = status
@@ -296,21 +296,21 @@ class Supervisor:
         # One whose sandbox no longer covers a name is ended at once: what it writes there now would count.
         if self._leader is not None and why != "unprotected":
             self._ask_to_end()
-        status, survivors = reaper.end_tree(self._leader)
+        status, survivors = process_tree.end_tree(self._leader)
         self.record["exit_status"] = status if status is not None else self.record["exit_status"]
         self._finish(why, survivors)
 
     def _ask_to_end(self) -> None:
         import signal
 
-        for pid in reaper.descendants(os.getpid()):
+        for pid in process_tree.descendants(os.getpid()):
             # bubblewrap would not pass it on, and its end is that of all within.
             with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
                 if file.read() != b"bwrap\n":
                     os.kill(pid, signal.SIGTERM)
         end = time.monotonic() + _GRACE
-        while time.monotonic() < end and reaper.descendants(os.getpid()):
-            found = reaper.reap(self._leader or 0)
+        while time.monotonic() < end and process_tree.descendants(os.getpid()):
+            found = process_tree.reap(self._leader or 0)
             if found is not None:
                 self._leader, self.record["exit_status"] = None, found
             time.sleep(0.01)

@@ -19,7 +19,7 @@ from typing import Final
 
 from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
-from rye.process import reaper
+from rye.process import process_tree
 
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _SELF_DELETED, _SELF_MOVED = 0x400, 0x800
@@ -127,13 +127,13 @@ def _done(result: int) -> int:
 def wait_until_made(seconds: float) -> None:
     """Return when a process below this one runs in its sandbox. Raises OSError: none does for so long, or will."""
     end = time.monotonic() + seconds
-    below = reaper.descendants(os.getpid())
+    below = process_tree.descendants(os.getpid())
     while all(_comm(pid) in _NOT_THE_JOB for pid in below):
         # bubblewrap ends where it finds another file than the one that it has just mounted.
         if time.monotonic() > end or not below:
             raise OSError(errno.ETIMEDOUT, "no sandbox was made")
         time.sleep(0.01)
-        below = reaper.descendants(os.getpid())
+        below = process_tree.descendants(os.getpid())
 
 
 def _comm(pid: int) -> bytes:
@@ -153,8 +153,8 @@ def stopped() -> Iterator[list[int]]:
     end = time.monotonic() + _PATIENCE
     try:
         while True:
-            now = reaper.descendants(os.getpid())
-            if all(reaper.stat_fields(pid)[:1] in ([], [b"T"], [b"t"]) for pid in now):
+            now = process_tree.descendants(os.getpid())
+            if all(process_tree.stat_fields(pid)[:1] in ([], [b"T"], [b"t"]) for pid in now):
                 break
             if time.monotonic() > end:
                 raise OSError(errno.ETIMEDOUT, "the job did not stop")

@@ -23,9 +23,9 @@ from rye.call.command_channel import ready
 from rye.sandbox import resource_limits
 
 # Behind the standard library on the path, so that no module beside it stands in for one of its own.
-_START = "import sys; sys.path.append(sys.argv[1]); import reaper; reaper.serve(int(sys.argv[2]))"
+_START = "import sys; sys.path.append(sys.argv[1]); from rye.process import reaper; reaper.serve(int(sys.argv[2]))"
 _MOST_IDLE = 10
-_FOLDER = str(Path(__file__).parent)
+_RUNTIME = str(Path(__file__).parents[2])
 _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
@@ -73,7 +73,7 @@ class _Forker:
             nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
             self._pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", "-c", _START, _FOLDER, str(number)],
+                [sys.executable, "-I", "-S", "-c", _START, _RUNTIME, str(number)],
                 environment(),
                 # The socket first: it may have the number of a stream that this process has closed.
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), number), *nothing],

@@ -18,13 +18,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 from rye.call import context
 from rye.call.command_channel import ready
 from rye.errors import RyeError
 from rye.plain_class import Record
-from rye.process import reaper, reapers, terminal_text
+from rye.process import process_tree, reaper, reapers, terminal_text
 from rye.process.output_files import Capture
 from rye.sandbox.policy import Confined, held_open
 from rye.workspace import running_commands
@@ -89,7 +88,6 @@ _LAST_ENDS = 0.01
 # So long the processes of a run whose reaper was killed are looked for (s).
 _LOOKS_SECONDS = 0.5
 _KERNEL_THREAD = 0x200000
-_RUNTIME = str(Path(__file__).parents[2])
 _HAND_ON_SECONDS = 5.0
 _BLOCK = 1 << 16
 # What a reaper reports, and what holds it of a tree.
@@ -235,7 +233,7 @@ class Tree:
         self._is_clean = False
         if order:
             with suppress(OSError):
-                self._line.send(b"j" + os.fsencode(f"{_RUNTIME}\0{order}"))
+                self._line.send(b"j" + os.fsencode(order))
         self.wait(lambda: self._job is not None, _HAND_ON_SECONDS)
         return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
 
@@ -263,7 +261,7 @@ def _not_started(number: int) -> RyeError:
 
 def order(confined: Confined, env: dict[str, str], kept: Sequence[int] = (), job: str = "") -> bytes:
     """Return the order that starts a program with this environment, or a job; see `rye.process.reaper`, which keeps `kept`."""
-    words = [_RUNTIME, job] if job else confined.argv
+    words = [job] if job else confined.argv
     strings = [os.fsencode(one) for one in (*words, *(f"{name}={value}" for name, value in env.items()))]
     numbers = len(words), len(env), 2 if job else int(confined.scoped), len(kept), *confined.fds, *kept
     counts = " ".join(map(str, numbers)).encode() + b"\n"
@@ -292,7 +290,7 @@ def _end_if_marked(pid: int, mark: bytes) -> bool | None:
             # It has become that program meanwhile, or its environment is empty.
             environment = _read(f"/proc/{pid}/environ")
         elif not environment:
-            fields = reaper.stat_fields(pid)
+            fields = process_tree.stat_fields(pid)
             is_program = fields and fields[0] not in (b"Z", b"X") and not int(fields[6]) & _KERNEL_THREAD
             return None if is_program else False
         # Never this process itself, whatever its environment says.
