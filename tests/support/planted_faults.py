@@ -238,7 +238,7 @@ workspace/atomic_replace.py
 + same = True
 +     except OSError as err:
 
-journal/commit.py
+journal/recovery.py
 * a crash's record removes any file: unit/journal/test_journal.py::test_a_pending_record_names_no_file_but_a_temporary_one
 - return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
 + return found

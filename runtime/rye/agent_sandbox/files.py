@@ -18,7 +18,7 @@ from rye.call import context, profile
 from rye.call.context import CallOptions
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, names
-from rye.journal import commit, journal, tree_changes
+from rye.journal import journal, recovery, tree_changes
 from rye.workspace import cache, running_commands
 from rye.workspace.atomic_replace import conflict, discard, temporary_name
 from rye.workspace.path_errors import wrong_kind
@@ -52,7 +52,7 @@ def put(root: str, path: str, source: BinaryIO) -> None:
     named = CallOptions(actor=ACTOR)
     with context.using(options=named), Workspace(root) as ws:
         profile.refuse_changes(ws.root)
-        commit.recover(ws)
+        recovery.recover(ws)
         # From before a folder is made for it, so that the record has that folder, and never the file's name until it is whole.
         with running_commands.running(ws.fd) as token:
             recording = tree_changes.begin(ws, token, TOOL, f"upload {tool_path(path)}")

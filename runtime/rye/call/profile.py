@@ -5,7 +5,7 @@ command's own, for a server the server's), `swe.profile` in the user's `rye.yaml
 `.ai/config/rye.yaml`, read at every call; so a project can only tighten it. `dev` where none says anything.
 
 In `dev` and `unsafe` changes are made. In `safe-read-only` no tool changes a file: the SWE tools show the patch, every other
-one is refused where all changes pass (`journal.apply_change`, `commit.commit`); commands and tools of other signers see the
+one is refused where all changes pass (`commit.commit`); commands and tools of other signers see the
 project read-only, where a sandbox works.
 
 The switches are read from the same environment at every call: `RAGIX_ENABLE_SWE=0` turns the SWE tools off (unset, empty or `1`

@@ -390,7 +390,7 @@ def apply_all(
         The journal's entries (none where it could not be recorded), what became of the files whose lines changed, and warnings.
 
     Raises:
-        WorkspaceError, DeadlineError: as `journal.apply_change` and `commit.commit`.
+        WorkspaceError, DeadlineError: as `commit.commit`.
     """
     contents = [(made.document.data or b"") if isinstance(made, Prepared) else made.data for _, made in pieces]
     changes = [commit.Change(place, data, made.entry) for (place, made), data in zip(pieces, contents, strict=True)]

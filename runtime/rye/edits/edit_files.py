@@ -25,7 +25,7 @@ from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.splices import FinalNewline, Newline
 from rye.errors import EditError, UsageError
-from rye.journal import commit, journal
+from rye.journal import journal, recovery
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
@@ -126,7 +126,7 @@ def edit_files(
         raise UsageError("one_file", why, "Give them in a call that changes that file alone.")
     with Workspace(project_path) as ws:
         # First: settling a crash may change the content that is about to be read.
-        recovered = commit.recover(ws)
+        recovered = recovery.recover(ws)
         job = _Job(
             ws, tool, options, file_path, version, guard, show, notebook, final_newline, convert_newlines, bom, is_single
         )

@@ -18,7 +18,7 @@ from rye.edits.apply import FileChange, Prepared, Show, WholeFile, apply_all
 from rye.edits.patch_store import new_id
 from rye.errors import EditError, RyeError, UsageError, WorkspaceError
 from rye.fs import names
-from rye.journal import commit, file_history, journal, tree_changes, tree_undo, tree_undo_steps
+from rye.journal import file_history, journal, recovery, tree_changes, tree_undo, tree_undo_steps
 from rye.journal import history as edits_history
 from rye.journal import hunks as edits_hunks
 from rye.journal.entries import Entry, printable
@@ -71,14 +71,14 @@ def undo(
     Raises:
         EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`,
             `damaged_entry`.
-        WorkspaceError: as `journal.apply_change` and `commit.commit`.
+        WorkspaceError: as `commit.commit`.
         UsageError: `entry_or_batch`; `unknown_hunk`; `bad_offset` past the end of the list.
     """
     if entry_id is not None and batch_id is not None:
         raise UsageError("entry_or_batch", "entry_id and batchId are given.", "Give one of them: each names what to undo.")
     with Workspace(project_path) as ws:
         # A change that a crash left pending is not in the index yet; without this it could not be the last change.
-        recovered = [*commit.recover(ws), *tree_changes.settle_undo(ws)]
+        recovered = [*recovery.recover(ws), *tree_changes.settle_undo(ws)]
         tree_changes.catch_up(ws, lost_only=not list)
         refuse_confined()
         history = History(ws)

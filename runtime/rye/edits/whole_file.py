@@ -11,7 +11,7 @@ from rye.edits import refusals, syntax_check
 from rye.edits.apply import FileChange, WholeFile, apply_all, successor, text_encoding
 from rye.edits.splices import line_ends, refine, unified_diff
 from rye.errors import EditError, WorkspaceError
-from rye.journal import commit, followed_lines, journal
+from rye.journal import followed_lines, journal, recovery
 from rye.line_ids import document as documents
 from rye.line_ids import store
 from rye.line_ids.diff import gaps
@@ -97,7 +97,7 @@ def replace_file(
     # The caller may have sent the byte order mark as part of the text.
     data = data if data.startswith(bom) else bom + data
     with Workspace(project_path) as ws:
-        recovered = commit.recover(ws)
+        recovered = recovery.recover(ws)
         with journal.place_for(ws, file_path) as place, cache.locked(ws, place.path):
             old = ws.content_of(place)
             _check_digest(place, old, expected_sha256)

@@ -29,7 +29,7 @@ from rye.config import user_dirs
 from rye.errors import RyeError, UsageError, WorkspaceError
 from rye.fs import atomic
 from rye.items.parse import Tool
-from rye.journal import commit, history, tree_changes
+from rye.journal import history, recovery, tree_changes
 from rye.workspace.workspace import Workspace
 
 MAX_KEY: Final = 200
@@ -139,10 +139,10 @@ def _declares(tool: Tool, effect: str) -> bool:
 
 def _applied(ws: Workspace, key: str) -> dict[str, Any] | None:
     """Return the result of an edit that the journal holds under this key; None where it holds none."""
-    commit.recover(ws)
+    recovery.recover(ws)
     tree_changes.settle_undo(ws)
     # Somebody holds the file just now, so that the change cannot be settled yet.
-    if key in commit.pending_keys(ws):
+    if key in recovery.pending_keys(ws):
         raise _under_way()
     rows = history.History(ws).of_key(key)
     return _answer(ws, rows) if rows else None

@@ -306,9 +306,9 @@ def _recovered(workspace: Workspace) -> list[str]:
         warnings = tree_changes.settle_undo(workspace)
     if not os.access(commits, os.F_OK) or not os.path.isdir(commits):
         return warnings
-    from rye.journal import commit
+    from rye.journal import recovery
 
-    return warnings + commit.recover(workspace)
+    return warnings + recovery.recover(workspace)
 
 
 def chain_of(item_id: str, project_path: str) -> tuple[Tool, list[dict[str, Any]]]:

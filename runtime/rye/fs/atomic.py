@@ -121,7 +121,7 @@ def write(
 ) -> None:
     """Put a file in place in one step: whoever reads it finds the old content or the new one, also after a crash.
 
-    Records of changes under way (`rye.journal.journal`, `rye.journal.commit`) are not written so: each is new, is written
+    Records of changes under way (`rye.journal.commit`) are not written so: each is new, is written
     before the first file changes, and a half one, which a crash can leave, says that nothing was changed yet.
 
     Args:

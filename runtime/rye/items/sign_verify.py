@@ -164,9 +164,9 @@ def _replace(
 ) -> list[str]:
     """Put the signed text in place of the one that was read, recorded in its project; return warnings.
 
-    Errors as `journal.apply_change`.
+    Errors as `commit.commit`.
     """
-    from rye.journal import journal, own_files
+    from rye.journal import commit, journal, own_files
 
     folder = beneath.real_path(place.dir_fd, os.fspath(target.path.parent))
     roots = [] if own_root is None else [own_root]
@@ -182,7 +182,7 @@ def _replace(
         place = changed(place, parts=(*parts, place.name))
         with cache.locked(ws, place.path):
             entry = changed(journal.whole_entry(ws, _TOOL, place, raw, signed), batch=batch)
-            return journal.apply_change(ws, place, signed, entry, is_own=True)
+            return commit.commit(ws, [commit.Change(place, signed, entry)], is_own=True).warnings
 
 
 def _with_bindings(target: Target, item_type: str, raw: bytes) -> bytes:

@@ -1,177 +1,31 @@
-"""Change several files in one step: all of them or none, also where a crash comes between two renames.
+"""Make and record changes: of one file, or of several in one step, all of them or none (`rye.journal.recovery` has the steps).
 
-During a commit the state folder has one record, `<state>/journal/commits/<id>.<phase>` (0600): an entry
-of the journal for each file, with the temporary name beside it. The phase is the suffix, so that it changes by one rename:
-
-    prepare   the new files are being written under their temporary names; nothing is in place yet
-    commit    all of them are durable; from here the commit is finished, whoever finishes it
-    abort     a file has another content: the files already in place are taken back
-    done      all files are in place; the entries go to the journal and the displaced contents go
-
-The first process after a crash recovers what is left (`recover`): it finishes a commit, or takes it back when a file holds
-neither its old nor its new content. Such a file is never touched; the content that was meant for it, or was displaced from it,
-is stored beside it as `.rye-conflict`. The folder exists only while a record does: to look costs one `stat`.
-
-A step is one file of a commit. Before it is applied, the temporary name holds the new content; afterwards it holds the old one.
-So the digests under the two names tell how far a step came, to any process and at any time.
+Commands may run beside an edit: what they changed until then is recorded first, so that a change has one author.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import zlib
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rye.call import profile
 from rye.call.context import deadline
 from rye.call.results import call_text
-from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, names
-from rye.journal import entries, history, journal
+from rye.journal import entries, history, journal, recovery
 from rye.journal.entries import Entry
+from rye.journal.recovery import Step
 from rye.plain_class import Record, changed
-from rye.workspace import cache
-from rye.workspace.atomic_replace import conflict, digest_at, discard, is_temporary, keep, put, set_aside, stage, temporary_name
+from rye.snapshots import known_tree
+from rye.workspace.atomic_replace import is_free, replace, temporary_name
 from rye.workspace.path_errors import system_failure
 from rye.workspace.workspace import Place, Workspace
 
-
-class Step(NamedTuple):
-    """A change whose new content is, or was, under the entry's temporary name."""
-
-    place: Place
-    entry: Entry
-
-    @property
-    def aside(self) -> bytes:
-        """The name beside the file that holds its other content."""
-        return self.entry.temporary.encode()
-
-    @property
-    def backup(self) -> bytes:
-        """A second temporary name, for file systems that cannot exchange: the first one's digits reversed."""
-        return b".rye-" + self.aside[5:21][::-1] + b".tmp"
-
-
-class StepState(NamedTuple):
-    """How far a step came.
-
-    Attributes:
-        in_place: the change is in place, or was.
-        clean: the file holds what the commit knows of, not what someone else wrote meanwhile.
-        ready: it can be applied, or was.
-    """
-
-    in_place: bool
-    clean: bool
-    ready: bool
-
-
-def prepare(step: Step, data: bytes | None) -> None:
-    """Write a step's new content beside the file, if the file holds what the entry says.
-
-    Raises:
-        WorkspaceError: `conflict`.
-        OSError: as the system says.
-    """
-    # Checked here, before any file changes, and again at the exchange: other programs take no locks.
-    if digest_at(step.place.dir_fd, step.place.name) != step.entry.before or _blocked(step):
-        raise conflict(step.place)
-    if data is not None and step.entry.before != step.entry.after:
-        stage(step.place, [data], step.aside, step.entry.mode)
-
-
-def _blocked(step: Step) -> bool:
-    """Tell whether something that is no regular file is where none is expected."""
-    if step.entry.before is not None:
-        return False
-    # `digest_at` returns None for a folder or a link too, so a missing digest does not prove that the name is free.
-    try:
-        os.stat(step.place.name, dir_fd=step.place.dir_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def exchange(step: Step, before: str | None, after: str | None) -> None:
-    """Put the content `after` in place of `before`; the displaced content gets the temporary name."""
-    if before == after:
-        return
-    if after is None:
-        set_aside(step.place, step.aside, before or "")
-    else:
-        put(step.place, step.aside, before, step.backup)
-
-
-def take_back(steps: Sequence[Step], *, keep_staged: bool) -> list[str]:
-    """Bring every file that is in place back to its old content; return messages about files that hold neither content.
-
-    Where such a file was not changed yet, its new content is stored beside it only with `keep_staged`.
-    """
-    left: list[str] = []
-    # In reverse: a crash here again leaves the first steps in place, as a crash on the way forward does.
-    for step in reversed(steps):
-        state = state_of(step)
-        if state.clean and state.in_place:
-            exchange(step, step.entry.after, step.entry.before)
-        elif not state.clean and (state.in_place or keep_staged):
-            left += store_conflicting(step, state)
-    return left
-
-
-def state_of(step: Step) -> StepState:
-    """Find out how far a step came, from the digests alone; a file of another program that a crash displaced is put back."""
-    fd, entry = step.place.dir_fd, step.entry
-    now, aside = digest_at(fd, step.place.name), digest_at(fd, step.aside)
-    if digest_at(fd, step.backup) is not None:
-        # The file system cannot exchange, and the crash came within the renames that replace the exchange.
-        if aside is None:
-            os.rename(step.backup, step.aside, src_dir_fd=fd, dst_dir_fd=fd)
-            aside = digest_at(fd, step.aside)
-        else:
-            os.unlink(step.backup, dir_fd=fd)
-    # A content that is neither is another program's, displaced by our exchange: it goes back first.
-    if aside not in (None, entry.before, entry.after):
-        put(step.place, step.aside, now)
-        now, aside = aside, now
-    # Creation moves the staged file into place, so a missing temporary name proves that it happened.
-    if entry.before is None:
-        in_place = aside is None or now == entry.after
-    elif entry.after is None:
-        in_place = aside == entry.before or (aside is None and now is None)
-    else:
-        in_place = aside == entry.before or (aside is None and now == entry.after)
-    clean = now == (entry.after if in_place else entry.before)
-    return StepState(in_place, clean, in_place or (clean and (entry.after is None or aside is not None or now == entry.after)))
-
-
-def store_conflicting(step: Step, state: StepState) -> list[str]:
-    """Store a step's other content beside a file that another program has changed meanwhile."""
-    about = f"{step.place.shown} was changed by another program meanwhile, and left as it is"
-    try:
-        stored = keep(step.place, step.aside)
-    except FileNotFoundError:
-        # A new file that is gone again was taken back already, or its deletion is the other program's last word.
-        return [f"{about}."] if step.entry.before is not None or _blocked(step) else []
-    which = "the content before" if state.in_place else "the content meant for it"
-    return [f"{about}; {which} is stored as {names.show(b'/'.join([*step.place.parts[:-1], stored]))}."]
-
-
-def remove_temporary(step: Step) -> bool:
-    """Remove the files with a step's temporary names; tell whether the names are free."""
-    free = [discard(step.place.dir_fd, name) for name in (step.aside, step.backup)]
-    return all(free)
-
-
-_PHASES = (".prepare", ".commit", ".abort", ".done")
-_WAIT_SECONDS = 1.0
-_MOST_NOTES = 1_000
-_GONE = ("file_not_found", "not_a_directory", "is_directory", "not_regular_file", "path_outside", "protected_path")
+_NOT_RECORDED = "Not recorded for undo: the change is too large for the journal or the state folder cannot be written."
 
 
 class Change(Record):
@@ -195,6 +49,21 @@ class Committed(NamedTuple):
     warnings: list[str]
 
 
+@contextlib.contextmanager
+def _beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
+    """Run an edit of ours, told apart from what commands change; `made` are the contents that it brings."""
+    with known_tree.unlooked(ws.fd):
+        # Asked while nobody looks: a command that begins later finds the edit made and recorded.
+        if not known_tree.is_running(ws.fd):
+            yield
+            return
+    # Imported here: few edits are made beside a command.
+    from rye.journal import tree_changes
+
+    with tree_changes.beside_commands(ws, made), known_tree.unlooked(ws.fd):
+        yield
+
+
 def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *, is_own: bool = False) -> Committed:
     """Make all changes, or none, and record each in the journal.
 
@@ -202,7 +71,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
         ws: the workspace.
         changes: of different files, whose locks the caller holds (`cache.locked`).
         batch: names the commit in the journal; None: the change of one file stands by itself there, several have a fresh name.
-        is_own: as `journal.apply_change` takes it.
+        is_own: a person told rye to write it, which the profile does not forbid: that is for tools.
 
     Raises:
         WorkspaceError: `conflict` when a file is not as expected; `state_unwritable` where nothing could be recorded;
@@ -212,12 +81,11 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     """
     if not changes:
         return Committed([], [])
-    if len(changes) == 1 and batch is None:
-        warnings = journal.apply_change(ws, changes[0].place, changes[0].data, changes[0].entry, is_own=is_own)
-        recorded = journal.recorded_id(changes[0].entry, warnings)
-        return Committed([] if recorded is None else [recorded], warnings)
     if not is_own:
         profile.refuse_changes(ws.root)
+    if len(changes) == 1 and batch is None:
+        with _beside_commands(ws, [changes[0].data]):
+            return _commit_one(ws, changes[0])
     batch = batch or os.urandom(16).hex()
     # The IDs become file names in the journal, so those that are made in one millisecond must differ.
     first = int.from_bytes(os.urandom(2))
@@ -235,26 +103,60 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     # The right to write comes second: who waits for the tree can still run out of time.
-    with journal.beside_commands(ws, [change.data for change in changes]), deadline().commit():
+    with _beside_commands(ws, [change.data for change in changes]), deadline().commit():
         record = _begin(ws, steps, batch)
         try:
             for step, change in zip(steps, changes, strict=True):
-                prepare(step, change.data)
+                recovery.prepare(step, change.data)
             # One sync a directory: several files of a commit often share one.
             for fd in {os.fstat(step.place.dir_fd).st_ino: step.place.dir_fd for step in steps}.values():
                 atomic.sync(dir_fd=fd)
-            record = _advance(record, ".commit")
+            record = recovery.advance(record, ".commit")
         except BaseException as err:
             # Before the phase `commit` no file is in place: removing the staged files and the record undoes everything.
-            _drop(record, steps)
+            recovery.drop(record, steps)
             if isinstance(err, OSError):
                 raise system_failure(err, "The commit of several files") from None
             raise
         _go_through(ws, record, steps)
         with contextlib.suppress(OSError):
             # The commit is made: the next call finds all files in place, and goes on from there.
-            _finish(ws, _advance(record, ".done"), steps)
+            recovery.finish_commit(ws, recovery.advance(record, ".done"), steps)
     return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.notes(step.place)])
+
+
+def _commit_one(ws: Workspace, change: Change) -> Committed:
+    """Replace or delete one file, with its entry pending meanwhile. Where it cannot be recorded it is made with a warning."""
+    place, temporary = change.place, temporary_name()
+    warnings = journal.notes(place)
+    entry = changed(change.entry, hard_links=journal.link_count(place), temporary=temporary.decode())
+    pending = None
+    try:
+        record = history.folder(ws) / "pending" / f"{entry.id}.json"
+        journal.begin(record, [entry], lambda made: entries.record_of(made[0]), durably=bool(entry.key))
+        pending = record
+    except OSError:
+        if entry.key:
+            # Made without a record, it would be made again at the next attempt.
+            why = "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written."
+            hint = "Make it writable, or set USER_SPACE to a folder that is."
+            raise WorkspaceError("state_unwritable", why, hint) from None
+        warnings.append(_NOT_RECORDED)
+    try:
+        free = replace(place, change.data, entry.before, temporary, entry.mode)
+    except BaseException:
+        # While something lies under the temporary name, the entry stays pending, for the next call to settle.
+        if pending is not None and is_free(place, temporary):
+            with contextlib.suppress(OSError):
+                pending.unlink(missing_ok=True)
+        raise
+    # Behind the deletion: a crash here leaves the entry pending, and the next call goes on.
+    (made,) = journal.folders_removed(ws, [entry])
+    if pending is not None and free:
+        # The change is made; an entry that stays pending is finished by the next change or undo.
+        with contextlib.suppress(OSError):
+            journal.finish(pending, entry, made)
+    return Committed([] if _NOT_RECORDED in warnings else [entry.id], warnings)
 
 
 def _with_folders(changes: Sequence[Change], made: Sequence[Entry]) -> list[Entry]:
@@ -276,34 +178,27 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
     """Put every file in place; on a failure take back those that are, and raise it."""
     try:
         for step in steps:
-            exchange(step, step.entry.before, step.entry.after)
+            recovery.exchange(step, step.entry.before, step.entry.after)
     except (OSError, WorkspaceError) as err:
         try:
             # The phase first: after a crash from here on the files must be taken back, not finished.
-            record = _advance(record, ".abort")
-            left = take_back(steps, keep_staged=False)
+            record = recovery.advance(record, ".abort")
+            left = recovery.take_back(steps, keep_staged=False)
         except (OSError, WorkspaceError) as worse:
             why = f"The commit could not be finished nor taken back now ({worse})."
             then = call_text("undo", list=True)
             hint = f"The next call in this project settles it, all or nothing; check the disk, then call {then}."
             raise WorkspaceError("unsettled", why, hint) from None
-        _drop(record, steps)
+        recovery.drop(record, steps)
         if left:
-            _note(ws, record.stem, left)
+            recovery.note(ws, record.stem, left)
         raise err if isinstance(err, WorkspaceError) else system_failure(err, "The commit of several files") from None
-
-
-# --- the record ---
-
-
-def _folder(ws: Workspace) -> Path:
-    return Path(user_dirs.commits_dir(ws.fd))
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:
     try:
         # Durable before the first temporary file exists, or a crash could leave files that no record names.
-        path = _folder(ws) / f"{name}.prepare"
+        path = recovery.folder(ws) / f"{name}.prepare"
         made = [step.entry for step in steps]
         journal.begin(path, made, lambda made: {"entries": [entries.record_of(one) for one in made]}, durably=True)
     except OSError as err:
@@ -318,179 +213,3 @@ def _unwritable(err: OSError) -> WorkspaceError:
         "files cannot be changed as one. Nothing was written.",
         "Make it writable, set USER_SPACE to a folder that is, or change the files one by one.",
     )
-
-
-def _advance(record: Path, phase: str) -> Path:
-    """Move the commit to a phase, durably."""
-    moved = record.with_suffix(phase)
-    record.rename(moved)
-    try:
-        atomic.sync(record.parent)
-    except OSError:
-        # A phase that may be lost in a crash must not be acted on.
-        moved.rename(record)
-        raise
-    return moved
-
-
-def _drop(record: Path, steps: Sequence[Step]) -> None:
-    """Remove the files of a commit that is over; the record last, and only when nothing else is left."""
-    free = [remove_temporary(step) for step in steps]
-    if all(free):
-        with contextlib.suppress(OSError):
-            for phase in _PHASES:
-                record.with_suffix(phase).unlink(missing_ok=True)
-            record.parent.rmdir()
-
-
-def _finish(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
-    """Remove the displaced contents and put the entries into the journal."""
-    # First: they take room on a disk that may be full, and the record holds all that the journal needs.
-    for step in steps:
-        remove_temporary(step)
-    found = [entries.entry_of(one) for one in entries.parse(record.read_bytes())["entries"]]
-    made = journal.folders_removed(ws, found)
-    # A named call must not be made again after a power cut: its entries are durable before the record goes that was.
-    history.put(history.folder(ws), made, durably=any(one.key for one in made))
-    _drop(record, steps)
-
-
-# --- after a crash ---
-
-
-def recover(ws: Workspace) -> list[str]:
-    """Settle what a crash left, of single changes and of commits; called before every change and undo.
-
-    What another process holds locked is left alone: it is at work.
-
-    Returns:
-        What became of the commits, and which of their files were left alone.
-    """
-    messages: list[str] = []
-    # A note of folders behind the changes: a file that came keeps its folders.
-    for path in sorted(_left(ws), key=lambda one: one.suffix == ".folders"):
-        try:
-            if path.suffix == ".folders":
-                journal.recover_folders(ws, path)
-            else:
-                messages += _settle(ws, path)
-        except (OSError, WorkspaceError):
-            # Locked, or trouble with the disk: it stays, for the next call.
-            continue
-    with contextlib.suppress(OSError):
-        os.rmdir(user_dirs.commits_dir(ws.fd))
-    return messages
-
-
-def _left(ws: Workspace) -> list[Path]:
-    """Return the records of what is under way, or was cut off: of single changes, then of commits."""
-    found: list[Path] = []
-    with contextlib.suppress(OSError):
-        found += sorted((history.folder(ws) / "pending").iterdir())
-    with contextlib.suppress(OSError):
-        found += sorted(_folder(ws).iterdir())
-    return found
-
-
-def pending_keys(ws: Workspace) -> set[str]:
-    """Return the keys of calls whose changes, of one file or several, are under way or not settled yet."""
-    keys: set[str] = set()
-    for path in _left(ws):
-        with contextlib.suppress(OSError):
-            keys |= {entry.key for entry in _load(path) or ()}
-    return keys
-
-
-def _load(path: Path) -> list[Entry] | None:
-    """Return the entries of a record, of a single change its one; None where it is not whole. Raises OSError."""
-    try:
-        record: dict[str, Any] = entries.parse(path.read_bytes())
-        found = [entries.entry_of(entry) for entry in (record["entries"] if path.suffix in _PHASES else [record])]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
-        return None
-    # A copy under another name must not count as a second change; and what a temporary name names is removed.
-    if any(path.stem not in (entry.id, entry.batch) for entry in found):
-        return None
-    return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
-
-
-def _settle(ws: Workspace, path: Path) -> list[str]:
-    recorded, single = _load(path), path.suffix not in _PHASES
-    if recorded is None:
-        journal.drop_if_old(path)
-        return []
-    paths = [names.parse(entry.path) for entry in recorded]
-    # A lock that stays held belongs to a live process that is still at work on this commit.
-    with cache.locked(ws, *paths, patience=0.0 if single else _WAIT_SECONDS), ExitStack() as stack:
-        # Under the lock once more: the process that held it may have settled it.
-        if not path.exists():
-            return []
-        steps: list[Step] = []
-        left: list[str] = []
-        for entry in recorded:
-            try:
-                place = stack.enter_context(ws.place(entry.path, guarded=False))
-            except WorkspaceError as err:
-                went = entry.after is None and entry.folders and err.code == "file_not_found"
-                if went and (single or path.suffix == ".done"):
-                    # Its folder went with it, where an undo removed both.
-                    continue
-                if err.code not in _GONE:
-                    raise
-                # The temporary file is gone with its folder; or the file there is not ours.
-                left.append(f"{entry.path}: {err.message}")
-                continue
-            # A folder of the path may be a link now; only the very file that was recorded may be touched.
-            if place.path == names.parse(entry.path):
-                steps.append(Step(place, entry))
-            else:
-                left.append(f"{entry.path} is a link to another place now, and left as it is.")
-        if single:
-            journal.settle(ws, path, recorded[0], [step.place for step in steps], is_gone=bool(left))
-            return []
-        outcome, more = _go_on(ws, path, steps)
-        left += more
-        if left:
-            _note(ws, path.stem, left)
-        return [f"{outcome} {line}" for line in left] or ([outcome] if outcome else [])
-
-
-def _go_on(ws: Workspace, record: Path, steps: list[Step]) -> tuple[str, list[str]]:
-    """Finish a commit that was cut off, or take it back; return the outcome and messages about files left alone."""
-    named = f"A change of {len(steps)} files ({record.stem}) that was cut off"
-    left: list[str] = []
-    if record.suffix == ".commit":
-        states = [state_of(step) for step in steps]
-        # One step that cannot be applied any more takes the whole commit back.
-        if all(state.ready for state in states):
-            for step, state in zip(steps, states, strict=True):
-                if not state.in_place:
-                    exchange(step, step.entry.before, step.entry.after)
-                elif not state.clean:
-                    left += store_conflicting(step, state)
-            record = _advance(record, ".done")
-        else:
-            record = _advance(record, ".abort")
-    if record.suffix == ".done":
-        _finish(ws, record, steps)
-        return f"{named} is finished now.", left
-    if record.suffix == ".abort":
-        left += take_back(steps, keep_staged=True)
-    _drop(record, steps)
-    journal.take_back_folders(ws, [step.entry for step in steps])
-    return f"{named} was taken back.", left
-
-
-def _note(ws: Workspace, batch: str, left: Sequence[str]) -> None:
-    """Store the messages about a commit's files that were left alone."""
-    with contextlib.suppress(OSError):
-        folder = history.folder(ws) / "notes"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        atomic.write(folder / f"{batch}.json", entries.dump({"left": [*left]}), 0o600, durably=False)
-        atomic.prune(folder, _MOST_NOTES, _MOST_NOTES * 4_096)
-
-
-def notes(ws: Workspace, batch: str) -> list[str]:
-    """Return the stored messages about a commit's files that were left alone."""
-    path = history.folder(ws) / "notes" / f"{batch}.json"
-    return entries.read(path, lambda record: [str(line) for line in record["left"]]) or []

@@ -1,4 +1,4 @@
-"""Every change of a file is made and recorded here, so that it can be undone.
+"""The record of each change of a file, by which it can be undone; `rye.journal.commit` makes the changes.
 
 An entry is one file, `<state>/journal/<id>.json` (0600): the time, the tool, who called it, the path, the digests before and
 after, and the splices with the raw lines removed and added and their IDs. Before the file is touched the entry is written as
@@ -25,7 +25,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any
 
-from rye.call import context, profile
+from rye.call import context
 from rye.call.results import call_text
 from rye.errors import EditError, UsageError, WorkspaceError
 from rye.fs import atomic, names
@@ -33,9 +33,8 @@ from rye.journal import entries, history
 from rye.journal.entries import Entry, Recorded
 from rye.line_ids import document, store
 from rye.plain_class import changed
-from rye.snapshots import known_tree
 from rye.workspace import running_commands
-from rye.workspace.atomic_replace import digest_of, is_free, replace, sweep, temporary_name
+from rye.workspace.atomic_replace import digest_of, sweep
 from rye.workspace.encoding import UTF8, Encoding, is_text
 from rye.workspace.text import split
 from rye.workspace.workspace import Place, Workspace
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_NOT_RECORDED = "Not recorded for undo: the change is too large for the journal or the state folder cannot be written."
 # A pending record that is not whole, and older than this, was cut short by a crash (seconds).
 _TORN_AFTER = 60
 
@@ -196,79 +194,6 @@ def notes(place: Place) -> list[str]:
     linked = [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
     read_only = place.stat is not None and not place.stat.st_mode & 0o222
     return [*linked, *([f"{place.shown} has no write permission; it was changed all the same."] if read_only else [])]
-
-
-@contextlib.contextmanager
-def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
-    """Run an edit of ours, told apart from what commands change; `made` are the contents that it brings."""
-    with known_tree.unlooked(ws.fd):
-        # Asked while nobody looks: a command that begins later finds the edit made and recorded.
-        if not known_tree.is_running(ws.fd):
-            yield
-            return
-    # Imported here: few edits are made beside a command.
-    from rye.journal import tree_changes
-
-    with tree_changes.beside_commands(ws, made), known_tree.unlooked(ws.fd):
-        yield
-
-
-def apply_change(ws: Workspace, place: Place, data: bytes | None, entry: Entry, *, is_own: bool = False) -> list[str]:
-    """Replace the file's content with `data` (None: delete the file), recording the entry around it.
-
-    The caller holds the file's lock. `entry.before` is the digest that the file must still have. `is_own`: a person told rye to
-    write it, which the profile does not forbid: that is for tools.
-
-    Returns:
-        Warnings for the caller's result.
-
-    Raises:
-        WorkspaceError: see `rye.workspace.atomic_replace`; nothing was written.
-        UsageError: `read_only_profile`, `bad_profile`; nothing was written.
-        DeadlineError: the call's time is up; nothing was written.
-    """
-    if not is_own:
-        profile.refuse_changes(ws.root)
-    with beside_commands(ws, [data]):
-        return _applied(ws, place, data, entry)
-
-
-def _applied(ws: Workspace, place: Place, data: bytes | None, entry: Entry) -> list[str]:
-    warnings = notes(place)
-    temporary = temporary_name()
-    entry = changed(entry, hard_links=link_count(place), temporary=temporary.decode())
-    pending = None
-    try:
-        record = history.folder(ws) / "pending" / f"{entry.id}.json"
-        begin(record, [entry], lambda made: entries.record_of(made[0]), durably=bool(entry.key))
-        pending = record
-    except OSError:
-        if entry.key:
-            # Made without a record, it would be made again at the next attempt.
-            why = "The user's state folder cannot be written, so this named call cannot be recorded. Nothing was written."
-            hint = "Make it writable, or set USER_SPACE to a folder that is."
-            raise WorkspaceError("state_unwritable", why, hint) from None
-        warnings.append(_NOT_RECORDED)
-    try:
-        free = replace(place, data, entry.before, temporary, entry.mode)
-    except BaseException:
-        # While something lies under the temporary name, the entry stays pending, for the next call to settle.
-        if pending is not None and is_free(place, temporary):
-            with contextlib.suppress(OSError):
-                pending.unlink(missing_ok=True)
-        raise
-    # Behind the deletion: a crash here leaves the entry pending, and the next call goes on.
-    (made,) = folders_removed(ws, [entry])
-    if pending is not None and free:
-        # The change is made; an entry that stays pending is finished by the next change or undo.
-        with contextlib.suppress(OSError):
-            finish(pending, entry, made)
-    return warnings
-
-
-def recorded_id(entry: Entry, warnings: Sequence[str]) -> str | None:
-    """Return the ID of an entry that was applied with some warnings; None where it could not be recorded."""
-    return None if _NOT_RECORDED in warnings else entry.id
 
 
 def begin(path: Path, made: Sequence[Entry], record: Callable[[Sequence[Entry]], dict[str, Any]], *, durably: bool) -> None:

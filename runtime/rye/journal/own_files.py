@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from typing import Final, NamedTuple
 
 from rye.fs import atomic, names
-from rye.journal import commit, journal
+from rye.journal import commit, journal, recovery
 from rye.plain_class import changed
 from rye.workspace import cache
 from rye.workspace.atomic_replace import conflict
@@ -87,7 +87,7 @@ def held(ws: Workspace, stack: ExitStack, paths: Sequence[str], *, guarded: bool
     Errors as `journal.place_for`.
     """
     # First: what a crash left half done must not be taken for the present state of a file.
-    commit.recover(ws)
+    recovery.recover(ws)
     places = [stack.enter_context(journal.place_for(ws, path, guarded=guarded)) for path in paths]
     # All locks in one call, which takes them in a fixed order: two writers cannot wait for each other.
     stack.enter_context(cache.locked(ws, *{place.path for place in places}))

@@ -24,7 +24,7 @@ from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
-from rye.journal import commit, entries, history, tree_undo_steps
+from rye.journal import entries, history, journal, recovery, tree_undo_steps
 from rye.journal.entries import Entry, printable
 from rye.journal.own_edits import OwnEdits
 from rye.plain_class import changed
@@ -369,8 +369,6 @@ class Look:
 
     def _entry(self, changes: list[Change], token: str, *, owed: bool) -> Entry:
         """Return the entry for changes, put down to the command that ends, to those that run, or to someone else."""
-        from rye.journal import journal
-
         commands, latest = sorted(self.running, key=lambda one: (one.token != token, one.started)), self._watch.owed
         # What one that is over has written unseen is found by a look at everything, also beside one that began before it.
         if latest and (any(one.started < latest.started for one in commands) if commands else owed) and self._is_whole:
@@ -435,7 +433,7 @@ def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: boo
     # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
     # an edit has its file locked when it waits for the tree.
     with suppress(OSError, WorkspaceError):
-        commit.recover(ws)
+        recovery.recover(ws)
     with known_tree.locked(ws.fd, at_end=at_end) as where, Contents(where) as contents:
         tree_undo_steps.recover(ws, where, contents)
         look = Look(ws, where, contents, quick=quick, ending=ending)

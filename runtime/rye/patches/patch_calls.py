@@ -17,7 +17,7 @@ from rye.call.results import call_text, cut_notice, fit_lines, ok, size_of
 from rye.edits import patch_store
 from rye.edits.apply import apply_all
 from rye.errors import EditError, RyeError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.journal.history import History
 from rye.patches.patch_batches import Worked, described, worked
 from rye.patches.patches import WORDS, Batch, Problems
@@ -166,5 +166,6 @@ def outcome(ws: Workspace, record: dict[str, Any], path: str | None = None) -> d
     status = record["status"]
     if entries:
         status = "applied" if not by else "partly_undone" if None in undoers else "undone"
-    fields = {"status": status, "entries": [entry.id for entry in entries], "undoneBy": by, "notes": commit.notes(ws, batch_id)}
+    fields = {"status": status, "entries": [entry.id for entry in entries], "undoneBy": by}
+    fields["notes"] = recovery.notes(ws, batch_id)
     return {**fields, "error": record["error"]} if status == "not_applied" else fields

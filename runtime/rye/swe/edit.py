@@ -12,7 +12,7 @@ from rye.edits import refusals, view_state
 from rye.edits import splices as edits_splices
 from rye.edits.apply import Applied, Show, apply
 from rye.errors import EditError, UsageError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.line_ids import addresses
 from rye.line_ids import document as documents
 from rye.line_ids.document import Document
@@ -63,7 +63,7 @@ def edit(
         profile = config_profile.profile(ws.root)
         # Known before the file is opened: a read-only profile shows the patch and writes nothing.
         held_back = profile == config_profile.READ_ONLY
-        commit.recover(ws)
+        recovery.recover(ws)
         with documents.open_for_edit(ws, params["path"], params.get("encoding")) as document:
             lines = str(params.get("new_text", params.get("new", ""))).split("\n")
             refusals.refuse(document.index, document.data or b"", lines, document.path)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.fs import beneath
-from rye.journal import commit, journal
+from rye.journal import commit, journal, recovery
 from rye.journal import entries as edits_entries
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
@@ -65,12 +65,12 @@ def change(project, before=BEFORE, wanted=AFTER, batch="batch"):
 
 def settle(project):
     with Workspace(str(project)) as ws:
-        return commit.recover(ws)
+        return recovery.recover(ws)
 
 
 def cut_at(monkeypatch, name, count):
     """End the process, as it were, when a function of commits is called for the `count`-th time."""
-    real, seen = getattr(commit, name), []
+    real, seen = getattr(recovery, name), []
 
     def call(*arguments, **options):
         seen.append(name)
@@ -78,7 +78,7 @@ def cut_at(monkeypatch, name, count):
             raise Cut
         return real(*arguments, **options)
 
-    monkeypatch.setattr(commit, name, call)
+    monkeypatch.setattr(recovery, name, call)
 
 
 def entries(project):
@@ -93,16 +93,16 @@ def nothing_left(project):
 
 def someone_writes_at_its_turn(project, path, monkeypatch, *, each=False):
     """Let another program write a file after all was verified, just before its turn comes."""
-    real = commit.exchange
+    real = recovery.exchange
 
     def turn(step, before, after):
         if step.place.shown == path:
             (project / path).write_bytes(FOREIGN)
             if not each:
-                monkeypatch.setattr(commit, "exchange", real)
+                monkeypatch.setattr(recovery, "exchange", real)
         real(step, before, after)
 
-    monkeypatch.setattr(commit, "exchange", turn)
+    monkeypatch.setattr(recovery, "exchange", turn)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -156,7 +156,7 @@ def test_a_file_that_another_program_changed_after_a_kill_stays_as_it_is(project
     assert contents(project) == {**stands, **beside}
     assert entries(project) == (set(PATHS) if wanted is AFTER else set())
     with Workspace(str(project)) as ws:
-        assert path in commit.notes(ws, "batch")[0]
+        assert path in recovery.notes(ws, "batch")[0]
 
 
 def test_a_commit_at_work_is_left_alone(project, monkeypatch):
@@ -164,10 +164,10 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
     with pytest.raises(Cut):
         change(project)
     monkeypatch.undo()
-    monkeypatch.setattr(commit, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(recovery, "_WAIT_SECONDS", 0.0)
     stands = contents(project)
     with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
-        assert commit.recover(ws) == []
+        assert recovery.recover(ws) == []
     assert contents(project) == stands
     settle(project)
     assert contents(project) == AFTER
@@ -207,7 +207,7 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
             without(patch, beneath.EXCHANGE)
         cut_at(
             patch,
-            data.draw(st.sampled_from(["exchange", "prepare", "_advance", "_drop", "remove_temporary"])),
+            data.draw(st.sampled_from(["exchange", "prepare", "advance", "drop", "remove_temporary"])),
             data.draw(st.integers(1, 6)),
         )
         with suppress(Cut):

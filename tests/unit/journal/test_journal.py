@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rye.config import user_dirs
-from rye.journal import commit, entries, history, journal
+from rye.journal import entries, history, journal, recovery
 from rye.plain_class import changed
 from rye.workspace import atomic_replace, cache
 from rye.workspace.workspace import Workspace
@@ -72,7 +72,7 @@ def begun(project, before, after, path="file", temporary="", folders=()):
 
 def recover(project):
     with Workspace(str(project)) as ws:
-        commit.recover(ws)
+        recovery.recover(ws)
     return not list(folder(project).glob("pending/*"))
 
 

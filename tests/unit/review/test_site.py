@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from rye.journal import history, journal
+from rye.journal import commit, history, journal
 from rye.workspace.workspace import Workspace
 from support.calling import call
 from support.review_pages import calls_in, serving
@@ -184,7 +184,8 @@ def test_a_search_filters_and_pages(client, changed):
     with Workspace(changed) as ws:
         for number in range(250):
             with ws.place(f"many/{number}.txt", create_parents=True) as place:
-                journal.apply_change(ws, place, b"x", journal.whole_entry(ws, "rye/file-system/write", place, None, b"x"))
+                entry = journal.whole_entry(ws, "rye/file-system/write", place, None, b"x")
+                commit.commit(ws, [commit.Change(place, b"x", entry)])
     first = client.get("")
     assert "1 to 100 of 251 calls" in first.text
     assert len(calls_in(first.text)) == 100

@@ -22,7 +22,7 @@ from rye.call.results import call_text, ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.line_ids import addresses
 from rye.lsp import queries
 from rye.lsp.connection import LanguageServerError
@@ -103,7 +103,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     if changes:
         with Workspace(project_path) as ws:
             # Finish what a crash interrupted first: the server must see the files as they will be.
-            commit.recover(ws)
+            recovery.recover(ws)
     with queries.open_for_query(project_path, params["file_path"], params["timeout"]) as (project, path):
         project.form = addresses.form_of(params["line_ids"])
         question = _Question(project, path, params)

@@ -19,7 +19,7 @@ from rye.call.context import output_budget
 from rye.call.results import fit_lines, left_out, next_call, size_of, start_index
 from rye.edits import patch_store
 from rye.errors import EditError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.patches.patch_calls import NOTICES, id_lines, outcome, succeeded
 from rye.workspace.workspace import Workspace
 
@@ -47,7 +47,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the stored part that the ID names."""
     any_id, offset = params["id"], params["offset"]
     with Workspace(project_path) as ws:
-        warnings = commit.recover(ws)
+        warnings = recovery.recover(ws)
         record = patch_store.find(ws, any_id)
         head, diff, part = _part(record, any_id)
         result_of_file = outcome(ws, record, part.get("file", {}).get("path"))

@@ -19,7 +19,7 @@ from typing import Any
 from rye.call.results import call_text
 from rye.edits import patch_store
 from rye.errors import EditError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.patches import patch_calls, patches
 from rye.patches.patch_calls import outcome
 from rye.workspace.atomic_replace import digest_of
@@ -63,7 +63,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Verify the stored batch again, then apply all of it, or none."""
     batch_id = params["batchId"]
     with Workspace(project_path) as ws:
-        problems = patches.Problems(warnings=commit.recover(ws))
+        problems = patches.Problems(warnings=recovery.recover(ws))
         record = patch_store.batch(ws, batch_id)
         if outcome(ws, record)["status"] in ("applied", "partly_undone"):
             raise EditError(

@@ -23,7 +23,7 @@ from rye.call.context import output_budget
 from rye.call.results import Page, left_out, next_call, shorten, size_of, start_index
 from rye.edits.splices import line_ends
 from rye.errors import RyeError, WorkspaceError
-from rye.journal import commit
+from rye.journal import recovery
 from rye.line_ids import document as documents
 from rye.patches.patch_batches import ActiveFiles, DocPaths
 from rye.patches.patch_calls import NOTICES, succeeded
@@ -76,7 +76,7 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window with the digest of the whole."""
     doc_path = params["docPath"]
     with Workspace(project_path) as ws:
-        recovered = commit.recover(ws)
+        recovered = recovery.recover(ws)
         docs = DocPaths(ws)
         overlay = ActiveFiles(docs, params.get("activeFiles") or [])
         # Twice, because an editor may hold a file under the given name or under its path, and a new one has no path

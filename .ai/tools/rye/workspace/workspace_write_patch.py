@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from rye.edits import patch_store
-from rye.journal import commit
+from rye.journal import recovery
 from rye.patches import patch_calls, patches
 from rye.workspace.workspace import Workspace
 
@@ -176,6 +176,6 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     # What the caller sent, without this call's switches: it is stored with the batch and shown again.
     request = {key: value for key, value in params.items() if key not in ("activeFiles", "guard", "apply", "dryRun")}
     with Workspace(project_path) as ws:
-        problems = patches.Problems(warnings=commit.recover(ws), guard=params.get("guard", "tell"))
+        problems = patches.Problems(warnings=recovery.recover(ws), guard=params.get("guard", "tell"))
         batch, active = patches.parse(request, patch_store.new_id, problems), params.get("activeFiles", [])
         return patch_calls.run_batch(ws, batch, active, problems, apply=params["apply"], dry_run=params["dryRun"])
