@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T11:04:47Z:8a5650c1272f5683933f0bf0fc8fdc8f792ea0deec6c45c02f199e42b687ea6f:rudawy9POvtGwg9e_BInxFE_Q5XjCp4kEf86T3UT6r52S1lsAq9N06VON2cnzoCR0Qs2APmOuTZM5V-RyA1QCw==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:29:19Z:c9e6f5088572d43c6c9a684409769a556d8d52aba9474323e12d6812359f7746:IXsJXBnOoWdD20jrvRVqo_VE8t0DoRQEE0OZDFuEIJa4VoDfGfpo4vhM9V1YZeNVhF7KiawlTH2Hz_XHbhckAw==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:37:40Z:f2169de2b8d1ff48a0f13704081f3067415935add8c11dd32e9254542ba2bf3b:WwKqFVb0kV12qVVcZV2RPefMnW2o4WatGAJaBV_EFn33kATcO4LidFS_VLQDzvMbw_KHNfXgHXPlq78FCP5mDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:29:19Z:6740fa00b6d23d17b73372e910751460384aa71736b882545a6bd63813487eaa:b3BuszAMfqoVPW9CJ7Vw_lq9FIcm--02rURYBMkyCERdd1OiUrLlc567J46QpDwd1sKP0b-Ey0qEGQb0HuJzDA==:b63173adc9f5699f
 """Look up a stored patch batch, one file's patch in it, or one change, and what became of it.
 
 Requires: id, any batchId, filePatchId or changeId that workspace_write_patch returned. Keys are the caller's own and find nothing.

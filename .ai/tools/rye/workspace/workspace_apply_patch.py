@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:05:52Z:8b241adf7ba70572dfc06b85a15aabc4b8069d68f9b09f2baaae429f19d5a09e:YZYFVu8DCuQUXhN2F3sZnIFXopoeEMdoQuxfTTFpEXhwUTSGPkGO4vBXj5-wyEUNdbQBEgJPnP8gS30ZqkCuBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:29:19Z:ec6be4af2a70991d1532e1d011e4ca5a5bc3075653bfbd80139a6d8b1b7d62f5:aEBCqRJ00fIitSesZin7laEKB-__zQQWOvEgPOvZZlB99FGd-wwq8au0LLqvFSr-QE8znq06ypn26gltMSObCw==:b63173adc9f5699f
 """Apply a batch that workspace_write_patch stored (apply=false), as one: all of its files, or none.
 
 Requires: batchId, from the answer that stored it. activeFiles, if an editor's contents changed since: those that the

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:59:48Z:c4e8e900942fff1efe754fb9aa3d1d25da0fbfac7a7145707d16b28307fe5866:0h1GfyfO5suHz3zFbh-II3FfILCfUDpb1IwdG13REoA0edRNvtrf3D5ozif9asVFqxOTFHnpWmO5VwtgkteQDA==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:29:19Z:7e6fe73a89e7c397e361b1c2bb4954f81989ce32e79259ae4e87eb9880c219e3:8HVNN9QhVB4Y6VcGejQtJ7SOtpNg5YMrzk3XPIGjWEV66SDD9sfLuMlxDFwGwLhCfOadKirHo7hlIGprq929CQ==:b63173adc9f5699f
 """Read the authoritative text of a docPath: numbered lines, and the sha256 that a patch of it must name.
 
 Requires: docPath, a file's project-relative path in lower case, optionally led by the project folder's name. activeFiles (the

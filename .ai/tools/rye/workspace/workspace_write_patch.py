@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:05:53Z:c86c79fb5e4a15633ec88631183c914627a379d0a5819f64e1c74b4ceb4104a1:fNsA-da0JRBRb6XG1UzdAe0Su4fWk5ja2QHRye1hEKHrrg8mLhFLsKa-Mkq7ZZmivt_aU7Rt5sCd6FVwDJKTAQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:29:19Z:fee804dd809a382a9e665668620d6de9f3536cf02a0dea3807d7a8bec21753ee:pg5Dfl4Zlhe_ab3Ww75FRkas-1Fw2KOtTmY3Uh4frmKBhLtkpARZvE-WJA-QgqwsQtGOzmcfuS1q9hTsB-L8DA==:b63173adc9f5699f
 """Change several files as one batch of line patches: all of them land, or none.
 
 Requires: files, one entry for each docPath (lower case, project-relative): originalSha256 (copy sha256 from
