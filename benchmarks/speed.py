@@ -240,7 +240,7 @@ def bash(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         find = shell(["find", str(project), "-name", ".venv", "-prune", "-o", "-printf", "%i %C@ %p\\n"], project, env)
         started: list[Client] = []
         times = []
-        for _ in range(1 if number else 5):
+        for _ in range(5):
             for client in started:
                 client.close()
             started = [Client(command(project), "bash", {"command": "true"})]
@@ -255,14 +255,17 @@ def bash(root: Path, args: argparse.Namespace) -> Iterator[Row]:
         yield Row(
             f"`bash true` over MCP, {name}", found["ours"], "`bwrap`", found["bwrap"], "5 times" if number else "3.5 times"
         )
-        costs[number] = statistics.median(times)
+        # The first one of many files records them; the later servers find that.
+        costs[number] = times[0] if number else statistics.median(times)
         if number < 2:
             beside = ("bwrap", "bare") if not number else ("find",)
             plain = sum(found[one][0] for one in beside) + (costs[0] if number else 0.0)
             words = "`find` and the small project's" if number else "`bwrap` and a bare interpreter"
-            yield Row(
-                f"a server's first, {name}", (costs[number], 0.0), words, (plain, 0.0), "2 times" if number else "8 times"
-            )
+            aim = "2 times" if number else "8 times"
+            yield Row(f"a server's first, {name}", (costs[number], 0.0), words, (plain, 0.0), aim)
+            if number:
+                later = statistics.median(times[1:])
+                yield Row(f"a later server's first, {name}", (later, 0.0), words, (plain, 0.0), aim)
         if not number:
             ten = turns({"ten": (lambda: client.at_once(10), own), "one": (client.again, own)}, args.rounds)
             yield Row("ten at once", ten["ten"], "one", ten["one"], "4 times")
