@@ -20,7 +20,7 @@ from rye.journal.history import History, Row
 from rye.line_ids.reconcile import Splice
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace.encoding import UTF8, Encoding
 from rye.workspace.text import parse, split
 from rye.workspace.workspace import Workspace

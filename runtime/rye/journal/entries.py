@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rye.fs import names
 from rye.plain_class import Record, as_dict, changed, field
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace.encoding import Encoding, mark_of
 from rye.workspace.text import split
 

@@ -27,7 +27,7 @@ from rye.line_ids.document import Document
 from rye.line_ids.render import joined_ranges
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace.text import parse
 from rye.workspace.workspace import Workspace
 

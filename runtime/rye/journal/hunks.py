@@ -20,7 +20,7 @@ from rye.line_ids.diff import align, gaps
 from rye.line_ids.reconcile import Splice
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace.encoding import Encoding, detect, mark_of
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from rye.fs import names
 from rye.journal import entries, history
 from rye.journal.entries import Entry
-from rye.snapshots import tree
+from rye.snapshots import states
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, Folders, State
+from rye.snapshots.states import Change, Folders, State
 from rye.workspace.workspace import Workspace
 
 _MOST_ROWS: Final = 2_000
@@ -81,8 +81,8 @@ class OwnEdits:
         """Return a path that is as it was at the last look, though our tools changed it."""
         folder, _, name = path.rpartition("/")
         marks = folders.get(folder, {})
-        now = tree.state_of(marks.get(name))
-        return None if tree.is_passed(marks) else Change(path, now, now)
+        now = states.state_of(marks.get(name))
+        return None if states.is_passed(marks) else Change(path, now, now)
 
 
 def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple[bool, State | None]:

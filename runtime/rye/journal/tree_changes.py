@@ -32,8 +32,9 @@ from rye.sandbox import hidden_paths, project_mounts
 from rye.snapshots import known_tree, passed_over, watch
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.known_tree import Known, Running
-from rye.snapshots.tree import Change, Folders, Scope, State, TreeTooLargeError, Walk, state_of
+from rye.snapshots.known_tree import Known
+from rye.snapshots.states import Change, Folders, Running, State, is_passed, state_of
+from rye.snapshots.tree import Scope, TreeTooLargeError, Walk
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
@@ -278,7 +279,7 @@ class Look:
         self.left_out = walk.left_out
         self._is_whole, self._gone = walk.is_whole, walk.gone
         self.folders = walk.folders
-        self._begun = [path for path in walk.turned if not snapshots_tree.is_passed(walk.folders[path])]
+        self._begun = [path for path in walk.turned if not is_passed(walk.folders[path])]
         # The first look finds everything new, and nothing changed.
         self.changes = [] if self.known is None else walk.changes
         self._is_same = self.known is not None and self.folders == self.known.folders and not walk.changes
@@ -311,7 +312,7 @@ class Look:
     def _saw(self, path: str, now: State | None) -> bool:
         folder, _, name = path.rpartition("/")
         marks = self.folders.get(folder)
-        if marks is None or snapshots_tree.is_passed(marks) or (now is not None and now.kind != "file"):
+        if marks is None or is_passed(marks) or (now is not None and now.kind != "file"):
             return True
         mark = marks.get(name)
         found = None if mark is None else state_of(mark)
@@ -327,7 +328,7 @@ class Look:
                 said.setdefault(one.path, "what it held before was not recorded")
         said |= dict.fromkeys(self._begun, _BEGUN)
         own = (".git", ".ragix")
-        there = [path for path, marks in self.folders.items() if snapshots_tree.is_passed(marks)]
+        there = [path for path, marks in self.folders.items() if is_passed(marks)]
         passed, gone = ([path for path in paths if os.path.basename(path) not in own] for paths in (there, self._gone))
         more = passed_over.said(self._ws.fd, passed, gone, since) if passed or gone else {}
         return said | {path: why for path, why in more.items() if path not in said}

@@ -20,7 +20,7 @@ from rye.journal import tree_undo_steps as steps
 from rye.journal.entries import Entry, printable
 from rye.plain_class import changed
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace import protected_paths
 from rye.workspace.encoding import UTF8
 from rye.workspace.text import split

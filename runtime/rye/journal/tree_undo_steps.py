@@ -28,7 +28,7 @@ from rye.plain_class import changed
 from rye.snapshots import passed_over
 from rye.snapshots import tree as snapshots_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace import protected_paths
 from rye.workspace.atomic_replace import discard, give_back, put, set_aside, stage
 from rye.workspace.path_errors import system_failure

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
@@ -23,9 +23,6 @@ from rye.call.context import Cancellation
 from rye.call.safe_text import encodable
 from rye.mcp_server import skills
 from rye.plain_class import Record
-
-if TYPE_CHECKING:
-    from rye.mcp_server.service import Service
 
 NAME: Final = "rye"
 TITLE: Final = "RYE workspace tools"
@@ -76,6 +73,13 @@ class Peer(Record):
 
     actor: str
     revision: str
+
+
+Look = Callable[[str, dict[str, Any], Peer, Done], None]
+"""Answers a request that looks at what there is: its method and parameters."""
+
+Run = Callable[[dict[str, Any], Peer, Report | None, Cancellation, Done], None]
+"""Answers `tools/call` of these parameters."""
 
 
 class ProtocolError(Exception):
@@ -186,9 +190,9 @@ class Dispatcher:
     `receive` is called by one thread at a time; what it returns, by any.
     """
 
-    def __init__(self, service: Service, write: Callable[[bytes], None]) -> None:
-        """Take what writes a line to the client, from any thread."""
-        self._service, self._write = service, write
+    def __init__(self, look: Look, run: Run, write: Callable[[bytes], None]) -> None:
+        """Take what answers requests, and what writes a line to the client, from any thread."""
+        self._look, self._run, self._write = look, run, write
         # Standard input and output serve one client, so the process is the session.
         self._session = os.urandom(4).hex()
         self._peer: Peer | None = None
@@ -244,9 +248,9 @@ class Dispatcher:
         running = self._running[number] = Cancellation()
         done = partial(self._answer, number, peer.revision, running)
         if method != "tools/call":
-            return partial(self._service.look, method, params, peer, done)
+            return partial(self._look, method, params, peer, done)
         report = partial(self._report, meta["progressToken"]) if meta is not None and "progressToken" in meta else None
-        return partial(self._service.call, params, peer, report, running, done)
+        return partial(self._run, params, peer, report, running, done)
 
     def _begin(self, params: dict[str, Any]) -> tuple[Peer, dict[str, Any]]:
         wanted = params["protocolVersion"]

@@ -57,7 +57,7 @@ def serve(service: Service, wire: Wire) -> None:
     from rye.mcp_server.protocol import INVALID_REQUEST, Dispatcher, ProtocolError, error_line
 
     write = _Writer(wire.outgoing).put
-    dispatcher = Dispatcher(service, write)
+    dispatcher = Dispatcher(service.look, service.call, write)
     ended, closed = threading.Event(), threading.Event()
 
     def refuse() -> None:

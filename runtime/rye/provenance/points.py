@@ -19,7 +19,7 @@ from rye.journal.entries import Entry
 from rye.journal.history import Row
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change, State
+from rye.snapshots.states import Change, State
 from rye.workspace.workspace import Workspace
 
 

@@ -19,7 +19,7 @@ from rye.journal.history import History, Row
 from rye.review.colours import Colours, Line
 from rye.snapshots import known_tree
 from rye.snapshots.contents import Contents
-from rye.snapshots.tree import Change
+from rye.snapshots.states import Change
 from rye.workspace.text import split
 from rye.workspace.workspace import Workspace
 

@@ -20,8 +20,7 @@ from rye.call import context
 from rye.config import user_dirs
 from rye.fs import atomic, stamps
 from rye.fs.atomic import closing
-from rye.plain_class import Record
-from rye.snapshots.tree import Folders
+from rye.snapshots.states import Folders, Running
 
 _TREE: Final = "known"
 _LOG: Final = "known.log"
@@ -37,23 +36,6 @@ _DIGEST_BYTES: Final = 64
 _VERSION: Final = 1
 # A log is worked into the tree when it has grown beyond this (bytes), or beyond a quarter of the tree.
 _LOG_BYTES: Final = 256 * 1024
-
-
-class Running(Record):
-    """A command that runs and may change files.
-
-    Attributes:
-        token: its name, see `rye.workspace.running_commands`.
-        tool, actor: what the journal says of its changes.
-        about: what it is, for people: the beginning of a command line.
-        started: seconds since 1970.
-    """
-
-    token: str
-    tool: str
-    actor: str
-    about: str
-    started: float
 
 
 class Known(NamedTuple):

@@ -20,6 +20,7 @@ from rye.errors import WorkspaceError
 from rye.fs import beneath, stamps
 from rye.fs.atomic import closing
 from rye.snapshots import watch as watches
+from rye.snapshots.states import FORMAT, PASSED, Change, Folders, Mark, State, is_passed, state_of
 from rye.workspace import cache, repositories
 
 if TYPE_CHECKING:
@@ -49,61 +50,6 @@ _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Longer than a tick of the clock of files (seconds).
 _TICKS: Final = 0.04
-_FORMAT: Final = 0o170000
-_KINDS: Final = {stat.S_IFREG: "file", stat.S_IFLNK: "link", stat.S_IFDIR: "directory", stat.S_IFIFO: "fifo"}
-
-
-class Mark(NamedTuple):
-    """How an entry stood at a walk.
-
-    Attributes:
-        ctime: time of its last change (ns); -1: it must be read again; 0 for a folder.
-        inode: its inode.
-        mode: type and permission bits.
-        size: of a file (bytes).
-        value: hexadecimal SHA-256 of a file's content, or a link's target; None where it is not stored.
-        shared: the file has other names (hard links).
-    """
-
-    ctime: int
-    inode: int
-    mode: int
-    size: int
-    value: str | None
-    shared: bool
-
-
-Folders = dict[str, dict[str, Mark]]
-"""Folder from the root (`""`: the root itself) -> name -> mark; `PASSED` for one that is not recorded."""
-
-PASSED: Final[dict[str, Mark]] = {"/": Mark(0, 0, 0, 0, None, False)}
-"""What is known of a folder that is not recorded: that it is there. No file has this name."""
-
-
-class State(NamedTuple):
-    """What is under a path.
-
-    Attributes:
-        kind: `file`, `link`, `directory`, `fifo` or `other` (a socket or a device).
-        mode: permission bits; 0 of a link.
-        value: hexadecimal SHA-256 of a file's content, or a link's target; None where the content is not stored.
-        size: of a file (bytes).
-        links: the other names of the file in the tree (hard links).
-    """
-
-    kind: str
-    mode: int
-    value: str | None
-    size: int
-    links: Sequence[str] = ()
-
-
-class Change(NamedTuple):
-    """What a walk found different at a path; None: nothing is there."""
-
-    path: str
-    before: State | None
-    after: State | None
 
 
 class Scope(NamedTuple):
@@ -124,21 +70,6 @@ class Scope(NamedTuple):
 
 class TreeTooLargeError(WorkspaceError):
     """The project has more than `MAX_ENTRIES` names."""
-
-
-def state_of(mark: Mark | None, links: Sequence[str] = ()) -> State | None:
-    """Return a mark as it is recorded, with the other names of the file."""
-    if mark is None:
-        return None
-    # As loaded, a mark is a plain list.
-    mark = Mark(*mark)
-    kind = _KINDS.get(mark.mode & _FORMAT, "other")
-    if kind == "file":
-        # Without set-id bits: an undo that gave them back would give them to what was written since.
-        return State(kind, stat.S_IMODE(mark.mode) & ~(stat.S_ISUID | stat.S_ISGID), mark.value, mark.size, links)
-    if kind == "link":
-        return State(kind, 0, mark.value, 0)
-    return State(kind, stat.S_IMODE(mark.mode), "", 0)
 
 
 class Walk:
@@ -252,7 +183,7 @@ class Walk:
             self.folders.pop(prefix + name, None)
         below = self._visit(fd, path)
         new = [name for name in below if prefix + name not in self._known or not self._watch.has(prefix + name, fd, name)]
-        inner = {name for name, mark in self._known.get(path, {}).items() if mark[2] & _FORMAT == stat.S_IFDIR}
+        inner = {name for name, mark in self._known.get(path, {}).items() if mark[2] & FORMAT == stat.S_IFDIR}
         others = {prefix + name for name in (*new, *(inner | ({_OWN} if not path else set())).difference(below))}
         if others:
             # What is below those is found again, or is gone.
@@ -390,7 +321,7 @@ class Walk:
         # Before any is read: what is written while it is read must bear a later time.
         now = stamps.clock()
         for name, info in new.items():
-            if info is None or info.st_mode & _FORMAT == stat.S_IFREG:
+            if info is None or info.st_mode & FORMAT == stat.S_IFREG:
                 mark = self._file_mark(fd, name, prefix + name, now)
             else:
                 mark = self._other_mark(fd, name, info, now)
@@ -423,7 +354,7 @@ class Walk:
 
     def _other_mark(self, fd: int, name: str, info: os.stat_result, now: int) -> Mark | None:
         """Return the mark of what is no file; None where it is gone by now."""
-        kind = info.st_mode & _FORMAT
+        kind = info.st_mode & FORMAT
         if kind == stat.S_IFLNK:
             with suppress(OSError):
                 target = os.readlink(name, dir_fd=fd)
@@ -445,7 +376,7 @@ class Walk:
             why = stored = None
             if info.st_size > self._max_file:
                 why = f"larger than {self._max_file:,} bytes"
-            elif info.st_mode & _FORMAT == stat.S_IFREG:
+            elif info.st_mode & FORMAT == stat.S_IFREG:
                 if self._beside:
                     watches.write_back(opened)
                 stored = self._contents.add(opened, info.st_size, self._max_file, self._room)
@@ -464,7 +395,7 @@ class Walk:
         """Return the mark of a file whose content is not stored, because of `why`; None where it is gone by now."""
         try:
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if info.st_mode & _FORMAT != stat.S_IFREG:
+            if info.st_mode & FORMAT != stat.S_IFREG:
                 return self._other_mark(fd, name, info, now)
             # Its time alone will tell of a change: it must not be one that the next look cannot rely on.
             now, info = _waited_for(fd, name, info, now)
@@ -487,11 +418,6 @@ class Walk:
             else:
                 for name, mark in marks.items():
                     self._note(f"{path}/{name}" if path else name, mark, None)
-
-
-def is_passed(marks: Mapping[str, Mark]) -> bool:
-    """Tell whether a folder is one that is not recorded, by what is known of it."""
-    return "/" in marks
 
 
 def _is_below(path: str, tops: Container[str]) -> bool:
@@ -557,7 +483,7 @@ def state_at(folder_fd: int, name: str) -> State | None:
         info = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
-    kind = info.st_mode & _FORMAT
+    kind = info.st_mode & FORMAT
     value = ""
     if kind == stat.S_IFLNK:
         value = os.readlink(name, dir_fd=folder_fd)

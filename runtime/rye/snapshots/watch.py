@@ -17,11 +17,9 @@ import struct
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from rye.snapshots.known_tree import Running
-    from rye.snapshots.tree import Folders, Mark
+from rye.snapshots.states import Folders, Mark, Running
 
 _MODIFIED, _ATTRIBUTES, _CLOSED_AFTER_WRITING = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x40, 0x80, 0x100, 0x200
@@ -50,7 +48,7 @@ class Watch:
         type: of the file system.
         tree: the tree that the watch began to tell changes of; None: it does not know of any.
         looked: when the last look began whose tree was stored, on the monotonic clock.
-        owed: the latest command since the last look at everything (`rye.snapshots.known_tree.Running`): by a name in a folder
+        owed: the latest command since the last look at everything : by a name in a folder
             that is not looked into it may have written a file unseen. None where there was none.
     """
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, takewhile
-from typing import TYPE_CHECKING
 
 from rye.call.results import call_text
 from rye.call.safe_text import nearest
@@ -22,39 +21,39 @@ from rye.fs import beneath, names
 from rye.fs.atomic import closing
 from rye.workspace.repositories import IGNORED_DIRECTORIES
 
-if TYPE_CHECKING:
-    from rye.workspace.workspace import Workspace
-
 _SECONDS = 0.05
 _MOST_NAMES = 20_000
 _MOST_SHOWN = 3
 _MOST_FOUND = 50
 
 
-def not_found(ws: Workspace, path: str) -> WorkspaceError:
-    """Return the refusal of a path at which nothing is, with the paths that may be meant."""
+def not_found(root: str, root_fd: int, components: Callable[[str], beneath.Parts], path: str) -> WorkspaceError:
+    """Return the refusal of a path at which nothing is, with the paths that may be meant.
+
+    `components` are those of a path below the root, and it raises WorkspaceError for one that is none.
+    """
     folder, _, wanted_name = path.rstrip("/").rpartition("/")
-    existing, entries = _nearest_folder(ws, folder)
+    existing, entries = _nearest_folder(root_fd, components, folder)
     prefix = "" if existing == "." else f"{existing}/"
     link = wanted_name in entries and existing == (folder or ".")
     similar = nearest(wanted_name, [name for name in entries if name != wanted_name]) if existing == (folder or ".") else []
-    elsewhere = [one for one in _alike(ws, path) if one != path]
+    elsewhere = [one for one in _alike(root_fd, path) if one != path]
     close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
     return WorkspaceError(
         "file_not_found",
         f"File not found: {path}{' (a link to nothing)' if link else ''}.",
-        f"{near}Paths start at the project root, {names.show(os.fsencode(ws.root))}. "
+        f"{near}Paths start at the project root, {names.show(os.fsencode(root))}. "
         f"Use {call_text('ls', path=existing)} to see what is there.",
         nearest=close,
     )
 
 
-def _alike(ws: Workspace, path: str) -> list[str]:
+def _alike(root_fd: int, path: str) -> list[str]:
     """Return the paths in the project that end in the name that a path ends in, in whatever case, the likeliest first."""
     wanted_parts = [part for part in path.split("/") if part not in ("", ".", "..")] or [path]
     # A name with so many matches, such as `__init__.py`, gets no better with more of them.
-    found = [*islice(_named(ws.fd, wanted_parts[-1].casefold()), _MOST_FOUND)]
+    found = [*islice(_named(root_fd, wanted_parts[-1].casefold()), _MOST_FOUND)]
     # The longest common end first; the spelling of the last name decides among equals.
     found.sort(key=lambda parts: (-_common_end(parts, wanted_parts), parts[-1] != wanted_parts[-1], len(parts)))
     return [names.show(os.fsencode("/".join(parts))) for parts in found[:2]]
@@ -95,12 +94,12 @@ def _entries(root_fd: int, parts: tuple[str, ...]) -> Iterator[tuple[str, bool]]
                 yield entry.name, entry.is_dir(follow_symlinks=False)
 
 
-def _nearest_folder(ws: Workspace, folder: str) -> tuple[str, list[str]]:
+def _nearest_folder(root_fd: int, components: Callable[[str], beneath.Parts], folder: str) -> tuple[str, list[str]]:
     """Return the deepest existing ancestor inside the project, and up to 10,000 of its entries."""
     while True:
         try:
-            parts = ws.components(folder or ".")
-            fd, _ = beneath.open_beneath(ws.fd, parts, os.O_RDONLY | os.O_DIRECTORY)
+            parts = components(folder or ".")
+            fd, _ = beneath.open_beneath(root_fd, parts, os.O_RDONLY | os.O_DIRECTORY)
         except (OSError, WorkspaceError):
             if not folder:
                 return ".", []

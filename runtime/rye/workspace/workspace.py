@@ -406,7 +406,7 @@ class Workspace:
             # Only who is refused pays for the search for what was meant.
             from rye.workspace.path_suggestions import not_found
 
-            return not_found(self, path)
+            return not_found(self.root, self.fd, self.components, path)
         if err.errno == errno.ENOTDIR:
             why = f"{path} is no directory, or a part of this path is none."
             return WorkspaceError("not_a_directory", why, "Use ls on its parent to see what is there.")

@@ -8,7 +8,7 @@ import random
 import shutil
 from pathlib import Path
 
-from rye.snapshots import tree
+from rye.snapshots import states, tree
 from rye.snapshots import watch as watches
 from rye.snapshots.contents import Contents
 from rye.snapshots.watch import Watch
@@ -103,7 +103,7 @@ def changed_once(root, outside, chance, known):
 def seen(walk):
     """Return what a walk found, and what it could not look into: what it knows of that is as old as its last look at it."""
     found = {
-        f"{path}/{name}": tree.state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
+        f"{path}/{name}": states.state_of(mark)[:4] for path, marks in walk.folders.items() for name, mark in marks.items()
     } | dict.fromkeys(walk.folders)
     closed = tuple(f"{path}/" for path in walk.left_out)
     return {path: state for path, state in found.items() if not f"{path}/".startswith(closed)}, set(walk.left_out)
