@@ -111,9 +111,12 @@ def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
     b, text = at(shown, "b = 2"), at(shown, "text")
     edit(project, f"{b}|b = 3\n# %%\nc = 3", f"{text}|other", f"{text}+|# %% [markdown]\nend")
     assert sources(project) == ["a = 1\nb = 3", "c = 3", "other", "end"]
+    # What is behind it may go in the same call.
+    edit(project, f"{at(read(project), 'other')}+|# %%\nnew", f"{'-'.join(ends(project)[-1])} delete")
+    edit(project, f"{ends(project)[1][1]}+|d = 4", f"{ends(project)[2][0]}-{ends(project)[3][1]} delete")
     # Control: before the last line it is text.
     edit(project, f"{at(read(project), 'a = 1')}+|# %%")
-    assert sources(project)[0] == "a = 1\n# %%\nb = 3"
+    assert sources(project) == ["a = 1\n# %%\nb = 3", "c = 3", "d = 4"]
 
 
 def test_cells_are_added_deleted_moved_and_copied(project):
@@ -255,13 +258,8 @@ def test_a_notebook_of_another_layout_is_shown_without_addresses_and_edited_as_j
 
 
 def test_a_notebook_of_colab_is_edited_as_cells(project):
-    cell = {
-        "cell_type": "code",
-        "source": ["a = 1\n", "b = 2"],
-        "metadata": {"id": "x"},
-        "execution_count": None,
-        "outputs": [],
-    }
+    cell = {"cell_type": "code", "source": ["a = 1\n", "b = 2"]}
+    cell |= {"metadata": {"id": "x"}, "execution_count": None, "outputs": []}
     whole = {
         "nbformat": 4,
         "nbformat_minor": 0,

@@ -32,9 +32,9 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     if not all(cell.placed for cell in book.cells):
         return [*plans]
     inside: dict[int, list[Plan]] = {}
-    out, mended = list[Plan](), list[Plan]()
+    out, new, mended = list[Plan](), list[Plan](), list[Plan]()
     edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
-    for at, plan in enumerate(plans):
+    for plan in plans:
         cell = book.cell_at(plan.start, plan.stop)
         if cell is not None:
             mark = _mark(document, cell, plan)
@@ -42,18 +42,22 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
                 inside.setdefault(cell.number, []).append(changed(plan, raw=plan.raw[:mark]))
             if mark is not None:
                 # Behind the last line that is shown of a cell is behind the cell.
-                behind = Plan(plan.number, cell.stop, cell.stop, plan.raw[mark:])
-                out.append(changed(behind, raw=_new_cells(document, book, behind, is_followed=False)))
+                new.append(Plan(plan.number, cell.stop, cell.stop, plan.raw[mark:]))
         elif plan.start == plan.stop and plan.start in edges:
-            is_followed = [one.start == one.stop == plan.start for one in plans[at + 1 : at + 2]] == [True]
-            out.append(changed(plan, raw=_new_cells(document, book, plan, is_followed=is_followed)))
+            new.append(plan)
         else:
             out.append(plan)
     for number, group in inside.items():
         made, ends = _in_cell(document, book.cells[number - 1], group)
         out += made
         mended += ends
-    mended += _ends_of_cells(document, book, out)
+    # The last of the cells that stay: what stands behind a cell decides on its comma.
+    deleted = {line for plan in plans if not plan.raw for line in range(plan.start, plan.stop)}
+    last = next((cell for cell in reversed(book.cells) if cell.start not in deleted), None)
+    for at, plan in enumerate(new, 1):
+        is_followed = at < len(new) or (last is not None and plan.start <= last.start)
+        out.append(changed(plan, raw=_new_cells(document, book, plan, is_followed=is_followed)))
+    mended += _end_of_last(document, last, out)
     return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
 
 
@@ -121,7 +125,7 @@ def _whole_source(document: Document, cell: Cell, number: int, texts: list[str])
 def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: bool) -> list[bytes]:
     """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is.
 
-    `is_followed`: another change puts cells behind it.
+    `is_followed`: a cell will stand behind it.
     """
     texts, newline = _texts(document, plan), _newline(document)
     neighbour = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
@@ -135,8 +139,7 @@ def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: b
         # Half of a character, as JSON can have it, is in a file only as an escape.
         objects = [json.dumps(cell, ensure_ascii=not is_encodable(cell), indent=step) for cell in cells]
         lines = [f"{indent}{line}" for line in ",\n".join(objects).split("\n")]
-    # What stands behind decides on the comma.
-    lines[-1] += "," if is_followed or any(cell.start == plan.start for cell in book.cells) else ""
+    lines[-1] += "," * is_followed
     return [line.encode() + newline for line in lines]
 
 
@@ -182,21 +185,18 @@ def _cell(book: Notebook, kind: str, lines: list[str]) -> dict[str, Any]:
     }
 
 
-def _ends_of_cells(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[Plan]:
+def _end_of_last(document: Document, last: Cell | None, plans: Sequence[Plan]) -> list[Plan]:
     """Return the plan of the last line of the cell that becomes the last one, or ceases to be it: its comma goes or comes."""
-    deleted_lines = {line for plan in plans for line in range(plan.start, plan.stop)}
-    remaining = [cell for cell in book.cells if cell.start not in deleted_lines]
-    if not remaining or not book.cells:
+    if last is None:
         return []
-    last = remaining[-1]
-    behind = any(plan.start == plan.stop >= last.stop and plan.raw for plan in plans)
     at = last.stop - 1
-    line = document.text.lines(at, at + 1)[0]
+    is_followed = any(plan.start == plan.stop > at and plan.raw for plan in plans)
+    line = document.text.lines(at, last.stop)[0]
     body = line.strip()
-    if at in deleted_lines or body not in (b"}", b"},") or (body == b"},") == behind:
+    if any(plan.start <= at < plan.stop for plan in plans) or body not in (b"}", b"},") or (body == b"},") == is_followed:
         return []
-    fixed = _indent(line) + (b"}," if behind else b"}") + _newline(document)
-    return [Plan(plans[0].number, at, at + 1, [fixed], _same_name(document, at), quoted=True)]
+    fixed = _indent(line) + (b"}," if is_followed else b"}") + _newline(document)
+    return [Plan(plans[0].number, at, last.stop, [fixed], _same_name(document, at), quoted=True)]
 
 
 def json_line(cell: Cell | None, lines: Sequence[str]) -> str | None:
