@@ -94,7 +94,8 @@ class Show(Record):
 class Plan(Record):
     """One change, located: lines [start, stop) of the present text become `raw` lines, called `names` from then on.
 
-    With `quoted` the caller gave the text that is there instead of having been shown it.
+    With `quoted` the caller gave the text that is there instead of having been shown it. `beside` is the line that an insertion
+    names, -1 for none.
     """
 
     number: int
@@ -103,6 +104,7 @@ class Plan(Record):
     raw: list[bytes]
     names: Revived | None = None
     quoted: bool = False
+    beside: int = -1
 
 
 class Prepared(Record):
@@ -231,6 +233,8 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
     The lines of the result get their IDs first, so that the index is written once.
     """
     after = made.document
+    # Its addresses are in use from here on.
+    made.before.known = True
     view_state.follow(after.ws, after.path, made.splices)
     applied = Applied(after, made.splices, made.diff, entry, [])
     try:

@@ -74,11 +74,6 @@ class Checker:
         self.spots: dict[int, tuple[int, int]] = {}
         by_text = bool(changes) and all(change.kind == "find" and not change.names for change in changes)
         if not document.known and not by_text and not target:
-            from rye.line_ids import epochs
-
-            # Else the addresses that the next read shows would be of a later epoch, with letters.
-            if document.stored is None:
-                epochs.give_back(document.ws, document.file.path, document.index.epoch)
             unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs. Nothing was written."
             short = f"{document.path} was not read: its lines have no addresses yet. Nothing was written."
             ends = " in this same process (its IDs end with it: the state folder cannot be written)"
@@ -122,7 +117,7 @@ class Checker:
             return
         newline = cast("Newline", change.fields.get("newline", self.options.newline))
         raw = edits_splices.terminated(self.document.text, start, stop, bodies, newline).lines
-        self.plans.append(Plan(change.number, start, stop, raw))
+        self.plans.append(Plan(change.number, start, stop, raw, beside=_beside(change, start)))
 
     def _is_json_of(self, change: Change, start: int, stop: int, lines: list[str]) -> bool:
         """Tell whether lines of a notebook's cell are given as the JSON of the file, which is a mistake."""
@@ -300,7 +295,7 @@ class Checker:
                 for line in document.text.lines(start, stop)
             ]
         names = Revived(document.ids(start, stop), document.index.addresses.part(start, stop)) if moved else None
-        self.plans.append(Plan(change.number, at, at, raw, names))
+        self.plans.append(Plan(change.number, at, at, raw, names, beside=_beside(change, at)))
 
     def target(self, change: Change) -> int | None:
         """Return before which line the lines go that a change moves or copies."""
@@ -313,7 +308,7 @@ class Checker:
         at = self.target(change)
         if at is not None:
             raw = edits_splices.terminated(self.document.text, at, at, bodies, self.options.newline).lines
-            self.plans.append(Plan(change.number, at, at, raw))
+            self.plans.append(Plan(change.number, at, at, raw, beside=_beside(change, at)))
 
     def _terminated(self, at: int, bodies: list[bytes]) -> list[bytes]:
         return edits_splices.terminated(self.document.text, at, at, bodies).lines
@@ -330,6 +325,14 @@ class Checker:
         for plan in plans:
             self._check_seen(plan)
         _check_overlaps(plans, self.problems)
+        for moved in [plan for plan in plans if plan.number in self.spots and plan.start < plan.stop]:
+            for plan in plans:
+                # Within them it overlaps.
+                if moved.start <= plan.beside < moved.stop and plan.start in (moved.start, moved.stop):
+                    numbers = " and ".join(map(str, sorted((moved.number, plan.number))))
+                    line = self._named_lines([plan.beside])
+                    why = f"Changes {numbers} overlap: line {line} moves. Name one that stays, or add to it in another call."
+                    self.problems.add("overlapping_changes", why, plan.beside)
         if self.problems.messages:
             raise refusal(self.document, self.problems)
         if (book := self.document.cells()) is not None:
@@ -403,6 +406,14 @@ class Checker:
         text = self.document.text
         key = text.encoding.key(text.lines(at, at + 1)[0])
         return sum(text.encoding.key(line) == key for line in text.lines(0, text.count)) > 1
+
+
+def _beside(change: Change, at: int) -> int:
+    """Return the line that an insertion at a position names, -1 for none."""
+    for key in ("after_line_id", "before_line_id", *change_forms.TRANSFERS):
+        if key in change.fields and clean_id(change.fields[key]) not in ENDS:
+            return at - ("after" in key)
+    return -1
 
 
 def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:

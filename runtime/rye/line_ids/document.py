@@ -340,8 +340,8 @@ def _glanced(file: OpenFile, declared: str | None, stored: store.Stored | None) 
 @contextmanager
 def open_for_edit(ws: Workspace, path: str, encoding: str | None = None) -> Iterator[Document]:
     """Open a file for editing under its lock: read whole and hashed, its index brought up to date. Errors as `view`."""
-    with _locked(ws, path) as file:
-        yield _open(ws, file, encoding, read_whole=True)
+    with _locked(ws, path) as file, _for_edit(ws, file, encoding) as document:
+        yield document
 
 
 @contextmanager
@@ -351,8 +351,21 @@ def open_locked_for_edit(ws: Workspace, path: str, parts: Parts, encoding: str |
     Raises:
         WorkspaceError: as `view`; `conflict` when `path` does not lead to the physical `parts` any more.
     """
-    with _file_at(ws, path, parts) as file:
-        yield _open(ws, file, encoding, read_whole=True)
+    with _file_at(ws, path, parts) as file, _for_edit(ws, file, encoding) as document:
+        yield document
+
+
+@contextmanager
+def _for_edit(ws: Workspace, file: OpenFile, encoding: str | None) -> Iterator[Document]:
+    document = _open(ws, file, encoding, read_whole=True)
+    try:
+        yield document
+    finally:
+        if not document.known and document.stored is None:
+            from rye.line_ids import epochs
+
+            # Nothing was written or shown: else the addresses of the next look would be of a later epoch, with letters.
+            epochs.give_back(ws, file.path, document.index.epoch)
 
 
 @contextmanager

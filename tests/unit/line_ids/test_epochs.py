@@ -40,10 +40,13 @@ def epochs(project):
 
 def test_each_file_has_its_own_count_and_one_that_was_not_used_is_given_back(project, epochs):
     assert [anew(project, name) for name in ("a.txt", "a.txt", "b.txt")] == [2, 3, 2]
-    change = {"line_id": "abc123", "new_content": "x"}
-    for _ in range(3):
-        refused("no_index", "edit_lines", project, file_path="c.txt", changes=[change])
-    assert anew(project, "c.txt") == 1
+    for code, change in (("no_index", "3|x"), ("text_not_found", "find|absent|y")):
+        refused(code, "edit_lines", project, file_path="c.txt", changes=[change])
+    done("edit_lines", project, file_path="c.txt", changes=["find 30|x|y"], dry_run=True)
+    done("rye/workspace/workspace_read_file", project, docPath="c.txt")
+    done("write", project, file_path="c.txt", content="new\n")
+    # The first is that of what was written.
+    assert anew(project, "c.txt") == 2
     assert epochs.stat().st_mode & 0o777 == 0o600
 
 
