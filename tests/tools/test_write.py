@@ -224,9 +224,9 @@ SYNTAX = [
     ("a.py", None, b"-" * 50_000 + b"1", "nested too deeply"),
     ("a.py", None, b"a" + b".b" * 50_000, "nested too deeply" if sys.version_info < (3, 14) else None),
     ("a.py", b"x = 1\n" * 50_000, b"x = 1\n" * 50_000 + b"y = (\n", "not checked"),
-    ("a.json", b'{"a": 1}\n', b'{"a": 1,}\n', "JSON"),
-    ("a.toml", b"a = 1\n", b"a = \n", "TOML"),
+    *[("a.json", b'{"a": 1}\n', b'{"a": 1,}\n', "JSON"), ("a.toml", b"a = 1\n", b"a = \n", "TOML")],
     ("a.yaml", b"a: [1]\n", b"a: [1\n", "YAML"),
+    ("a.yaml", b"a: 1\n{{ toYaml .x | indent 2 }}\n", b"b: [1\n  {{- with .y }}\nc: 1\n", None),
     ("a.go", b"func f() { g() }\n", b"func f() { g() } }\n", "Brackets of a.go pair no more: 1 { and 2 }."),
     ("a.TSX", b"f([1])\n", b"f([1)\n", "Brackets of a.TSX pair no more: 1 [ and 0 ]."),
     # What stands in a string does not count.

@@ -170,6 +170,9 @@ def _yaml(data: bytes) -> Broken | None:
             if at % 64 == 0 and time.perf_counter() > end:
                 raise _TooLongError
     except yaml.YAMLError as err:
+        # A template, such as a chart's, is YAML only once it is filled in.
+        if re.search(rb"^[ \t]*\{[{%]", data, re.MULTILINE):
+            return None
         mark = getattr(err, "problem_mark", None)
         message = getattr(err, "problem", None) or str(err).partition("\n")[0]
         return Broken("YAML", message, mark.line + 1 if mark is not None else 1)
