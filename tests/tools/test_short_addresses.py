@@ -32,12 +32,9 @@ def no(code, project, *changes, **more):
 
 SEVEN = "".join(f"line {number}\n" for number in range(1, 8))
 READ = ("read",)
+CUTS = ("x… [line shortened: 2,000 of 3,100 characters shown]", "[1,177 characters before]… x", "x …[60 characters after]")
 STORIES = {
-    "a read prints numbers and the short version": [
-        ("others", "one\n\n\tthree\n"),
-        READ,
-        ("says", "1\tone\n\n3\t\tthree\n[version "),
-    ],
+    "a read prints numbers": [("others", "one\n\n\tthree\n"), READ, ("says", "1\tone\n\n3\t\tthree\n[version ")],
     "both forms name one line": [
         ("others", SEVEN),
         READ,
@@ -79,12 +76,13 @@ STORIES = {
         ]
         for looks in ("404: not found", "2: two", "9\tnine", "  2\tx", "2  two")
     },
-    "a table of numbers takes more of them": [
-        ("others", "1\tone\n2\ttwo\n"),
+    "numbers stay": [("others", "1\ta\n2\tb\n"), READ, ("edit", ["2|2\tB"]), ("is", "1\ta\n2\tB\n")],
+    "a line is not cut": [
+        ("others", "x" * 600 + "\n"),
         READ,
-        ("edit", [{"line_id": 2, "new_content": "2\tTWO"}]),
-        ("is", "1\tone\n2\tTWO\n"),
+        *[("not", "pasted_ids", [f"1|{cut}"], "be lost") for cut in CUTS],
     ],
+    "what only looks like a cut is written": [("others", "b\n"), READ, ("edit", [f"1|{CUTS[0]}"])],
     "what changed comes with the lines around it": [
         ("others", SEVEN),
         READ,

@@ -197,17 +197,26 @@ def stale_error(document: Document, changes: Sequence[Change], form: str = "lid"
 
 
 _PREFIX = re.compile(r"\s*(?:\d+: )?\[LID:(?P<lid>[0-9a-z]+)\]|(?:\d+: )?(?P<short>\d+[a-z]*)\t")
+# What stands in a view, or where a search shows a match, in place of the rest of a long line; characters of others.
+_SHORT = 500
+_CUT = re.compile(
+    r"… \[line shortened: [\d,]+ of [\d,]+ characters shown\]|\[[\d,]+ characters before\]… | …\[[\d,]+ characters after\]"
+)
 _IN_FILE = re.compile(rb"^(?:\s*(?:\d+: )?\[LID:[0-9a-z]+\]|(?:\d+: )?\d+[a-z]*\t)", re.MULTILINE)
 
 
 def first_prefix(index: Index, data: bytes, lines: Sequence[str]) -> str | None:
-    """Return the first pasted prefix of some new lines, None without any.
+    """Return the first pasted prefix of some new lines, or the mark of a line that a view cut; None without any.
 
     Args:
         index: of the file that they go to.
         data: the file's present content.
         lines: the new text.
     """
+    cut = next(filter(None, (_CUT.search(line) for line in lines if " characters " in line)), None)
+    # A view of this very file cut none where all are short.
+    if cut and not _CUT.search(data.decode("utf-8", "replace")) and max(map(len, data.split(b"\n"))) > _SHORT:
+        return cut[0].strip()
     prefixes = [(match["lid"], match["short"], match[0]) for line in lines if (match := _PREFIX.match(line))]
     if not prefixes:
         return None
@@ -234,7 +243,7 @@ def refuse(index: Index, data: bytes, lines: Sequence[str], path: str) -> None:
 
 def refuse_in_file(ws: Workspace, path: bytes, shown: str, data: bytes, content: str) -> None:
     """Refuse a whole new content with a prefix that views of the file at a physical path showed. Errors as `refuse`."""
-    if "\t" not in content and "[LID:" not in content:
+    if not any(sign in content for sign in ("\t", "[LID:", " characters ")):
         return
     stored = None
     with suppress(WorkspaceError):
@@ -245,5 +254,7 @@ def refuse_in_file(ws: Workspace, path: bytes, shown: str, data: bytes, content:
 
 def explained(prefix: str) -> str:
     """Return the sentence that says what is wrong."""
+    if _CUT.search(f" {prefix} "):
+        return f"The new text holds {prefix}: of a line that was shown in part the rest would be lost. Use find|old|new."
     shown = prefix.strip().replace("\t", "")
     return f"The new text begins a line with {shown}, the address of a line as a view showed it, which is not part of the file."
