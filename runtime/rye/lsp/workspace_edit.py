@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from rye.edits import splices
-from rye.edits.apply import FileChange, Prepared, apply_all, prepare, syntax_warnings
+from rye.edits.apply import FileChange, Prepared, Show, apply_all, prepare, syntax_warnings
 from rye.edits.patch_store import new_id
 from rye.line_ids import document as documents
 from rye.line_ids.reconcile import Splice
@@ -18,7 +18,7 @@ from rye.workspace.workspace import Place
 
 
 class Changed(NamedTuple):
-    """What was changed: project-relative paths, the batch that undo takes, the diff, warnings."""
+    """What was changed: project-relative paths, the batch that undo takes, the diff (for a model rows), warnings."""
 
     files: list[str]
     batch: str | None
@@ -88,8 +88,10 @@ def change_files(
             return Changed(files, None, diff, warnings)
         # One batch for all files: a single undo takes the whole change back.
         batch = new_id()
-        _, _, more = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], batch)
-        return Changed(files, batch, diff, [*warnings, *more])
+        show = Show(0, short=True) if project.form == "short" else None
+        _, applied, more = apply_all(project.ws, [FileChange(place, prepared) for place, prepared in ready], batch, show)
+        rows = [[f"{one.document.path}:", *one.brief, f"[version {one.document.short_version}]"] for one in applied if show]
+        return Changed(files, batch, [line for one in rows for line in one] or diff, [*warnings, *more])
 
 
 def _check_holds(project: Project, path: str, name: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -438,11 +439,13 @@ def test_all_files_change_by_their_edits_alone_and_one_undo_restores_all(project
     edit = {"changes": edits} if shape == "changes" else {"documentChanges": listed}
     data = rename(project, world, edit, dry_run=True)
     assert ("batchId" in data, "+one other" in data["output"], stand(project)) == (False, True, FILES)
-    data = rename(project, world, edit)
+    data = rename(project, world, edit, line_ids="short")
     assert data["success"], data
     assert data["files"] == sorted(FILES)
     assert stand(project) == {name: before.replace(b"name", b"other") for name, before in FILES.items()}
-    undone = rye.execute("rye/file-system/undo", {"batchId": data["batchId"]}, project_path=str(project))["data"]
+    entry, rows = re.search(r'entry_id="(\w+)"\) takes all of it back\.\na\.zz:\n(.*)', data["output"], re.DOTALL).groups()
+    assert re.match(r"1-2 -> \d+-\d+\n\[version [^+]*$", rows), rows
+    undone = rye.execute("rye/file-system/undo", {"entry_id": entry}, project_path=str(project))["data"]
     assert undone["success"], undone
     assert stand(project) == FILES
 

@@ -1,16 +1,16 @@
-# rye:signed:2026-11-28T13:29:19Z:c9e6f5088572d43c6c9a684409769a556d8d52aba9474323e12d6812359f7746:IXsJXBnOoWdD20jrvRVqo_VE8t0DoRQEE0OZDFuEIJa4VoDfGfpo4vhM9V1YZeNVhF7KiawlTH2Hz_XHbhckAw==:b63173adc9f5699f
+# rye:signed:2026-11-28T13:59:27Z:36afc82700664521093834300c79241174003fc6880fc175faadaf42da03c6f9:kvKW2tbUIl8x9BbwmXglLacLdSeKFmxAiLwIA-DwCB8NsBLW48KDGTilmdvQZF5J_VZiubDOopOr3HOMK2jeCA==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
 new_name for rename. A language server on this machine; a missing one is named with the command that installs it.
 Does not: run the project's code or a server that the project brings, look outside the project, or rename files.
-Side effects: rename and format change files, all or none, through the journal: undo(batchId=…) takes them back; dry_run=true shows
+Side effects: rename and format change files, all or none, through the journal: undo(entry_id=…) takes them back; dry_run=true shows
 the diff only. Other actions change nothing. A server is started and stays warm in a long-lived process.
 Returns: output, server, server_state, and diagnostics [{line, column, severity, message, code, line_id}], locations [{file, line,
 column, line_id, text}], symbols, text, or files and batchId. Every place in the project has its line ID, ready for
 edit_lines. Long lists end with a [tool_result: …] line.
 action: diagnostics (default), definition, references, hover, symbols (of the file; query searches the project), rename, format.
-Prefer it to grep for who uses a name, to retyping for renames; use edit_lines with check=true to test one edit.
+Prefer it to grep for who uses a name, to retyping for renames.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: 
         return ok(f"Nothing to change in {question.path}.", files=[], changed=0, server=question.project.session.server.name)
     dry_run = question.params["dry_run"]
     summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(result.files)} files."
-    undo = [] if result.batch is None else [f"{call_text('undo', batchId=result.batch)} takes all of it back."]
+    undo = [] if result.batch is None else [f"{call_text('undo', entry_id=result.batch[-6:])} takes all of it back."]
     lines = [summary, *undo, *result.diff]
     return queries.answer(
         question.project,
