@@ -69,7 +69,8 @@ def _rules(policy: Policy, view: hidden_paths.View, own: str) -> Iterator[tuple[
     yield launcher.import_folder(), launcher.LIST
     for name in _DEVICES:
         yield f"/dev/{name}", launcher.READ | launcher.device()
-    yield "/dev/shm", launcher.all_rights()  # shared memory, which programs need by this name
+    # Programs need shared memory by this name, and it stays: files alone, so that no repository is left there.
+    yield "/dev/shm", launcher.FILES
     yield own, launcher.all_rights()
     if policy.read_project:
         yield from _project(policy, view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 from rye.errors import RyeError
@@ -122,15 +123,28 @@ class Confined(Record):
             project_mounts.release(place, token)
         running_commands.end(self.began)
         if self.temporary:
-            import shutil
-
-            shutil.rmtree(self.temporary, ignore_errors=True)
+            _remove(self.temporary)
         if self.groups:
             # Late: a job's supervisor starts without the settings that this module reads.
             from rye.sandbox import resource_limits
 
             resource_limits.release(self.groups)
         return moved
+
+
+def _remove(folder: str) -> None:
+    """Remove a command's temporary folder, also where it closed one in it, or made them deeper than Python follows."""
+    import shutil
+
+    with suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if os.path.lexists(folder):
+        import subprocess
+
+        places = {"PATH": "/usr/bin:/bin:/run/current-system/sw/bin"}
+        for words in (["chmod", "-R", "u+rwX", folder], ["rm", "-rf", folder]):
+            with suppress(OSError):
+                subprocess.run(words, env=places, stderr=subprocess.DEVNULL, check=False)
 
 
 def owner(policy: Policy) -> tuple[int, int] | None:
