@@ -29,7 +29,7 @@ _ENDINGS: Final = {
 }
 _PACKAGES: Final = ("/usr/lib/python3*/*-packages", "/usr/local/lib/python3*/*-packages")
 _MAX_SCRIPT: Final = 1 << 20
-_MOST_FILES: Final = 300
+_MOST_FILES: Final = 3_000
 
 
 class Loaded(NamedTuple):
@@ -48,15 +48,28 @@ class Loaded(NamedTuple):
         return path in self.files or any(_is_module(path, folder, names) for folder, names in self.folders.items())
 
     def there(self) -> Iterator[str]:
-        """Yield those that are there; of a package no more than 300."""
-        yield from sorted(filter(os.path.lexists, self.files))
+        """Yield those that are there; of a package with more than 3,000 the folder as well, and each that is not listed."""
+        yield from sorted(path for path in self.files if os.path.lexists(path) and not os.path.isdir(path))
         for folder, names in self.folders.items():
             with suppress(OSError):
                 for name in sorted(os.listdir(folder)):
-                    if name == "__pycache__" or _stem(name) in names:
-                        below = (f"{path}/{one}" for path, _, files in os.walk(f"{folder}/{name}") for one in files)
-                        found = [f"{folder}/{name}"] if os.path.isfile(f"{folder}/{name}") else islice(below, _MOST_FILES)
-                        yield from (one for one in found if _is_module(one, folder, names))
+                    path = f"{folder}/{name}"
+                    if os.path.isfile(path):
+                        yield from [path] if _is_module(path, folder, names) else []
+                    elif name == "__pycache__" or _stem(name) in names:
+                        found = list(islice(_below(path), _MOST_FILES + 1))
+                        yield from [*found[:_MOST_FILES], path] if len(found) > _MOST_FILES else found
+
+
+def _below(package: str) -> Iterator[str]:
+    """Yield the modules of a package, and what of it is a link or cannot be listed: Python finds there what it asks for."""
+    closed: list[str] = []
+    if os.path.islink(package):
+        yield package
+    for path, folders, files in os.walk(package, onerror=lambda err: closed.append(err.filename)):
+        yield from (f"{path}/{one}" for one in files if one.endswith(_PYTHON))
+        yield from (f"{path}/{one}" for one in folders if os.path.islink(f"{path}/{one}"))
+    yield from closed
 
 
 def _stem(name: str) -> str:
@@ -97,6 +110,10 @@ def loaded(value: str, work_tree: str) -> Loaded:
             # An option may take a word of its own before the script.
             for script in [next((word for word in arguments if "/" in word or "." in word), arguments[0])] if arguments else []:
                 _add(found, _real(work_tree, script), interpreter, work_tree, words[0])
+        else:
+            # What another program starts, as `uv run tools/nb.py`.
+            for word in (one for one in words[1:] if "/" in one and not one.startswith("-")):
+                _add(found, _real(work_tree, word), "", work_tree, words[0])
     return found
 
 
@@ -107,23 +124,26 @@ def _real(folder: str, path: str) -> str:
 
 def _add(found: Loaded, script: str, interpreter: str, work_tree: str, program: str) -> None:
     """Add a script, and what it loads in turn."""
-    if script in found.files or len(found.files) > _MOST_FILES:
-        return
-    found.files.add(script)
-    text = _text(script, work_tree)
-    named = re.match(_SHEBANG, text)
-    interpreter = named[1].decode() if named else interpreter
-    if interpreter.startswith("python"):
-        names = found.folders.setdefault(os.path.dirname(script), set())
-        names |= _words(text) | _known_to_python(program)
-        return
-    endings = _ENDINGS.get(interpreter, ("",))
-    for word in {*re.findall(rb"[\w.@-]*[./][\w./@-]*\w", text, re.ASCII)} if re.match(_INTERPRETER, interpreter) else ():
-        for folder in dict.fromkeys((os.path.dirname(script), work_tree)):
-            for ending in endings:
-                path = _real(folder, word.decode() + ending)
-                if path.startswith(f"{_real(work_tree, '.')}/") and not os.path.isdir(path):
-                    _add(found, path, interpreter, work_tree, program)
+    waiting, inside = [(script, interpreter)], f"{_real(work_tree, '.')}/"
+    while waiting and len(found.files) <= _MOST_FILES:
+        script, interpreter = waiting.pop(0)
+        if script in found.files:
+            continue
+        found.files.add(script)
+        text = _text(script, work_tree)
+        named = re.match(_SHEBANG, text)
+        interpreter = named[1].decode() if named else interpreter
+        if interpreter.startswith("python"):
+            names = found.folders.setdefault(os.path.dirname(script), set())
+            names |= _words(text) | _known_to_python(program)
+            continue
+        # In their order: where they are too many, each look takes the same.
+        words = dict.fromkeys(re.findall(rb"[\w.@-]*[./][\w./@-]*\w", text, re.ASCII))
+        for word in map(bytes.decode, words if re.match(_INTERPRETER, interpreter) else ()):
+            # A word with a dot alone is mostly none (`process.stdin`), and a file by its whole name at best.
+            for ending in _ENDINGS.get(interpreter, ("",)) if "/" in word else ("",):
+                paths = {_real(folder, word + ending): "" for folder in (os.path.dirname(script), work_tree)}
+                waiting += [(path, interpreter) for path in paths if path.startswith(inside) and not os.path.isdir(path)]
 
 
 def _text(script: str, work_tree: str) -> bytes:
