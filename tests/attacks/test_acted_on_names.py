@@ -18,7 +18,7 @@ FILES = [
     ".idea/workspace.xml", ".gemini/settings.json", ".cargo/config.toml", ".npmrc", "team.code-workspace",
     ".config/mise/config.toml", ".hg/hgrc", ".pdbrc", ".octaverc", ".bazelversion", ".bazeliskrc", "tools/bazel",
     ".mvn/jvm.config", ".corepack.env", ".sl/config", "_darcs/prefs/defaults", ".pijul/config", ".rvmrc", ".lvimrc",
-    ".lazy.lua", ".autoenv",
+    ".lazy.lua", ".autoenv", ".github/hooks/a.json", "mise/config.toml",
 ]  # fmt: skip
 SPELLED = [
     "./.vscode/tasks.json", "src/../.vscode/tasks.json", ".VSCode/tasks.json", ".vscode./tasks.json", ".ENVRC",

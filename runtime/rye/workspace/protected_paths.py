@@ -37,7 +37,7 @@ _BY_KIND: Final = {
     "editors": ".idea .vs .fleet .zed .helix .nvim.lua .nvim .vim .vimrc .exrc .nvimrc .lvimrc .lazy.lua .emacs .dir-locals.el "
     ".dir-locals-2.el .devcontainer .devcontainer.json .lazygit.yml",
     "assistants": ".windsurf .roo .kiro .amazonq .kilocode .junie .qwen .aider.conf.yml .gemini .codex .opencode opencode.json "
-    "opencode.jsonc .continue .crush.json crush.json .factory .openhands .trae",
+    "opencode.jsonc .continue .crush.json crush.json .factory .openhands .trae .github/hooks .pi .qoder .vibe .amp .augment",
     "shells": ".envrc .direnv .bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile .zlogin "
     ".zlogout .kshrc .cshrc .tcshrc .login .inputrc .autoenv .autoenv.zsh",
     "debuggers, interpreters": ".lldbinit .gdbinit .pdbrc .ghci .ocamlinit .Rprofile .Renviron .RData .octaverc .irbrc .pryrc",
@@ -45,7 +45,7 @@ _BY_KIND: Final = {
     "_darcs/prefs/defaults .pijul/config",
     "package and version managers": ".npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs .corepack.env .cargo/config .cargo/config.toml "
     "rust-toolchain rust-toolchain.toml .tool-versions .rvmrc .bazelversion .bazeliskrc tools/bazel .mvn/jvm.config .mise "
-    "mise.toml .mise.toml mise.local.toml .mise.local.toml .config/mise .config/mise.toml",
+    "mise.toml .mise.toml mise.local.toml .mise.local.toml .config/mise .config/mise.toml mise/config.toml",
     "hooks": ".pre-commit-config.yaml .pre-commit-config.yml lefthook.yml lefthook.yaml lefthook.toml lefthook.json "
     ".lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml .overcommit.yml",
 }
@@ -90,7 +90,15 @@ def forbidden_names(root_fd: int) -> list[str]:
 
 def existing_paths(root_fd: int, paths: Sequence[str]) -> list[str]:
     """Return the paths from a root that exist at some of these names; a link counts as itself. Raises OSError."""
-    return [path for path in _with_existing_start(root_fd, paths) if "/" not in path or beneath.exists(root_fd, path)]
+    return [path for path in _with_existing_start(root_fd, paths) if "/" not in path or _is_there(root_fd, path)]
+
+
+def _is_there(root_fd: int, path: str) -> bool:
+    """Tell whether a path exists, or goes through a link or a closed folder: whoever follows it may come to something."""
+    try:
+        return _is_linked(root_fd, path) or beneath.exists(root_fd, path)
+    except OSError as err:
+        return isinstance(err, PermissionError)
 
 
 def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
