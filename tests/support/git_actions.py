@@ -27,6 +27,18 @@ OVER_CHANNEL = """(setsid "$PY" -c 'import sys; from rye.cli.rt.main import main
 while [ ! -d z/a/b/c ]; do sleep 0.005; done; cd z/a/b/c; mkdir objects refs; echo ref: refs/heads/main >HEAD; cd ../../../..; mkdir sub
 echo gitdir: ../z/a/b/c >sub/.git; git -C sub commit -q --allow-empty -m x; git add sub; ls z/a/b/c"""
 
+HOOK = "printf '#!/bin/sh\ntouch $MARKS/ran\n'"
+COMMITS = "for n in 1 2 3; do echo $n >f$n; git add f$n; git commit -qm $n; done;"
+EDIT = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~2"
+# Git starts `git-merge-` and the strategy's name.
+STRATEGY = "mkdir git-merge-..; printf '#!/bin/sh\ntouch $MARKS/ran; false\n' >git-merge-../x; chmod +x git-merge-../x"
+ABOVE = "rm -rf .git; cd ..; git init -q;"
+MUCH = "head -c 2000000 /dev/zero | tr '\\0' '#'"
+# An index may name a path outside the work tree: here $D.
+INDEXED = """R=$PWD; mkdir -p $D/e && cd $D/e && git init -q && git config core.fsmonitor 'touch $MARKS/ran; false' && git commit -q --allow-empty -m x && cd $R && D=$D python3 -c '
+import hashlib, os, struct; p = ("../" * 20 + os.environ["D"][1:] + "/e").encode(); e = struct.pack(">10I", *[0] * 6, 0o160000, *[0] * 3) + b"1" * 20 + struct.pack(">H", len(p)) + p
+d = b"DIRC" + struct.pack(">2I", 2, 1) + e + bytes(8 - len(e) % 8); open(".git/index", "wb").write(d + hashlib.sha1(d).digest())'"""
+
 # name: (what the user did before, what the model's command does, what the user does then)
 WAYS = {
     "a folder of hooks that nobody may list": ("mkdir .hooks; git config core.hooksPath .hooks", "printf '#!/bin/sh\ntouch $MARKS/ran\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit; chmod 311 .hooks", "git commit --allow-empty -m x"),
@@ -34,18 +46,13 @@ WAYS = {
     "a project that nobody may list": ("", "git init -q n && git -C n config alias.st '!touch $MARKS/ran'; chmod 311 .", "cd n && git st"),
     "a folder at a protected name that nobody may list": ("", "mkdir .claude; echo 'touch $MARKS/ran' >.claude/settings.json; chmod 311 .claude", "sh .claude/settings.json"),
     "a nested repository, status in the root": ("", f"{NESTED}; git commit -q --allow-empty -m x; cd ../..; git add vendor/lib", "git status"),
-    "a nested repository, status in it": ("", NESTED, "cd vendor/lib && git status"),
     "a bare repository": ("", f"{PIECES.format('docs')}; {BARE}", "cd docs && git status"),
-    "a bare repository, its last part in a second command": (f"{PIECES.format('docs')}; rmdir docs/refs", f"{BARE}; mkdir docs/refs", "cd docs && git status"),
     "a repository elsewhere, named by a file": ("", f"git init -q --bare .git/objects/evil; cd .git/objects/evil; git config core.bare false; git config core.fsmonitor '{PROGRAM}'; cd ../../..; mkdir sub; echo gitdir: ../.git/objects/evil >sub/.git", "cd sub && git status"),
     "settings taken from another folder": ("", f"mkdir -p g c/objects c/refs; echo ref: refs/heads/main >g/HEAD; echo ../c >g/commondir; {APPEND} c/config; mkdir sub; echo gitdir: ../g >sub/.git", "cd sub && git status"),
     "a hook of a nested repository": ("", "git init -q n && printf '#!/bin/sh\\ntouch $MARKS/ran\\n' >n/.git/hooks/pre-commit && chmod +x n/.git/hooks/pre-commit", "cd n && git commit --allow-empty -m x"),
     "hooks by a link": ("", "git init -q n && rm -r n/.git/hooks && mkdir h && ln -s ../../h n/.git/hooks && printf '#!/bin/sh\\ntouch $MARKS/ran\\n' >h/pre-commit && chmod +x h/pre-commit", "cd n && git commit --allow-empty -m x"),
-    "a filter": ("", "git init -q n && cd n && git config filter.x.clean 'touch $MARKS/ran; cat' && echo '* filter=x' >.gitattributes && echo a >a", "cd n && git add a"),
-    "an alias": ("", "git init -q n && git -C n config alias.st '!touch $MARKS/ran'", "cd n && git st"),
     "settings that another file includes": ("", f"git init -q n && git -C n config include.path ../../inc && {APPEND} inc", "cd n && git status"),
     "a file that the user's settings include": ("git config include.path ../shared; touch shared", f"{APPEND} shared", "git status"),
-    "a hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks", "printf '#!/bin/sh\ntouch $MARKS/ran\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "git commit --allow-empty -m x"),
     "a changed hook where the user's settings look for it": ("mkdir .hooks; git config core.hooksPath .hooks; printf '#!/bin/sh\ntrue\n' >.hooks/pre-commit; chmod +x .hooks/pre-commit", "echo 'touch $MARKS/ran' >>.hooks/pre-commit", "git commit --allow-empty -m x"),
     "a hook that husky starts": ("mkdir -p .husky/_; git config core.hooksPath .husky/_; printf '#!/bin/sh\n. ./.husky/pre-commit\n' >.husky/_/pre-commit; chmod +x .husky/_/pre-commit; echo true >.husky/pre-commit", "echo 'touch $MARKS/ran' >.husky/pre-commit", "git commit --allow-empty -m x"),
     "a hook where all of the user's repositories look for it": ("git config --global core.hooksPath .githooks", "mkdir .githooks; printf '#!/bin/sh\ntouch $MARKS/ran\n' >.githooks/pre-commit; chmod +x .githooks/pre-commit", "git commit --allow-empty -m x"),
@@ -92,6 +99,27 @@ WAYS = {
     "the objects of a nested repository by a link": ("", "git init -q n; rm -r n/.git/objects; ln -s $BASE/objects n/.git/objects", "mkdir ../objects; cd n; echo 1 >f; git add f; rmdir ../../objects || touch $MARKS/ran; rm -rf ../../objects"),
     "a repository outside by a .git file": ("git init -q ../other", "mkdir sub; echo gitdir: $BASE/other/.git >sub/.git", "cd sub && git commit -q --allow-empty -m x; git -C ../../other log -1 && touch $MARKS/ran"),
     "an undo that outlives its command": ("", f"for n in $(seq 1000); do echo $n >f$n; done; mkdir -p z/a/b/c; {APPEND} z/a/b/c/config; git config -f z/a/b/c/config core.repositoryformatversion 0 NEXT rm -r f* z NEXT {OVER_CHANNEL}", "git status"),
+    "settings taken from a folder whose name begins with a blank": ("", f"mkdir -p g 'g/ c/objects' 'g/ c/refs' sub; echo ref: refs/heads/main >g/HEAD; echo ' c' >g/commondir; {APPEND} 'g/ c/config'; echo gitdir: ../g >sub/.git", "cd sub && git status"),
+    "settings taken from another folder by a long way": ("", f"mkdir -p g c/objects c/refs sub; echo ref: refs/heads/main >g/HEAD; (yes ./ | head -4000 | tr -d '\\n'; echo ../c) >g/commondir; {APPEND} c/config; echo gitdir: ../g >sub/.git", "cd sub && git status"),
+    "a repository outside by a .git file with a NUL": ("git init -q ../other", "mkdir sub; printf 'gitdir: $BASE/other/.git\\0x' >sub/.git", "cd sub && git commit -q --allow-empty -m x; git -C ../../other log -1 && touch $MARKS/ran"),
+    "a strategy of a rebase": (COMMITS, f"{EDIT}; echo 9 >>f2; git commit -qam 9; printf ../x >.git/rebase-merge/strategy; {STRATEGY}", "git rebase --continue"),
+    "a strategy of a cherry-pick": (f"{COMMITS} git checkout -q HEAD~2; echo z >f2; git add f2; git commit -qm z", f"git cherry-pick main~1 main; git commit -qam r; git config -f .git/sequencer/opts options.strategy ../x; {STRATEGY}", "git cherry-pick --continue"),
+    "a hook where a repository above the project looks for it": (f"{ABOVE} git config core.hooksPath project/.husky; mkdir project/.husky", f"{HOOK} >.husky/pre-commit; chmod +x .husky/pre-commit", "cd .. && git commit --allow-empty -m x; rm -r .git"),
+    "a hook where a repository above the project looks for it, by write": (f"{ABOVE} git config core.hooksPath project/.husky", "write: hook", "chmod +x .husky/pre-commit; cd .. && git commit --allow-empty -m x; rm -r .git"),
+    "a file by which the user's hook is a link": ("mkdir .husky; echo true >.husky/pre-commit; chmod +x .husky/pre-commit; ln -s ../../.husky/pre-commit .git/hooks/pre-commit", "echo 'touch $MARKS/ran' >.husky/pre-commit", "git commit --allow-empty -m x"),
+    "a file by which the user's hook is a link, by write": ("mkdir .husky; echo true >.husky/pre-commit; chmod +x .husky/pre-commit; ln -s ../../.husky/pre-commit .git/hooks/pre-commit", "write: hook", "git commit --allow-empty -m x"),
+    "the user's settings by a link to the project": ("mv ~/.gitconfig shared; ln -s $PWD/shared ~/.gitconfig", f"{APPEND} shared", "git status; rm ~/.gitconfig"),
+    "a file that the user's settings for all repositories include, by write": ("touch shared; git config --global include.path $PWD/shared", "write: shared", "git status"),
+    "a package beside the user's filter by a link": (FILTER, "mkdir j; echo 'import os; os.system(\"touch $MARKS/ran\")' >j/__init__.py; ln -s ../j tools/json", "echo 1 >f; git add f"),
+    "a package beside the user's filter among many files": (FILTER, "mkdir tools/json; cd tools/json; seq 9000 | xargs touch; echo 'import os; os.system(\"touch $MARKS/ran\")' >__init__.py", "echo 1 >f; git add f"),
+    "a large program of the user's settings, in its place": (f"mkdir tools; (printf '#!/bin/sh\\ncat; exit\\n'; {MUCH}) >tools/clean; chmod +x tools/clean; git config filter.u.clean tools/clean; echo 'f filter=u' >.gitattributes", f"(printf '#!/bin/sh\\ntouch $MARKS/ran; cat; exit\\n'; {MUCH}) >tools/clean", "echo 1 >f; git add f"),
+    "a script that a program of the user's settings starts": ("mkdir tools; echo cat >tools/clean; git config filter.u.clean 'env -u X sh tools/clean'; echo 'f filter=u' >.gitattributes", "printf 'touch $MARKS/ran\ncat\n' >tools/clean", "echo 1 >f; git add f"),
+    "a script that a long one of the user's filter names": ("mkdir tools; (seq -f ': w%g.x' 1000; echo '. tools/last.sh; cat') >tools/clean; echo true >tools/last.sh; git config filter.u.clean 'sh tools/clean'; echo 'f filter=u' >.gitattributes", "echo 'touch $MARKS/ran' >tools/last.sh", "echo 1 >f; git add f"),
+    "a repository in shared memory by the index": ("", f"D=/dev/shm/rye-trial-$UID; {INDEXED}", "git status; rm -rf /dev/shm/rye-trial-$UID"),
+    "a repository in a closed temporary folder by the index": ("", f"D=$BASE/main; mkdir $D || D=$TMPDIR/main; {INDEXED} && chmod 311 $D", "git status"),
+    "a start file deep in a folder of the user's": ("mkdir -p .claude/hooks/a/b; echo true >.claude/hooks/a/b/c", "echo 'touch $MARKS/ran' >.claude/hooks/a/b/c", "sh .claude/hooks/a/b/c"),
+    "a start file in a folder that the server sees elsewhere": ("", "mkdir c; echo 'touch $MARKS/ran' >c/hgrc; ln -s /proc/self/cwd/c .hg", "bash .hg/hgrc"),
+    "a start file with the longest name": ("", "D=$(printf '%0240d'); echo 'touch $MARKS/ran' >$D.code-workspace", "sh *.code-workspace"),
     "four calls of write": ("", "write: docs", "cd docs && git status"),
 }  # fmt: skip
 _BARE = f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfsmonitor = "{PROGRAM}"\n'

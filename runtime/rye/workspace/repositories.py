@@ -21,12 +21,13 @@ from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 
 MAX_ENTRIES: Final = 2_000_000
-"""A walk over a tree ends after so many names."""
+"""A walk over a tree ends after so many names, and as many times 64 characters of folders' paths."""
 
 _NAMES: Final = ("HEAD", "objects", "refs", "commondir")
 _PARTS: Final = frozenset({".git", *(name.lower() for name in _NAMES)})
 _LENGTHS: Final = frozenset(map(len, _PARTS))
-_POINTER = 4096
+# A path that the kernel takes, and what stands before it and behind it.
+_POINTER = 2 * beneath.PATH_MAX
 _POINTERS: Final = "pointers.json"
 # What git takes settings, programs or steps from, and what makes a folder a repository.
 _OF_REPOSITORIES: Final = frozenset(
@@ -97,9 +98,10 @@ def listings(root: str, known: Listings | None = None) -> Listings:
             if one is None:
                 one, read = _read(root, path, device, closed)
                 count += read
-            count += len(one[3])
+            # Their paths take memory by the square of the depth.
+            count += len(one[3]) + len(path) // 64
             if count > MAX_ENTRIES:
-                raise OSError(errno.EFBIG, "too many files")
+                raise OSError(errno.EFBIG, "too many files, or too deep")
             found[path] = one
             waiting += [prefix + name for name in one[3]]
     finally:
@@ -219,12 +221,20 @@ def _named(root: str, pointer: str) -> Iterator[str]:
 
 def _pointed(path: str) -> str:
     """Return the real path, there or not, that a file `.git` or `commondir` names; empty for none."""
-    prefix = b"gitdir:" if path.endswith(".git") else b""
-    with suppress(OSError, ValueError):
-        line, _ = atomic.read_regular(path, _POINTER)
-        if line.startswith(prefix):
-            return os.path.realpath(os.path.join(os.path.dirname(path), os.fsdecode(line.removeprefix(prefix).strip())))
+    with suppress(OSError):
+        if named := named_by(atomic.read_regular(path, _POINTER)[0], path):
+            return os.path.realpath(os.path.join(os.path.dirname(path), named))
     return ""
+
+
+def named_by(data: bytes, file: str) -> str:
+    """Return the path that the content of a file `.git` or `commondir` names, as git reads it; empty for none."""
+    if file.endswith(".git"):
+        if not data.startswith(b"gitdir:"):
+            return ""
+        data = data.removeprefix(b"gitdir:").removeprefix(b" ")
+    # No blank goes but the ends of lines, and a NUL ends what is a path to the kernel.
+    return os.fsdecode(data.rstrip(b"\r\n").partition(b"\0")[0])
 
 
 def linked(work_tree: str) -> tuple[str, str] | None:
@@ -318,18 +328,35 @@ _NAMED_PROGRAM: Final = (
 
 
 def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
-    """Return the setting of a repository above some physical components by which git acts on that file; empty for none."""
+    """Return the setting by which git acts on the file at some physical components; empty for none.
+
+    Settings are those of the repositories above the file, also above the root, and the user's own.
+    """
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
-    users = users_hooks_path()
-    for depth in range(len(parts)):
-        if users and _is_hook_of(target, os.path.join(root, os.fsdecode(b"/".join(parts[:depth])), users)):
-            return "core.hooksPath of the user"
-        work_tree = b"".join(part + b"/" for part in parts[:depth])
+    users = [(_users(path, stamps.stamp(path)), os.path.dirname(path)) for path in users_settings()]
+    inner = (b"".join(part + b"/" for part in parts[:depth]) for depth in range(len(parts)))
+    for work_tree in (*inner, *(os.fsencode(f"{one}/") for one in enclosing(root))):
         work_tree_path = os.path.join(root, os.fsdecode(work_tree))
-        for data, folder in _settings_of(root_fd, work_tree, work_tree_path):
+        if target in _linked_hooks(work_tree_path):
+            return "link in hooks"
+        for data, folder in (*_settings_of(root_fd, work_tree, work_tree_path), *users):
             if found := _names(data, target, work_tree_path, folder):
                 return found
-    return ""
+    return "settings of the user" if target in map(os.path.realpath, users_settings()) else ""
+
+
+def enclosing(root: str) -> Iterator[str]:
+    """Yield the folders above a root, by its real path, that are the work tree of a repository."""
+    while root != (root := os.path.dirname(root)):
+        if os.path.lexists(f"{root}/.git"):
+            yield root
+
+
+def _linked_hooks(work_tree: str) -> list[str]:
+    """Return where the links among a repository's hooks lead."""
+    with suppress(OSError), os.scandir(f"{work_tree}/.git/hooks") as entries:
+        return [os.path.realpath(entry.path) for entry in entries if entry.is_symlink()]
+    return []
 
 
 def _settings_of(root_fd: int, work_tree: bytes, parent: str) -> Iterator[tuple[bytes, str]]:
@@ -379,18 +406,6 @@ def _is_hook_of(target: str, folder: str) -> bool:
     return os.path.dirname(target) in (real, f"{real}/_")
 
 
-def users_hooks_path() -> str:
-    """Return the folder below each work tree in which the user's own git looks for hooks; empty for the usual place.
-
-    Files that the user's settings include are not read for it.
-    """
-    found = ""
-    for path in users_settings():
-        if state := stamps.stamp(path):
-            found = _hooks_path_in(path, state) or found
-    return found
-
-
 def users_settings() -> tuple[str, str]:
     """Return the files in which git has the user's own settings: of two that say something the last counts."""
     xdg, home = os.environ.get("XDG_CONFIG_HOME", ""), user_dirs.home()
@@ -398,12 +413,8 @@ def users_settings() -> tuple[str, str]:
 
 
 @lru_cache(maxsize=8)
-def _hooks_path_in(path: str, _state: stamps.Stamp) -> str:
-    named = re.findall(_NAMED_PATH, _settings(None, os.fsencode(path)))
-    values = [value for key, value in named if key.lower() == b"hookspath"]
-    value = os.fsdecode(values[-1]).strip().strip('"') if values else ""
-    # Only a relative one leads into a project.
-    return "" if value.startswith(("/", "~")) else value
+def _users(path: str, _state: stamps.Stamp | None) -> bytes:
+    return _settings(None, os.fsencode(path))
 
 
 def _settings(root_fd: int | None, path: bytes) -> bytes:

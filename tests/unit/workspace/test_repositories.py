@@ -85,12 +85,15 @@ def test_one_in_a_folder_that_cannot_be_listed_is_found_and_the_folder_stays_clo
     run_as(USERS[-1], [tmp_path / "script.py"], mode)
 
 
-def test_a_project_with_too_many_names_is_told_as_one_that_is_not_looked_through(project, monkeypatch):
-    (project / "a/b").mkdir(parents=True)
-    monkeypatch.setattr(repositories, "MAX_ENTRIES", 2)
+@pytest.mark.parametrize(("folder", "most"), [("a/b", 2), (f"{'a' * 200}/" * 10, 99)])
+def test_a_project_with_too_many_names_is_told_as_one_that_is_not_looked_through(project, monkeypatch, folder, most):
+    (project / folder).mkdir(parents=True)
+    monkeypatch.setattr(repositories, "MAX_ENTRIES", most)
     report = call("bash", project, command="true")["sandbox"]
     if report["kind"] == "bubblewrap":
-        assert report["missing"]["protected_names"].endswith("cannot be looked through after the command: too many files")
+        assert report["missing"]["protected_names"].endswith(
+            "cannot be looked through after the command: too many files, or too deep"
+        )
 
 
 def refused(project, path, text="x\n"):
@@ -189,16 +192,3 @@ def test_a_damaged_note_of_what_names_repositories_hinders_no_change(project, us
     state.with_name("pointers.json").write_bytes(bytes(9))
     written = {"file_path": "a.txt", "content": "x"}
     assert rye.execute("rye/file-system/write", written, project_path=project)["status"] == "success"
-
-
-def test_where_linked_worktrees_have_their_settings(tmp_path):
-    main, linked = tmp_path / "main", tmp_path / "linked"
-    (main / ".git/worktrees/w").mkdir(parents=True)
-    linked.mkdir()
-    (linked / ".git").write_text(f"gitdir: {main}/.git/worktrees/w\n")
-    (main / ".git/worktrees/w/commondir").write_text("../..\n")
-    assert repositories.linked(str(linked)) == (f"{main}/.git/worktrees/w", f"{main}/.git")
-    assert repositories.linked(str(main)) is None
-    os.unlink(linked / ".git")
-    os.mkfifo(linked / ".git")
-    assert repositories.linked(str(linked)) is None

@@ -46,7 +46,7 @@ _MOST_LISTED: Final = 1 << 30
 _FOREIGN: Final = ("nfs", "cifs", "smb", "9p", "fuse", "virtiofs", "ceph", "afs", "lustre", "vboxsf", "drvfs")
 _TRIES: Final = 5
 # Of a file in which one of these was found nothing can stay.
-_WHOLE: Final = frozenset(("hook", "link", "pointer", "unreadable", findings.NAME, findings.PROGRAM))
+_WHOLE: Final = frozenset(("hook", "strategy", "link", "pointer", "unreadable", findings.NAME, findings.PROGRAM))
 # Of the project's own repository the sandbox covers these, unless another file has taken their name.
 _COVERED: Final = (".git/config", ".git/hooks")
 # The record: marks of what is the user's, and of what could not be set aside; the commands after which no look was made yet;
@@ -253,7 +253,7 @@ def kept(ws: Workspace, path: str) -> Kept:
 
 
 def _newest_stored(fd: int, name: str) -> str:
-    found = [one for one in os.listdir(fd) if one.startswith(f"{name}{SUFFIX}")]
+    found = [one for one in os.listdir(fd) if one.startswith(_stored_name(name))]
     return max(found, key=lambda one: os.lstat(one, dir_fd=fd).st_ctime_ns, default="")
 
 
@@ -330,8 +330,13 @@ def _all(
     # What git's parser said of files that are the same is not asked again.
     tree.parsed.update(record["parsed"] if len(record["parsed"]) < _MAX_PARSED else {})
     found = [one for path in places for one in findings.in_repository(tree, path, covered)]
-    found += [one for path, listing in folders.items() if ".git" in listing[2] for one in findings.in_linked(tree, path)]
-    return [*found, *findings.links(tree, folders, places), *findings.at_names(tree, forbidden, own=own, exactly=exactly)]
+    trees = [path for path, listing in folders.items() if ".git" in listing[2]]
+    found += [one for path in trees for one in findings.in_linked(tree, path)]
+    found += [
+        *findings.from_outside(tree, [*places, *(f"{path}/.git" for path in trees if path)]),
+        *findings.links(tree, folders, places),
+    ]
+    return [*found, *findings.at_names(tree, forbidden, own=own, exactly=exactly)]
 
 
 def _folder_listings(tree: Tree) -> repositories.Listings:
@@ -436,8 +441,13 @@ def _rest(tree: Tree, folder: str, data: bytes | None, found: list[Finding]) -> 
 
 def _free_name(fd: int, name: str) -> str:
     used = set(os.listdir(fd))
-    names = (f"{name}{SUFFIX}{number or ''}" for number in range(10_000))
-    return next((one for one in names if one not in used), f"{name}{SUFFIX}.{os.urandom(4).hex()}")
+    names = (f"{_stored_name(name)}{number or ''}" for number in range(10_000))
+    return next((one for one in names if one not in used), f"{_stored_name(name)}.{os.urandom(4).hex()}")
+
+
+def _stored_name(name: str) -> str:
+    # A name has 255 bytes at most.
+    return f"{os.fsdecode(os.fsencode(name)[:200])}{SUFFIX}"
 
 
 # --- the record ---

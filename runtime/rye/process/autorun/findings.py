@@ -27,12 +27,16 @@ _GIT_WRITES: Final = frozenset(
      "sequencer", "svn", "worktrees")
 )  # fmt: skip
 _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+# Of a strategy `x` git starts the program `git-merge-x`; with a slash in it that is a file of the work tree.
+_STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MOST_INCLUDED: Final = 100
 _MOST_KEPT: Final = 10_000
 NAME: Final = project_mounts.NAME
 PROGRAM: Final = "program of git's settings"
-_MOST_NAMES: Final = 200
+_MOST_NAMES: Final = 50_000
+_MOST_READ: Final = 1_000
+_MOST_BYTES: Final = 1 << 26
 
 
 class Tree(NamedTuple):
@@ -81,8 +85,8 @@ class Finding(NamedTuple):
 
     Attributes:
         path: the file that holds it, from the project's root.
-        what: the setting's key, `hook`, `exec`, `link`, `pointer` (to a repository outside the project), `unreadable`,
-            `protected name`, or `program of git's settings`.
+        what: the setting's key, `hook`, `exec`, `strategy`, `link`, `pointer` (to a repository outside the project),
+            `unreadable`, `protected name`, or `program of git's settings`.
         value: what it says; of a hook its digest.
     """
 
@@ -129,28 +133,44 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
 
 
 def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
-    """Return a path or the first link on it, how that is, and where the link leads. Raises OSError."""
-    parts = name.split("/")
+    """Return a path, or the first on it that is a link or closed, how that is, and where the link leads. Raises OSError."""
+    parts, info = name.split("/"), None
     for at in range(1, len(parts) + 1):
         path = "/".join(parts[:at])
-        info = os.lstat(path, dir_fd=root_fd)
+        try:
+            below = os.lstat(path, dir_fd=root_fd)
+        except PermissionError:
+            if info is None:
+                raise
+            return "/".join(parts[: at - 1]), info, ""
+        info = below
         if stat.S_ISLNK(info.st_mode):
             return path, info, os.readlink(path, dir_fd=root_fd)
+    assert info is not None
     return name, info, ""
 
 
-def digest_at(folder: int, name: str, depth: int = 2) -> str:
-    """Return a digest of a file, or of a folder with what it holds."""
-    data, _ = content(folder, name)
-    if data is not None or depth == 0:
-        return hashlib.sha256(data or b"").hexdigest()
+def digest_at(folder: int, name: str) -> str:
+    """Return a digest of a file, or of a folder with all that it holds, of which the state counts beyond 1,000."""
     try:
-        fd = _folder(folder, (name,))
-    except OSError:
-        return ""
-    with closing(fd):
-        below = sorted(os.listdir(fd))[:_MOST_NAMES]
-        return _short(*(f"{one}\0{digest_at(fd, one, depth - 1)}" for one in below))
+        info = os.lstat(name, dir_fd=folder)
+        if not stat.S_ISDIR(info.st_mode):
+            return hashlib.sha256(atomic.read_regular(name, _MOST_BYTES, dir_fd=folder, follow=False)[0]).hexdigest()
+    except OSError as err:
+        return "" if err.errno == errno.ENOENT else str(info.st_ino)
+    found, waiting = list[str](), [tuple(name.split("/"))]
+    while waiting and len(found) < _MOST_NAMES:
+        parts = waiting.pop()
+        with suppress(OSError), closing(_folder(folder, parts)) as fd:
+            below = sorted(os.listdir(fd))
+            # What an assistant checks out there is no setting of it.
+            for one in () if ".git" in below and "worktrees" in parts else below:
+                info = os.lstat(one, dir_fd=fd)
+                state = _state(info) if len(found) > _MOST_READ else _digest(fd, one, info)
+                found.append(f"{'/'.join((*parts[1:], one))}\0{state}")
+                if stat.S_ISDIR(info.st_mode):
+                    waiting.append((*parts, one))
+    return _short(*found)
 
 
 def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterator[Finding]:
@@ -164,25 +184,27 @@ def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterat
     with closing(fd):
         yield from _settings(tree, path, fd, "config", path, included_only=f"{path}/config" in covered)
         yield from _settings(tree, path, fd, "config.worktree", path)
-        yield from () if f"{path}/hooks" in covered else _hooks(path, fd)
-        if users := repositories.users_hooks_path():
-            yield from _named_hooks(tree, path, users)
-        for name in _STEPS:
+        yield from _hooks(tree, path, fd, linked_only=f"{path}/hooks" in covered)
+        for name in (*_STEPS, *_STRATEGIES):
             yield from _steps(path, fd, name)
-        yield from _pointer(tree, path, fd, "commondir", b"")
+        yield from _pointer(tree, path, fd, "commondir")
 
 
-def _pointer(tree: Tree, path: str, fd: int, name: str, prefix: bytes) -> Iterator[Finding]:
-    """Yield a file by which git takes a folder outside the project for a repository, or settings from one."""
+def _pointer(tree: Tree, path: str, fd: int, name: str) -> Iterator[Finding]:
+    """Yield a file by which git takes a folder outside the project for a repository, or settings from one.
+
+    So is one that names its folder by a link or in another way than git writes it: who reads it may come to another place.
+    """
     data, why = content(fd, name)
     file = f"{path}/{name}" if path else name
     if why:
         yield Finding(file, why, "")
-    elif data is not None and data.startswith(prefix):
-        target = os.fsdecode(data.removeprefix(prefix).strip())
-        with suppress(ValueError):
-            if not f"{os.path.realpath(os.path.join(tree.root, path, target))}/".startswith(f"{tree.root}/"):
-                yield Finding(file, "pointer", target)
+    elif data is not None and (target := repositories.named_by(data, name)):
+        place = os.path.join(tree.root, path, target)
+        is_plain = b"\0" not in data and target == target.strip() and len(os.fsencode(place)) < beneath.PATH_MAX
+        real = os.path.realpath(place)
+        if not is_plain or os.path.normpath(place) != real or not f"{real}/".startswith(f"{tree.root}/"):
+            yield Finding(file, "pointer", target)
 
 
 def links(tree: Tree, folders: repositories.Listings, places: Iterable[str]) -> Iterator[Finding]:
@@ -237,20 +259,29 @@ def _settings(
 def _named_programs(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
     """Yield the files of the project that a repository's settings start, such as `filter.x.clean = tools/clean`, and load."""
     for target in programs.loaded(value, _work_tree(tree, repository)).there():
-        if target.startswith(f"{tree.root}/"):
-            path = os.path.relpath(target, tree.root)
-            folder, _, name = path.rpartition("/")
-            with suppress(OSError):
-                with closing(tree.folder(folder)) as fd:
-                    info = os.lstat(name, dir_fd=fd)
-                    digest = _program_digest(fd, name, info)
-                if not stat.S_ISDIR(info.st_mode):
-                    yield Finding(path, PROGRAM, digest)
+        yield from _program(tree, target)
 
 
-def _program_digest(fd: int, name: str, info: os.stat_result) -> str:
+def _program(tree: Tree, target: str) -> Iterator[Finding]:
+    """Yield a file by its absolute path, where it lies in the project."""
+    if target.startswith(f"{tree.root}/"):
+        path = os.path.relpath(target, tree.root)
+        folder, _, name = path.rpartition("/")
+        with suppress(OSError):
+            with closing(tree.folder(folder)) as fd:
+                digest = _digest(fd, name, os.lstat(name, dir_fd=fd))
+            yield Finding(path, PROGRAM, digest)
+
+
+def _digest(fd: int, name: str, info: os.stat_result) -> str:
+    """Return a digest of a file; of one that is large or cannot be read, and of all else, its state."""
     data, _ = content(fd, name)
-    return hashlib.sha256(data).hexdigest() if data is not None else str(info.st_ino)
+    return hashlib.sha256(data).hexdigest() if data is not None else _state(info)
+
+
+def _state(info: os.stat_result) -> str:
+    # The kernel sets the time of change, and no command can.
+    return f"{info.st_ino} {info.st_mode} {info.st_size} {info.st_ctime_ns}"
 
 
 def _work_tree(tree: Tree, repository: str) -> str:
@@ -262,14 +293,36 @@ def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
     """Yield what the settings of a linked worktree or a submodule name in it; they may lie outside of the project."""
     with suppress(OSError), closing(tree.folder(work_tree)) as fd:
         if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
-            yield from _pointer(tree, work_tree, fd, ".git", b"gitdir:")
-    folders = repositories.linked(os.path.join(tree.root, work_tree))
-    place = f"{work_tree}/.git" if work_tree else ".git"
-    for folder, name in zip(reversed(folders or ()), _CONFIGS, strict=False):
+            yield from _pointer(tree, work_tree, fd, ".git")
+    if repositories.linked(os.path.join(tree.root, work_tree)):
+        yield from _outside(tree, os.path.join(tree.root, work_tree))
+
+
+def _outside(tree: Tree, work_tree: str) -> Iterator[Finding]:
+    place = f"{work_tree}/.git"
+    own, shared = repositories.linked(work_tree) or (place, place)
+    for folder, name in zip((shared, own), _CONFIGS, strict=True):
         with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
             yield from _settings(tree, folder, fd, name, place, included_only=True)
-    if folders and (users := repositories.users_hooks_path()):
-        yield from _named_hooks(tree, place, users)
+
+
+def from_outside(tree: Tree, places: Iterable[str]) -> Iterator[Finding]:
+    """Yield what is named in the project by the user's own settings, and by those of repositories in which it lies.
+
+    Args:
+        tree: the project.
+        places: its repositories, and the `.git` of each work tree.
+    """
+    above = list(repositories.enclosing(tree.root))
+    for work_tree in above:
+        yield from _outside(tree, work_tree)
+    for file in repositories.users_settings():
+        folder, name = os.path.split(os.path.realpath(file))
+        for place in dict.fromkeys((".git", *places, *(f"{one}/.git" for one in above))):
+            # A link in the home may lead to a file of the project.
+            yield from _included(tree, "", file, place, set())
+            with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+                yield from _settings(tree, os.path.dirname(file), fd, name, place, included_only=True)
 
 
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
@@ -300,7 +353,7 @@ def settings_shown(tree: Tree, folder: str, data: bytes) -> list[str]:
 def _included(tree: Tree, path: str, value: str, repository: str, included: set[str]) -> Iterator[Finding]:
     """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
     # Only files of the project: a command cannot write others, and their content is the user's.
-    target = os.path.realpath(os.path.join(tree.root, path, value))
+    target = os.path.realpath(os.path.join(tree.root, path, os.path.expanduser(value)))
     if not target.startswith(f"{tree.root}/") or target in included:
         return
     included.add(target)
@@ -324,7 +377,8 @@ def content(fd: int, name: str) -> tuple[bytes | None, str]:
     return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
 
 
-def _hooks(path: str, fd: int) -> Iterator[Finding]:
+def _hooks(tree: Tree, path: str, fd: int, *, linked_only: bool) -> Iterator[Finding]:
+    """Yield a repository's hooks; with `linked_only` what links among them lead to in the project."""
     folder = f"{path}/hooks" if path else "hooks"
     try:
         hooks = _folder(fd, ("hooks",))
@@ -333,7 +387,7 @@ def _hooks(path: str, fd: int) -> Iterator[Finding]:
             yield Finding(folder, "link", "")
         return
     with closing(hooks):
-        yield from _hooks_in(folder, hooks)
+        yield from (one for one in _hooks_in(tree, folder, hooks) if not linked_only or one.what == PROGRAM)
 
 
 def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
@@ -346,10 +400,10 @@ def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
         if not place.startswith(f"{tree.root}/") or os.path.basename(os.path.dirname(place)) == ".git":
             continue
         with suppress(OSError), closing(tree.folder(folder)) as fd:
-            yield from _hooks_in(folder, fd, started_by_another=place != target)
+            yield from _hooks_in(tree, folder, fd, started_by_another=place != target)
 
 
-def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
+def _hooks_in(tree: Tree, folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
     # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
     for name in (one for one in os.listdir(hooks) if "." not in one):
         with suppress(OSError):
@@ -357,8 +411,9 @@ def _hooks_in(folder: str, hooks: int, *, started_by_another: bool = False) -> I
             if stat.S_ISLNK(entry.st_mode):
                 # Whatever it leads to now: another file can be put there later.
                 yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
+                yield from _program(tree, os.path.realpath(os.path.join(tree.root, folder, name)))
             elif stat.S_ISREG(entry.st_mode) and (entry.st_mode & 0o111 or started_by_another):
-                yield Finding(f"{folder}/{name}", "hook", _program_digest(hooks, name, entry))
+                yield Finding(f"{folder}/{name}", "hook", _digest(hooks, name, entry))
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
@@ -366,5 +421,8 @@ def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
     inner_path = f"{path}/{name}" if path else name
     if why:
         yield Finding(inner_path, why, "")
+    elif data and name in _STRATEGIES:
+        if b"/" in data:
+            yield Finding(inner_path, "strategy", hashlib.sha256(data).hexdigest())
     elif data and (lines := EXEC.findall(data)):
         yield Finding(inner_path, "exec", hashlib.sha256(b"".join(lines)).hexdigest())

@@ -189,8 +189,7 @@ def _leads_back(value: str, inside: str, root: str) -> bool:
         data, _ = atomic.read_regular(f"{target}/.git", _POINTER, follow=False)
     except OSError:
         return False
-    line = os.fsdecode(data.removeprefix(b"gitdir:").strip())
-    return os.path.normpath(os.path.join(target, line)) == inside == os.path.realpath(inside)
+    return os.path.normpath(os.path.join(target, repositories.named_by(data, ".git"))) == inside == os.path.realpath(inside)
 
 
 def without(data: bytes, settings: list[Setting], folder: str, root: str = "") -> bytes:

@@ -171,12 +171,6 @@ def test_git_is_found_on_path_too_but_never_in_the_project(root, tmp_path, monke
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_a_path_leads_to_is_judged_at_each_look(root):
-    made = "git init -q --separate-git-dir store sub; git -C sub config core.worktree ../sub"
-    assert looked(root, made) == []
-    assert looked(root, "mv sub moved; ln -s moved sub")[0]["what"] == "core.worktree"
-
-
 def test_a_command_whose_caller_was_killed_is_looked_for_by_the_next(root, user_space):
     with Workspace(root) as ws, running_commands.running(ws.fd) as token:
         command_check.begin(ws, token, confined(), lambda _: set(), {})
