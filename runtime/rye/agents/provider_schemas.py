@@ -58,6 +58,7 @@ _MEANINGS: Final = tuple(
         "changes edits",
         "jobid id outputid shellid bashid",
         "data input",
+        "parameters params arguments args",
         "sort sortby order",
     )
 )

@@ -24,7 +24,7 @@ from rye.edits.change_forms import Change
 from rye.edits.line_id_changes import Checker, Options
 from rye.edits.patch_store import new_id
 from rye.edits.splices import FinalNewline, Newline
-from rye.errors import EditError, UsageError
+from rye.errors import EditError, UsageError, WorkspaceError
 from rye.journal import journal, recovery
 from rye.line_ids import addresses, store
 from rye.line_ids import document as documents
@@ -205,7 +205,12 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
         stack.enter_context(cache.locked(job.ws, *{file.place.path for file in files.values()}))
         for name in lines:
             place = files[name].place
-            document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts, encoding))
+            try:
+                document = stack.enter_context(documents.open_locked_for_edit(job.ws, name, place.parts, encoding))
+            except WorkspaceError as err:
+                if err.code == "file_not_found":
+                    err.message += " Nothing was written; write makes a new file."
+                raise
             if job.notebook == "cells":
                 document.show_as_cells()
             files[name].document = document

@@ -227,7 +227,8 @@ class Checker:
         )
         # A refusal that prints IDs shows no number, and the ID that it asks for was shown.
         self.problems.unshown.update(() if by_id and self.problems.form != "short" else lines)
-        self.problems.add("unseen_lines", f"Change {number}: {which}", *lines)
+        # They count as shown only once they were read: the ends are enough to see whether they are the right ones.
+        self.problems.add("unseen_lines", f"Change {number}: {which}", *lines[:3], *lines[-3:])
 
     def bodies(self, change: Change, lines: list[str]) -> list[bytes] | None:
         """Return new lines in the file's encoding, None where addresses were pasted with them."""

@@ -125,7 +125,7 @@ class SchemaChecker:
         out = []
         for key in parameters:
             if key not in known and not any(_matches(pattern, key) for pattern in patterns):
-                close = nearest(key, known, 1)
+                close = nearest(key, known, 1, cutoff=0.66)
                 message = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
                 out.append(("", safe_text.content(message)))
         return out

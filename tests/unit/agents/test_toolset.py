@@ -118,6 +118,7 @@ SAID = [
     (takes("path", "pattern"), {"regex": "x", "directory": "src"}, {"pattern": "x", "path": "src"}),
     (takes("find", "replace", "new_content"), {"new_string": "b", "old_string": "a"}, {"find": "a", "replace": "b"}),
     (takes("docPath"), {"path": "a"}, {"docPath": "a"}),
+    (takes("item_id", "parameters"), {"item_id": "a", "params": "b"}, {"item_id": "a", "parameters": "b"}),
     (
         takes(changes={"type": "array", "items": LINE}),
         {"changes": [{"lineId": "12", "newContent": "x"}, {"startLine": "1", "end_line": "2", "new_string": "x"}]},
@@ -186,6 +187,7 @@ def test_another_spelling_of_a_tool_is_that_tool(app, name):
     tools = rye.toolset(app, "rye/file-system")
     assert "def sum_of(" in tools.call(name, {"file_path": "app.py", "changes": ["find|total|sum_of"]})
     assert "did you mean 'limit'" in tools.call("read", {"file_path": "app.py", "limmit": 1})
+    assert "'end_line'. Given" in tools.call("read", {"file_path": "app.py", "end_line": 1})
 
 
 # --- what a model reads of a result: one text, each thing once ---

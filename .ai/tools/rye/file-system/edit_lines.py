@@ -1,11 +1,11 @@
-# rye:signed:2026-11-28T07:44:25Z:35ad93178f61aa6635a4a81922507c85a794b62aa102c19a11277145c4ca04e2:_scBDDgBlIwcBWkYpH75T8mW7AXF_AKhiAV2W2nYU3K8YsjDA07o1C-XdqknR2xAY1Uq2aOcGtgzSGD_quNbAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T14:03:56Z:7ff8effab0670309a9e0fa686c10deacc54c0452596af6850a9ce19678ae6165:Hzn-dZqcMD1SElGkaHWTUBhDISZ37Lji-qL-us0v3Ghb4yaGZAD3Udja-vKwphv87a1vRuwsdrzwocLaatyLBw==:b63173adc9f5699f
 """Edit a text file, or several, by line address: replace, insert, delete, move or copy whole lines without retyping what is there.
 
 Requires: a prior read (or grep) that showed the lines: `12` before a tab, or [LID:a1b2c3]. A change is a string:
-"12|new text", "12-15|one\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
+"12|new text", "12-15|one\\ntwo" (replace), "12+|text" (insert behind; "+12|", "end+|"), "12-15 delete", "12-15 move after 40"
 (copy, before), "find|old|new" (exact text; "find 3|…" in 3 places; any sign for the bar; no read needed), "b.py:12|x" (another
 file), "b.py delete file", "b.py rename to c.py"; or an object with new_content and line_id, start_line_id + end_line_id,
-after_line_id or before_line_id ("" deletes; "a" and "a\n" are one line), or with find + replace (and count).
+after_line_id or before_line_id ("" deletes; "a" and "a\\n" are one line), or with find + replace (and count).
 In a notebook (.ipynb) give a cell as text; behind its last line "# %%" or "# %% [markdown]" and text make a new cell.
 Does not: guess or apply a part: all is checked first, then all lands or none ("Nothing was written"). It refuses unknown or
 dead addresses, overlaps, lines never shown as they are, several places for find; each refusal shows the lines as they are.
