@@ -105,7 +105,7 @@ class History:
         """Disjoint changes as a model writes them, and what they mean."""
         cuts = sorted(self.rng.randrange(len(file.lines) + 1) for _ in range(2 * self.rng.randint(1, 3)))
         spans = [(a, min(b, a + 5)) for a, b in zip(cuts[::2], cuts[1::2], strict=True)]
-        changes, plans = [], []
+        changes, plans, beside, moved = [], [], set(), set()
         place = "" if file.name == FILES[0] else f"{file.name}:"
         for start, stop in spans:
             here, new, number = [], file.new_texts(1, 3), len(changes) + 1
@@ -117,6 +117,7 @@ class History:
             if start == stop:
                 side = self.rng.choice([at for at in (start - 1, start) if 0 <= at < len(file.lines)] or [-1])
                 name = self.name(file, side) if side >= 0 else "end"
+                beside.add(side)
                 key, text = ("before", f"+{name}|") if side == start and side >= 0 else ("after", f"{name}+|")
                 change, here = {f"{key}_line_id": name}, [Plan(start, stop, number, new)]
             else:
@@ -135,11 +136,12 @@ class History:
                     text, written = f"{name} {verb} after {self.name(file, at)}", ""
                     here = [Plan(at + 1, at + 1, number, lines if verb == "move" else [line.raw for line in lines])]
                     here += [Plan(start, stop, number, [])] if verb == "move" else []
+                    moved.update(range(start, stop) if verb == "move" else ())
             if name is not None:
                 is_text = place or text[-1] != "|" or "\r" in written or self.rng.random() < 0.5
                 changes.append(f"{place}{text}{written}" if is_text else {**change, "new_content": f"{written}\n"})
                 plans += here
-        return changes, plans
+        return ([], []) if beside & moved else (changes, plans)
 
     def edit_lines(self):
         """Changes of every form, in one file or both; most are of lines that were shown as they are."""

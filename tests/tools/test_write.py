@@ -138,6 +138,9 @@ def test_an_edit_of_lines_that_stay_can_follow_without_a_read(project):
     assert data["output"] == "Replaced f.txt (+1 -1 lines); its lines are 1, 4, 3"
     done("edit_lines", project, file_path="f.txt", changes=["3-3|C", "4|X"])
     assert (project / "f.txt").read_bytes() == b"a\nX\nC\n"
+    (project / "f.txt").write_bytes(b"a\nX\nC\nof another program\n")
+    lost = done("write", project, file_path="f.txt", content="a\n", line_ids="short")["warnings"]
+    assert lost == ["1 line(s) that it had and you were not shown are gone; undo brings them back."]
     # Too many ranges to be told are not, and then nobody was told.
     lines = [f"line {at}" for at in range(100)]
     done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")

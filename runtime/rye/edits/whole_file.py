@@ -107,30 +107,39 @@ def replace_file(
                 # An entry for no change would be what the next undo takes back.
                 return Replaced(place.shown, data, old, code.name, None, recovered, unchanged=True)
             syntax_findings = syntax_check.told(place.shown, old, data, guard)
-            known = _followed(ws, place, old, data, code.name)
+            known, unseen = _followed(ws, place, old, data, code.name)
             entry = journal.whole_entry(ws, tool, place, old, data, code.name)
             told: list[str] | None = [] if addresses else None
             piece = FileChange(place, WholeFile(entry, data, code.name, known=known, told=told))
             entries, _, warnings = apply_all(ws, [piece], None)
-            warnings = [*recovered, *syntax_findings, *warnings, *_line_end_warning(place, old, data, code.name)]
+            # A program that writes a whole file means it; a model may not know of what another one wrote since it looked.
+            gone = (
+                [f"{unseen} line(s) that it had and you were not shown are gone; undo brings them back."]
+                if addresses and unseen
+                else []
+            )
+            warnings = [*recovered, *syntax_findings, *gone, *warnings, *_line_end_warning(place, old, data, code.name)]
             return Replaced(place.shown, data, old, code.name, "".join(entries) or None, warnings, "".join(told or ()))
 
 
-def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> Document | None:
-    """Return the file as it will be, unchanged lines with their IDs; None where they are not known or the encoding changes."""
+def _followed(ws: Workspace, place: Place, old: bytes | None, data: bytes, encoding: str) -> tuple[Document | None, int]:
+    """Return the file as it will be, unchanged lines with their IDs, and how many lines go that were not shown as they were.
+
+    None where they are not known or the encoding changes.
+    """
     if old is None or not data:
-        return None
+        return None, 0
     with suppress(WorkspaceError), documents.open_locked_for_edit(ws, place.shown, place.parts) as document:
         text = document.text
         if document.known and text.encoding == text_encoding(data, encoding) and document.data == old:
             lines = parse(data, text.encoding).lines()
             # Of equal lines nobody said which one stays.
             same = [(i, j, 1) for i, j in followed_lines.certain(text.lines(), lines)]
-            found = gaps(same, text.count, len(lines))
-            return successor(
-                document, [Splice(i, stop, lines[j:end], Revived([None] * (end - j))) for i, stop, j, end in found]
-            )
-    return None
+            found = [*gaps(same, text.count, len(lines))]
+            unseen = sum(not document.is_seen(at) for i, stop, _, _ in found for at in range(i, stop))
+            splices = [Splice(i, stop, lines[j:end], Revived([None] * (end - j))) for i, stop, j, end in found]
+            return successor(document, splices), unseen
+    return None, 0
 
 
 def _line_end_warning(place: Place, old: bytes | None, data: bytes, encoding: str) -> list[str]:
