@@ -120,7 +120,7 @@ def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
 
 
 def test_cells_are_added_deleted_moved_and_copied(project):
-    put(project, markdown(["one"]), code(["two"]), code(["three"]))
+    put(project, markdown(["one"]), code(["two"]), code(["three"], id="t"))
     cells = ends(project)
     edit(project, f"{cells[0][1]}+|new = 1\nmore = 2")
     assert sources(project) == ["one", "new = 1\nmore = 2", "two", "three"]
@@ -146,6 +146,7 @@ def test_cells_are_added_deleted_moved_and_copied(project):
     _, (first, last), (_, end) = ends(project)
     edit(project, f"{first}-{last} copy after {end}")
     assert sources(project) == ["two", "three", "new = 1\nmore = 2", "three"]
+    assert re.findall('"id": "(t?)', (project / "n.ipynb").read_text()) == ["t", "", ""]
 
 
 def test_lines_move_between_cells_and_into_other_files(project):
@@ -260,12 +261,8 @@ def test_a_notebook_of_another_layout_is_shown_without_addresses_and_edited_as_j
 def test_a_notebook_of_colab_is_edited_as_cells(project):
     cell = {"cell_type": "code", "source": ["a = 1\n", "b = 2"]}
     cell |= {"metadata": {"id": "x"}, "execution_count": None, "outputs": []}
-    whole = {
-        "nbformat": 4,
-        "nbformat_minor": 0,
-        "metadata": {"colab": {"provenance": []}},
-        "cells": [cell, {**cell, "source": []}],
-    }
+    whole = {"nbformat": 4, "nbformat_minor": 0, "metadata": {"colab": {"provenance": []}}}
+    whole["cells"] = [cell, {**cell, "source": []}]
     # It writes no newline at the end, and escapes what HTML takes for its own.
     (project / "n.ipynb").write_text(json.dumps(whole, indent=2).replace("a = 1", "a \\u003c 1"))
     shown = read(project)

@@ -53,10 +53,11 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
         mended += ends
     # The last of the cells that stay: what stands behind a cell decides on its comma.
     deleted = {line for plan in plans if not plan.raw for line in range(plan.start, plan.stop)}
-    last = next((cell for cell in reversed(book.cells) if cell.start not in deleted), None)
+    staying = [cell for cell in book.cells if cell.start not in deleted]
+    last, ids = (staying[-1] if staying else None), {str(cell.content["id"]) for cell in staying if "id" in cell.content}
     for at, plan in enumerate(new, 1):
         is_followed = at < len(new) or (last is not None and plan.start <= last.start)
-        out.append(changed(plan, raw=_new_cells(document, book, plan, is_followed=is_followed)))
+        out.append(changed(plan, raw=_new_cells(document, book, plan, ids, is_followed=is_followed)))
     mended += _end_of_last(document, last, out)
     return sorted([*out, *mended], key=lambda plan: (plan.start, plan.stop))
 
@@ -122,14 +123,19 @@ def _whole_source(document: Document, cell: Cell, number: int, texts: list[str])
     return Plan(number, start, stop, [indent + b'"source": [' + newline, *lines, indent + b"]" + comma + newline])
 
 
-def _new_cells(document: Document, book: Notebook, plan: Plan, *, is_followed: bool) -> list[bytes]:
-    """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is.
+def _new_cells(document: Document, book: Notebook, plan: Plan, ids: set[str], *, is_followed: bool) -> list[bytes]:
+    """Return the JSON of the cells that a text between cells means; JSON of cells is taken as it is, but for an ID in `ids`.
 
     `is_followed`: a cell will stand behind it.
     """
     texts, newline = _texts(document, plan), _newline(document)
     neighbour = next(cell for cell in book.cells if plan.start in (cell.start, cell.stop))
     given, lines = _as_json(texts)
+    for cell in (one for one in given or () if "id" in one):
+        # No two cells of a notebook may have one ID: a copy has its own.
+        if str(cell["id"]) in ids:
+            cell["id"], lines = _new_id(), []
+        ids.add(str(cell["id"]))
     if not lines:
         indent, step = (
             _indent(document.text.lines(neighbour.start, neighbour.start + 1)[0]).decode(),
@@ -178,11 +184,15 @@ def _cell(book: Notebook, kind: str, lines: list[str]) -> dict[str, Any]:
     return {
         "cell_type": kind,
         **({"execution_count": None} if kind == "code" else {}),
-        **({"id": os.urandom(4).hex()} if named else {}),
+        **({"id": _new_id()} if named else {}),
         "metadata": {},
         **({"outputs": []} if kind == "code" else {}),
         "source": source,
     }
+
+
+def _new_id() -> str:
+    return os.urandom(4).hex()
 
 
 def _end_of_last(document: Document, last: Cell | None, plans: Sequence[Plan]) -> list[Plan]:
