@@ -182,6 +182,9 @@ def test_a_list_of_large_changes_is_short(project, file):
     for content in (text, text.replace("line 500\n", "line five hundred\n")):
         done("write", project, file_path="f.txt", content=content)
     assert (len(done("undo", project)["output"]) < 600, file.read_text()) == (True, text)
+    done("write", project, file_path="f.txt", content=text.replace("line", "x" * 60))
+    cut = re.search(r'Call undo\(list=true, entry_id="(\w+)"\) to', done("undo", project, dry_run=True)["output"])[1]
+    assert "-line 0\n" in done("undo", project, list=True, entry_id=cut)["output"]
 
 
 def test_what_is_no_change_and_no_batch(project, batch):

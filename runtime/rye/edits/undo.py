@@ -373,7 +373,6 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     """Undo one entry by itself, or all of a batch, or none of it."""
     batch = chosen.batch
     first = chosen.entries[0]
-    rest = call_text("read", file_path=first.path) if batch is None else call_text("get_patch_change", id=batch)
     numbers = {one.id: chosen.hunks[one.path] for one in chosen.entries if one.path in chosen.hunks}
     with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as pieces:
         moved = _renamed(pieces)
@@ -381,7 +380,7 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
         diff = [
             line for piece in pieces if piece.place.path not in going for line in _diff_of(piece, moved.get(piece.place.path))
         ]
-        shown, cut = _fitting(diff, rest)
+        shown, cut = _fitting(diff, chosen)
         made: dict[str, Any] = {}
         warnings: list[str] = []
         if not dry_run:
@@ -394,8 +393,9 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     return _answer(chosen, shown, what, **made, **named, truncated=cut, dry_run=dry_run, warnings=warnings)
 
 
-def _fitting(diff: Sequence[str], rest: str) -> tuple[list[str], bool]:
-    """Return as many lines of a diff as fit, with the call that shows the rest, and whether there is one."""
+def _fitting(diff: Sequence[str], chosen: _Chosen) -> tuple[list[str], bool]:
+    """Return as many lines of a diff as fit, with the call that shows the whole change, and whether there is one."""
+    rest = call_text("undo", list=True, entry_id=(chosen.batch or chosen.entries[0].id)[-edits_history.SHORT :])
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     return [*shown, *([cut_notice(len(shown), len(diff), "diff lines", rest)] if cut else [])], cut
 
@@ -453,7 +453,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     if not dry_run:
         with tree_changes.look_at(ws) as look:
             look.attribute()
-    shown, cut = _fitting(diff, call_text("undo", list=True))
+    shown, cut = _fitting(diff, chosen)
     of = _said_hunks(chosen) + (f"{printable(chosen.part)} of " if chosen.part is not None else "")
     merged = ", ".join(map(printable, planned.merged))
     more = [f"Taken out of what changed since: {merged}."] if merged else []
