@@ -51,7 +51,7 @@ FILES = {
     b"src/.gitignore": b"lib/b.*\n",
     b"src/lib/b.py": b"bar foo bar\n",
     **dict.fromkeys([b".hidden", b"new\nline", b"\xff\xfe.py", b"src/a.py", b"src/lib/keep.log", b"dist/a.py"], b"foo\nfoo\n"),
-    **dict.fromkeys([b"node_modules/x/a.py", b".github/a.yml", b"x1y"], b"foo\n"),
+    **dict.fromkeys([b"node_modules/x/a.py", b".github/a.yml", b"x1y", "xéy".encode()], b"foo\n"),
     b"empty": b"",
 }
 PATTERNS = ["foo", "^foo$", r"\bbar\b", "o+", r"\d+", "é", "[^a-z]", "$", r"\s{2}\w", "(?i)BAR", "a|b", ".", r"foo\s*$", "x*"]

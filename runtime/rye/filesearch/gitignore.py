@@ -2,12 +2,16 @@
 
 As ripgrep reads them: the last rule that fits decides, `!` takes back, a pattern with a slash before its end is bound to the
 folder of its file, a slash at the end means folders only. Braces are alternatives here, as in ripgrep and unlike in git. A line
-that is no pattern is passed over.
+that is no pattern is passed over. Rules and names are compared as bytes, of which each is a character here (Latin-1): a `?` is
+one of them.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 import re
+import string
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -29,7 +33,7 @@ class Rule(NamedTuple):
 
 def parse(data: bytes) -> list[Rule]:
     """Return the rules of a file's content, in order."""
-    text = data[:MAX_BYTES].decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    text = data[:MAX_BYTES].removeprefix(codecs.BOM_UTF8).decode("latin-1")
     return [rule for line in text.split("\n") if (rule := _rule(line.removesuffix("\r"))) is not None]
 
 
@@ -37,7 +41,7 @@ def _rule(line: str) -> Rule | None:
     if line.startswith("#"):
         return None
     # Spaces at the end do not count unless escaped.
-    line = line if line.endswith("\\ ") else line.rstrip()
+    line = line if line.endswith("\\ ") else line.rstrip(string.whitespace)
     takes_back = line.startswith("!")
     # An escaped `!` or `#` at the start is that character itself.
     line = line[1:] if takes_back or line.startswith(("\\!", "\\#")) else line
@@ -60,6 +64,7 @@ def _rule(line: str) -> Rule | None:
 
 def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:
     """Tell whether a path relative to the rules' folder is ignored; False where a rule takes that back, None for no rule."""
+    path = os.fsencode(path).decode("latin-1")
     # From the end: the last rule that fits decides, so the first hit here is final.
     for rule in reversed(rules):
         if (folder or not rule.folders_only) and rule.fits(path):
@@ -67,17 +72,18 @@ def verdict(rules: Sequence[Rule], path: str, *, folder: bool) -> bool | None:
     return None
 
 
-def rules_below(rules: Iterable[Rule], below: Sequence[str]) -> list[str]:
+def rules_below(rules: Iterable[Rule], below: Sequence[bytes]) -> list[bytes]:
     """Return the rules rewritten as lines of a file in the folder `below` (components).
 
     A rule that ignores one of these folders itself is dropped: who asks for that folder by name wants to see it.
     """
     lines: list[str] = []
+    names = [name.decode("latin-1") for name in below]
     for rule in rules:
         for pattern in globs.expand(rule.pattern):
-            rests = _rests(pattern.split("/"), below)
+            rests = _rests(pattern.split("/"), names)
             lines += [f"{'!' * rule.takes_back}/{'/'.join(rest)}{'/' * rule.folders_only}" for rest in rests]
-    return lines
+    return [line.encode("latin-1") for line in lines]
 
 
 def _rests(parts: list[str], below: Sequence[str]) -> list[list[str]]:

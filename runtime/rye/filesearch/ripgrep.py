@@ -26,7 +26,8 @@ _PATTERN_TROUBLE = (
 )
 _PLAIN_NOTICE = (
     "[searched by Python's re, because ripgrep is not installed (pip install ripgrep). Patterns differ: "
-    r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone, as is multiline; look-around works here only]"
+    r"\p{…}, \z, (?<name>…), [[:alpha:]] and && in classes are ripgrep's alone, as is multiline; "
+    "look-around works here only, as . and [^x] for bytes that are not UTF-8]"
 )
 
 
@@ -44,7 +45,7 @@ class SearchScope(NamedTuple):
     hidden: bool = False
     no_ignore: bool = False
     names: tuple[str, ...] = ()
-    inherited: tuple[str, ...] = ()
+    inherited: tuple[bytes, ...] = ()
     closed: tuple[str, ...] = (".ai/cache", ".ai/keys")
 
 

@@ -255,7 +255,7 @@ def _rules(view: SearchScope) -> Iterator[int | None]:
         yield None
         return
     with scratch_file() as file:
-        file.write("\n".join(view.inherited).encode("utf-8", "surrogateescape"))
+        file.write(b"\n".join(view.inherited))
         file.flush()
         # The child reads through the same open file, so the position is shared.
         file.seek(0)
@@ -300,16 +300,15 @@ def view_of(tree: SearchTree, *, hidden: bool, no_ignore: bool) -> SearchScope:
     return ripgrep.SearchScope(hidden, no_ignore, inherited=rules, closed=closed)
 
 
-def _inherited(tree: SearchTree) -> tuple[str, ...]:
+def _inherited(tree: SearchTree) -> tuple[bytes, ...]:
     """Return the rules of the `.gitignore` files above the tree, up to the root, as lines of a file in it."""
-    lines: list[str] = []
-    below = [os.fsdecode(part) for part in tree.parts]
-    for depth in range(len(below)):
+    lines: list[bytes] = []
+    for depth in range(len(tree.parts)):
         # One that cannot be read, or is no regular file, ignores nothing.
         with suppress(OSError):
             fd, _ = beneath.open_beneath(tree.ws.fd, (*tree.parts[:depth], b".gitignore"), _READ)
             rules = gitignore.parse(atomic.read_open(fd, gitignore.MAX_BYTES, b".gitignore")[0])
-            lines += gitignore.rules_below(rules, below[depth:])
+            lines += gitignore.rules_below(rules, tree.parts[depth:])
     return tuple(lines)
 
 
