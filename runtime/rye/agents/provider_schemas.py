@@ -50,7 +50,7 @@ _MEANINGS: Final = tuple(
         "mode outputmode",
         "ignorecase caseinsensitive icase i",
         "literal fixedstrings plain",
-        "context contextlines surroundinglines c",
+        "context contextlines surroundinglines c a b",
         "background runinbackground isbackground",
         "depth maxdepth levels",
         "dryrun preview",
@@ -63,6 +63,10 @@ _MEANINGS: Final = tuple(
     )
 )
 """Names that mean the same, each folded; a group applies where a tool has exactly one of them."""
+
+
+_NEEDLESS: Final = frozenset(("description", "n", "linenumbers"))
+"""Names of a note to the reader, or of what a tool does anyway: left out where it has no such parameter."""
 
 
 def folded(name: str) -> str:
@@ -92,7 +96,8 @@ def _with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dic
         if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
             used.add(meant)
-    return {renamed.get(name, name): value for name, value in arguments.items()}
+    needless = {name for name in arguments if name not in known and name not in renamed and folded(name) in _NEEDLESS}
+    return {renamed.get(name, name): value for name, value in arguments.items() if name not in needless}
 
 
 def _meant(name: str, free: set[str]) -> str | None:

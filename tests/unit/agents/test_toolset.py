@@ -118,7 +118,8 @@ SAID = [
     (takes("path", "pattern"), {"regex": "x", "directory": "src"}, {"pattern": "x", "path": "src"}),
     (takes("find", "replace", "new_content"), {"new_string": "b", "old_string": "a"}, {"find": "a", "replace": "b"}),
     (takes("docPath"), {"path": "a"}, {"docPath": "a"}),
-    (takes("item_id", "parameters"), {"item_id": "a", "params": "b"}, {"item_id": "a", "parameters": "b"}),
+    (takes("parameters", "context"), {"params": "b", "-n": "true", "-A": "3"}, {"parameters": "b", "context": "3"}),
+    (takes("command"), {"cmd": "a", "description": "b"}, {"command": "a"}),
     (
         takes(changes={"type": "array", "items": LINE}),
         {"changes": [{"lineId": "12", "newContent": "x"}, {"startLine": "1", "end_line": "2", "new_string": "x"}]},
