@@ -132,13 +132,15 @@ def _add(found: Loaded, script: str, interpreter: str, work_tree: str, program: 
         found.files.add(script)
         text = _text(script, work_tree)
         named = re.match(_SHEBANG, text)
-        interpreter = named[1].decode() if named else interpreter
+        # A text without a first line for the kernel is given to a shell.
+        interpreter = named[1].decode() if named else interpreter or ("" if b"\0" in text else "sh")
         if interpreter.startswith("python"):
             names = found.folders.setdefault(os.path.dirname(script), set())
             names |= _words(text) | _known_to_python(program)
             continue
-        # In their order: where they are too many, each look takes the same.
+        # In their order: where they are too many, each look takes the same. A folder may stand in a variable (`"$D/lib.sh"`).
         words = dict.fromkeys(re.findall(rb"[\w.@-]*[./][\w./@-]*\w", text, re.ASCII))
+        words |= dict.fromkeys(re.findall(rb"(?:\$\w+|[)}\"'`])/([\w./@-]*\w)", text, re.ASCII))
         for word in map(bytes.decode, words if re.match(_INTERPRETER, interpreter) else ()):
             # A word with a dot alone is mostly none (`process.stdin`), and a file by its whole name at best.
             for ending in _ENDINGS.get(interpreter, ("",)) if "/" in word else ("",):

@@ -315,11 +315,11 @@ _SETTINGS: Final = ("config", "config.worktree")
 _MAX_SETTINGS: Final = 1 << 20
 # `path = FILE` of include and includeIf, and `hooksPath = FOLDER`. A line that git reads in another way protects too much.
 # Patterns are compiled at first use: few calls meet settings of git.
-_NAMED_PATH: Final = rb"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath)[ \t]*=[ \t]*([^\n#;]+)"
+_NAMED_PATH: Final = rb"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath|templatedir)[ \t]*=[ \t]*([^\n#;]+)"
 # What git starts when the user asks for no program: not aliases, which the user calls as any script of the project.
 STARTED: Final = (
     "clean", "smudge", "process", "textconv", "external", "driver", "fsmonitor", "editor", "pager", "sshcommand", "helper",
-    "askpass", "program", "command", "difffilter", "gitproxy",
+    "askpass", "program", "command", "difffilter", "gitproxy", "cmd", "alternaterefscommand", "packobjectshook",
 )  # fmt: skip
 """Last words of keys whose value is a command line that git starts by itself."""
 _NAMED_PROGRAM: Final = (
@@ -384,12 +384,15 @@ def _names(data: bytes, target: str, parent: str, folder: str) -> str:
         folder: where the settings lie.
     """
     # Most settings have neither.
-    for key, value in re.findall(_NAMED_PATH, data) if b"path" in data.lower() else ():
+    for key, value in re.findall(_NAMED_PATH, data) if re.search(b"(?i)path|templatedir", data) else ():
         is_hooks = key.lower() == b"hookspath"
         named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
         # Git counts hooks from the work tree, and included files from the file that includes them.
         real = os.path.realpath(os.path.join(parent if is_hooks else folder, named))
-        if target == real or (is_hooks and _is_hook_of(target, real)):
+        if key.lower() == b"templatedir":
+            if target.startswith(f"{real}/"):
+                return "init.templateDir"
+        elif target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
     if named_programs := re.findall(_NAMED_PROGRAM, data):
         # Few settings name a program, and every call loads this module.

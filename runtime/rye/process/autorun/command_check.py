@@ -29,13 +29,11 @@ from rye.config import user_dirs
 from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
 from rye.process.autorun import findings
-from rye.process.autorun.findings import Finding, Tree
+from rye.process.autorun.findings import SUFFIX, Finding, Tree
 from rye.sandbox.policy import Confined
 from rye.snapshots import watch
 from rye.workspace import protected_paths, repositories, running_commands
 from rye.workspace.workspace import Workspace
-
-SUFFIX: Final = ".rye-set-aside"
 
 _RECORD: Final = "repositories.json"
 _FOLDERS: Final = "listings.json"

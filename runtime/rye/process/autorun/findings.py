@@ -32,6 +32,7 @@ _STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MOST_INCLUDED: Final = 100
 _MOST_KEPT: Final = 10_000
+SUFFIX: Final = ".rye-set-aside"
 NAME: Final = project_mounts.NAME
 PROGRAM: Final = "program of git's settings"
 _MOST_NAMES: Final = 50_000
@@ -87,7 +88,7 @@ class Finding(NamedTuple):
         path: the file that holds it, from the project's root.
         what: the setting's key, `hook`, `exec`, `strategy`, `link`, `pointer` (to a repository outside the project),
             `unreadable`, `protected name`, or `program of git's settings`.
-        value: what it says; of a hook its digest.
+        value: what it says; of a hook its digest, and who may run it.
     """
 
     path: str
@@ -252,6 +253,9 @@ def _settings(
             yield from _included(tree, path, value, repository, included)
         if is_path and key == "core.hookspath":
             yield from _named_hooks(tree, repository, value)
+        if is_path and key == "init.templatedir":
+            yield from _named_hooks(tree, repository, f"{value}/hooks")
+            yield from _included(tree, path, f"{value}/config", repository, included)
         if key.rpartition(".")[2] in repositories.STARTED and not key.startswith("alias."):
             yield from _named_programs(tree, repository, value)
 
@@ -393,27 +397,27 @@ def _hooks(tree: Tree, path: str, fd: int, *, linked_only: bool) -> Iterator[Fin
 def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
     """Yield the hooks that a repository's settings look for among the project's own files, as husky has them."""
     target = os.path.realpath(os.path.join(_work_tree(tree, repository), os.path.expanduser(value)))
-    # Those of Husky are in `_`, and start the files beside it.
-    for place in (target, os.path.dirname(target)) if os.path.basename(target) == "_" else (target,):
+    # Those of Husky are in `_`, and start the files beside it; or they load what is there.
+    for place in (target.removesuffix("/_"), f"{target.removesuffix('/_')}/_"):
         folder = os.path.relpath(place, tree.root)
         # `.git/hooks` is looked at by itself.
         if not place.startswith(f"{tree.root}/") or os.path.basename(os.path.dirname(place)) == ".git":
             continue
         with suppress(OSError), closing(tree.folder(folder)) as fd:
-            yield from _hooks_in(tree, folder, fd, started_by_another=place != target)
+            yield from _hooks_in(tree, folder, fd)
 
 
-def _hooks_in(tree: Tree, folder: str, hooks: int, *, started_by_another: bool = False) -> Iterator[Finding]:
-    # Git runs only files with a hook's exact name; `pre-commit.sample` has a dot.
-    for name in (one for one in os.listdir(hooks) if "." not in one):
+def _hooks_in(tree: Tree, folder: str, hooks: int) -> Iterator[Finding]:
+    # Git runs only files with a hook's exact name; one that runs may load any other (`. "$(dirname "$0")/lib.sh"`).
+    for name in (one for one in os.listdir(hooks) if not one.endswith(".sample") and SUFFIX not in one):
         with suppress(OSError):
             entry = os.lstat(name, dir_fd=hooks)
             if stat.S_ISLNK(entry.st_mode):
                 # Whatever it leads to now: another file can be put there later.
                 yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
                 yield from _program(tree, os.path.realpath(os.path.join(tree.root, folder, name)))
-            elif stat.S_ISREG(entry.st_mode) and (entry.st_mode & 0o111 or started_by_another):
-                yield Finding(f"{folder}/{name}", "hook", _digest(hooks, name, entry))
+            elif stat.S_ISREG(entry.st_mode):
+                yield Finding(f"{folder}/{name}", "hook", f"{entry.st_mode & 0o111:o} {_digest(hooks, name, entry)}")
 
 
 def _steps(path: str, fd: int, name: str) -> Iterator[Finding]:
