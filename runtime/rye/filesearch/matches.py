@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from rye.errors import WorkspaceError
 from rye.fs import names, stamps
 from rye.line_ids import document, store
-from rye.line_ids.render import Hit, Row, Seen, bare_end, hits_without_ids, joined_ranges
+from rye.line_ids.render import Hit, Row, Seen, hits_without_ids, joined_ranges
 from rye.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -144,4 +144,5 @@ def _is_unchanged(doc: document.Document, hit: Hit) -> bool:
     lines = doc.text.lines(hit.line - 1, hit.last)
     # The searched text may begin with the byte order mark, the document's first line does not.
     found = hit.text.removeprefix(codecs.BOM_UTF8) if hit.line == 1 else hit.text
-    return bare_end(found) in (bare_end(b"".join(lines)), bare_end(b"\n".join(map(code.key, lines))))
+    ends = b"\r\n"
+    return found.rstrip(ends) in (b"".join(lines).rstrip(ends), b"\n".join(map(code.key, lines)).rstrip(ends))

@@ -62,16 +62,12 @@ def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return out
 
 
-def bare_end(text: bytes) -> bytes:
-    """Return a line without its terminator."""
-    return text.rstrip(b"\r\n")
-
-
 def hits_without_ids(hits: Sequence[Hit], why: str = "") -> Seen:
     """Return hits as they were found, without IDs; `why` there are none, where they were asked for."""
     rows: dict[int, Row] = {}
     for hit in hits:
-        for number, line in enumerate(bare_end(hit.text).split(b"\n"), hit.line):
+        # Not what is behind the last newline; a match may end in empty lines.
+        for number, line in zip(range(hit.line, hit.last + 1), hit.text.split(b"\n"), strict=False):
             rows[number] = Row(number, None, line.removesuffix(b"\r").decode("utf-8", "backslashreplace"))
     return Seen(rows, list(hits), without_ids=why)
 
