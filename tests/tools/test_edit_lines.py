@@ -169,7 +169,7 @@ MALFORMED = [
     [
         *[("invalid_parameters", [wrong]) for wrong in NO_CHANGE],
         *[("malformed_change", ["8|x", wrong]) for wrong in MALFORMED],
-        ("invalid_line_id", [{"line_id": "start", "new_content": "x"}]),
+        *[("invalid_line_id", [end]) for end in ("end|x", "0+|x", {"line_id": "start", "new_content": "x"})],
         *[("overlapping_changes", [one, "2-4|x"]) for one in ("2-4|y", "3|y", "1-2|x", "2+|y", "3 move after 5")],
         *[("overlapping_changes", [one, "2-3 move after 5"]) for one in ("+2|x", "3+|x", "7 move after 3", "7 copy before 2")],
         *[("malformed_change", ["f.txt rename to n.txt", "f.txt delete file"][::step]) for step in (1, -1)],
@@ -206,13 +206,10 @@ def test_what_is_refused(project, file, seen, code, changes):
         assert "hange 2" in error or " is both " in error
         forms = ("find#old#new", "12-15|one", "end+|", "12-15 delete", "move after", "rename to")
         assert changes[1] not in ("nonsense", "4") or all(form in error for form in forms)
-    words = {
-        "overlapping_changes": " overlap",
-        "no_change": "no-op",
-        "invalid_line_id": "Change 1:",
-        "file_not_found": "write makes",
-    }
-    assert error.count(words.get(code, error)) == 1
+    at = {"overlapping_changes": "overlap", "no_change": "no-op", "invalid_line_id": "Change 1:", "file_not_found": "makes a"}
+    assert error.count(at.get(code, error)) == 1
+    said = {"find|a": "needs both", "end|x": "is no line", "0+|x": "is no line"}
+    assert all(said.get(str(one), "") in error for one in changes)
 
 
 STORIES = {

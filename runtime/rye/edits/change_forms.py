@@ -148,6 +148,8 @@ def from_string(word: str) -> dict[str, Any]:
 
 def _find(found: re.Match[str], text: str) -> dict[str, Any]:
     parts = text.split(sign := found["sign"])
+    if len(parts) == 1:
+        raise ValueError(f"find{sign}old{sign}new needs both texts; find{sign}old{sign} takes the text away.")
     if len(parts) != 2:
         raise ValueError(
             f"find{sign}old{sign}new has {sign} twice, this {len(parts)} times: where the text has it, take another sign "

@@ -175,7 +175,11 @@ class Checker:
         if short is not None:
             return self._locate_short(number, short, address)
         at_ = self._positions.get(name)
-        if at_ is None:
+        if name in (*ENDS, "0"):
+            self.problems.add(
+                "invalid_line_id", f'Change {number}: {name} is no line: "start+|text" and "end+|text" add there.'
+            )
+        elif at_ is None:
             around = around_dead(index, self._positions, name)
             form = "lid" if name in index.dead else self.problems.form
             self.problems.add("invalid_line_id", f"Change {number}: {why_dead(index, name, around, form)}", *around.values())
