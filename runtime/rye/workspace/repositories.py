@@ -37,6 +37,9 @@ _OF_REPOSITORIES: Final = frozenset(
 FAILING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """By these the system says nothing of a folder: it must not count as one that is not there."""
 
+SYSTEMS: Final = "/etc/gitconfig"
+"""In it git has the settings of all users."""
+
 FOLDERS: Final = (".git", ".hg", ".svn")
 """In folders with these names a version control keeps what it needs."""
 
@@ -316,6 +319,8 @@ _MAX_SETTINGS: Final = 1 << 20
 # `path = FILE` of include and includeIf, and `hooksPath = FOLDER`. A line that git reads in another way protects too much.
 # Patterns are compiled at first use: few calls meet settings of git.
 _NAMED_PATH: Final = rb"(?im)^[ \t]*(?:\[[^\]\n]*\])?[ \t]*(path|hookspath|templatedir)[ \t]*=[ \t]*([^\n#;]+)"
+_INCLUDES: Final = rb"(?ims)^[ \t]*\[include(?:if[^\n]*)?\].*?(?=^[ \t]*\[|\Z)"
+_MOST_INCLUDED: Final = 100
 # What git starts when the user asks for no program: not aliases, which the user calls as any script of the project.
 STARTED: Final = (
     "clean", "smudge", "process", "textconv", "external", "driver", "fsmonitor", "editor", "pager", "sshcommand", "helper",
@@ -333,7 +338,7 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
     Settings are those of the repositories above the file, also above the root, and the user's own.
     """
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
-    users = [(_users(path, stamps.stamp(path)), os.path.dirname(path)) for path in users_settings()]
+    users = list(_users_files())
     inner = (b"".join(part + b"/" for part in parts[:depth]) for depth in range(len(parts)))
     for work_tree in (*inner, *(os.fsencode(f"{one}/") for one in enclosing(root))):
         work_tree_path = os.path.join(root, os.fsdecode(work_tree))
@@ -415,7 +420,20 @@ def users_settings() -> tuple[str, str]:
     return f"{xdg if os.path.isabs(xdg) else f'{home}/.config'}/git/config", f"{home}/.gitconfig"
 
 
-@lru_cache(maxsize=8)
+def _users_files() -> Iterator[tuple[bytes, str]]:
+    """Yield the content and the folder of each file of settings for all repositories, and of those that these include."""
+    waiting, seen = [SYSTEMS, *users_settings()], set[str]()
+    while waiting and len(seen) < _MOST_INCLUDED:
+        path = waiting.pop()
+        if path not in seen and (data := _users(path, stamps.stamp(path))):
+            seen.add(path)
+            yield data, os.path.dirname(path)
+            named = (value for block in re.findall(_INCLUDES, data) for _, value in re.findall(_NAMED_PATH, block))
+            texts = (os.path.expanduser(os.fsdecode(value).strip().strip('"')) for value in named)
+            waiting += [os.path.join(os.path.dirname(path), text) for text in texts]
+
+
+@lru_cache(maxsize=_MOST_INCLUDED)
 def _users(path: str, _state: stamps.Stamp | None) -> bytes:
     return _settings(None, os.fsencode(path))
 

@@ -31,6 +31,7 @@ _STEPS: Final = ("rebase-merge/git-rebase-todo", "sequencer/todo")
 _STRATEGIES: Final = ("rebase-merge/strategy", "sequencer/opts")
 EXEC: Final = re.compile(rb"^[ \t]*(?:x|exec)(?:[ \t].*)?(?:\n|\Z)", re.MULTILINE)
 _MOST_INCLUDED: Final = 100
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MOST_KEPT: Final = 10_000
 SUFFIX: Final = ".rye-set-aside"
 NAME: Final = project_mounts.NAME
@@ -306,7 +307,7 @@ def _outside(tree: Tree, work_tree: str) -> Iterator[Finding]:
     place = f"{work_tree}/.git"
     own, shared = repositories.linked(work_tree) or (place, place)
     for folder, name in zip((shared, own), _CONFIGS, strict=True):
-        with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+        with suppress(OSError), closing(os.open(folder, _FOLDER)) as fd:
             yield from _settings(tree, folder, fd, name, place, included_only=True)
 
 
@@ -320,13 +321,10 @@ def from_outside(tree: Tree, places: Iterable[str]) -> Iterator[Finding]:
     above = list(repositories.enclosing(tree.root))
     for work_tree in above:
         yield from _outside(tree, work_tree)
-    for file in repositories.users_settings():
-        folder, name = os.path.split(os.path.realpath(file))
-        for place in dict.fromkeys((".git", *places, *(f"{one}/.git" for one in above))):
+    for place in dict.fromkeys((".git", *places, *(f"{one}/.git" for one in above))):
+        for file in (*repositories.users_settings(), repositories.SYSTEMS):
             # A link in the home may lead to a file of the project.
             yield from _included(tree, "", file, place, set())
-            with suppress(OSError), closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
-                yield from _settings(tree, os.path.dirname(file), fd, name, place, included_only=True)
 
 
 def _programs(tree: Tree, path: str, data: bytes) -> list[tuple[str, str]] | None:
@@ -355,19 +353,26 @@ def settings_shown(tree: Tree, folder: str, data: bytes) -> list[str]:
 
 
 def _included(tree: Tree, path: str, value: str, repository: str, included: set[str]) -> Iterator[Finding]:
-    """Yield the findings of a file of the project that a repository's settings include: a command may write it."""
-    # Only files of the project: a command cannot write others, and their content is the user's.
-    target = os.path.realpath(os.path.join(tree.root, path, os.path.expanduser(value)))
-    if not target.startswith(f"{tree.root}/") or target in included:
+    """Yield the findings of a file that a repository's settings include; of one outside the project what it names in it.
+
+    A command cannot write that one, and its own content is the user's.
+    """
+    named = os.path.join(tree.root, path, os.path.expanduser(value))
+    target = os.path.realpath(named)
+    if target in included:
         return
     included.add(target)
+    is_outside = not target.startswith(f"{tree.root}/")
     if len(included) > _MOST_INCLUDED:
         # Each takes a process of git. So many are no one's own.
-        yield Finding(os.path.relpath(target, tree.root), "unreadable", "")
+        yield from () if is_outside else [Finding(os.path.relpath(target, tree.root), "unreadable", "")]
         return
-    folder, _, name = os.path.relpath(target, tree.root).rpartition("/")
-    with suppress(OSError), closing(tree.folder(folder)) as fd:
-        yield from _settings(tree, folder, fd, name, repository, included=included)
+    folder, _, name = (target if is_outside else os.path.relpath(target, tree.root)).rpartition("/")
+    with suppress(OSError), closing(os.open(folder, _FOLDER) if is_outside else tree.folder(folder)) as fd:
+        if not is_outside:
+            yield from _settings(tree, folder, fd, name, repository, included=included)
+        # Git counts from the place by which it was named, whatever link that is.
+        yield from _settings(tree, os.path.dirname(named), fd, name, repository, included_only=True, included=included)
 
 
 def content(fd: int, name: str) -> tuple[bytes | None, str]:
