@@ -177,6 +177,9 @@ def test_a_list_of_large_changes_is_short(project, file):
     assert (data["count"], data["truncated"], len(data["output"]) < 400) == (6, False, True)
     shown = done("undo", project, list=True, entry_id=data["entries"][0]["entry_id"])
     assert len(shown["output"].encode()) <= 51_200 + 200
+    for last in "ab":
+        done("write", project, file_path="f.txt", content="x" * 5_000 + last + "\n")
+    assert f"\n-[4,850 characters before]… {'x' * 150}b\n+[4,850" in done("undo", project)["output"]
     # The undo of a write shows what changed, and not the whole file twice.
     text = "".join(f"line {at}\n" for at in range(1_000))
     for content in (text, text.replace("line 500\n", "line five hundred\n")):

@@ -157,6 +157,8 @@ def left_out(
 
 MAX_LINE_CHARS = 2_000
 """A longer line is shortened visibly when shown (characters)."""
+# Of a long line of a diff: characters that are shown, and of these before the first that differs.
+_PART, _BEFORE = 500, 150
 
 
 def size_of(lines: Iterable[str]) -> int:
@@ -169,12 +171,32 @@ def size_of(lines: Iterable[str]) -> int:
 def fit_lines(text: Sequence[str], budget: int) -> tuple[list[str], bool]:
     """Return as many lines as fit into `budget` bytes, very long ones shortened, and whether some did not."""
     out: list[str] = []
-    for line in map(shorten, text):
+    for line in map(shorten, _parted(text)):
         budget -= size_of([line])
         if budget < 0:
             return out, True
         out.append(line)
     return out, False
+
+
+def _parted(text: Sequence[str]) -> Sequence[str]:
+    """Return lines of a diff; of a long one that replaces another, the part where the two begin to differ."""
+    if max(map(len, text), default=0) <= MAX_LINE_CHARS:
+        return text
+    out, gone = [*text], list[int]()
+    for at, line in enumerate(text):
+        if line[:1] == "-":
+            gone.append(at)
+        elif line[:1] == "+" and gone:
+            pair = [gone.pop(0), at]
+            sides = [text[one][1:] for one in pair]
+            same = next((at for at, (a, b) in enumerate(zip(*sides, strict=False)) if a != b), min(map(len, sides)))
+            low = max(0, same - _BEFORE)
+            for one, side in zip(pair, sides, strict=True) if low and max(map(len, sides)) > MAX_LINE_CHARS else ():
+                out[one] = f"{text[one][0]}[{low:,} characters before]… {shorten(side[low:], _PART)}"
+        elif line[:1] != "\\":
+            gone.clear()
+    return out
 
 
 def shorten(text: str, most: int = MAX_LINE_CHARS) -> str:
