@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,7 @@ from rye.line_ids.diff import align, gaps
 from rye.line_ids.document import Document
 from rye.line_ids.index import bare
 from rye.line_ids.reconcile import Splice
+from rye.plain_class import changed
 from rye.workspace import escapes
 from rye.workspace.encoding import Encoding
 from rye.workspace.text import Text
@@ -315,12 +317,28 @@ def find(document: Document, start: int, stop: int, old: str, new: str) -> Found
     places, every = (
         [at for at in _places(all_text, old, overlapping=each) if not {at, at + len(old)} & within] for each in (False, True)
     )
-    splices = [
-        terminated(document.text, start + low, start + high, [document.encode(line) for line in lines])
-        for low, high, lines in _replaced(all_text, starts, places, len(old), new)
-    ]
+    splices, certain = list[Splice](), document.text.encoding.certain
+    if places:
+        # Of an encoding that is a guess this alone must fit; the rest of the lines stands in the file already.
+        document.encode(new.replace("\n", ""))
+    for low, high, bodies in _replaced(all_text, starts, places, len(old), new):
+        encode = (None if certain else _as_guessed(document, start + low, texts[low:high])) or document.encode
+        splices.append(terminated(document.text, start + low, start + high, [encode(body) for body in bodies]))
     lines = sorted({start + bisect_right(starts, place) - 1 for place in every})
     return FoundText(len(places), lines, splices, len(every) > len(places))
+
+
+def _as_guessed(document: Document, start: int, texts: list[str]) -> Callable[[str], bytes] | None:
+    """Return what encodes lines as their encoding was guessed; None where that gives other bytes than a file's lines have."""
+    code = document.text.encoding
+
+    def encode(text: str) -> bytes:
+        return escapes.encode(text, changed(code, certain=True), document.data or b"", document.path)
+
+    with suppress(EditError):
+        if [*map(encode, texts)] == code.bodies(document.text.lines(start, start + len(texts))):
+            return encode
+    return None
 
 
 def _replaced(all_text: str, starts: list[int], places: list[int], size: int, new: str) -> list[tuple[int, int, list[str]]]:
