@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import TracebackType
 
 _DAY = 86_400.0
 _PATIENCE = 60.0
@@ -35,6 +36,21 @@ class closing:  # noqa: N801 - as `contextlib.closing`
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
+
+
+FAILING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""By these the system says nothing of a file: it must not count as one that is not there."""
+
+
+class passing(suppress):  # noqa: N801 - as `contextlib.suppress`
+    """Passes over a file that is not there or cannot be read, but not that the system is short of descriptors or memory."""
+
+    def __init__(self) -> None:
+        """Begin."""
+        super().__init__(OSError)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        return not (isinstance(error, OSError) and error.errno in FAILING) and super().__exit__(kind, error, trace)
 
 
 _taken_last = ContextVar("the place in that order of the lock that was taken last", default=-1)

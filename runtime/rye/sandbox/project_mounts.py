@@ -24,9 +24,9 @@ from typing import Any, Final
 
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.fs.atomic import closing
+from rye.fs.atomic import closing, passing
 from rye.plain_class import Record
-from rye.workspace import protected_paths, running_commands
+from rye.workspace import protected_paths, repositories, running_commands
 
 # Below `.git`. `commondir` lets a repository take its configuration and hooks from another place; `.` is this place.
 _GIT = {"hooks": None, "config": b"", "commondir": b".\n", "modules": None, "worktrees": None}
@@ -143,7 +143,7 @@ def _listed(root: str, problem: str, absent: list[str]) -> Shield:
 
 def _present_names(root: str) -> list[str]:
     """Return the paths of the protected names that are there. Raises UsageError for the user's settings."""
-    with suppress(OSError), closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
+    with passing(), repositories.listed(root) as fd:
         return [f"{root}/{name}" for name in protected_paths.existing_paths(fd, protected_paths.forbidden_names(fd))]
     return []
 

@@ -11,11 +11,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
 from rye.fs import atomic, beneath
+from rye.fs.atomic import passing
 
 _INTERPRETER: Final = r"(?:(?:ba|da|z|k)?sh|python[\d.]*|node|perl|ruby|php|lua|Rscript)\Z"
 _SHEBANG: Final = rb"#!\s*(?:/\S*/env\s+(?:-S\s*)?)?(?:/\S*/)?([\w.]+)"
@@ -51,7 +51,7 @@ class Loaded(NamedTuple):
         """Yield those that are there; of a package with more than 3,000 the folder as well, and each that is not listed."""
         yield from sorted(path for path in self.files if os.path.lexists(path) and not os.path.isdir(path))
         for folder, names in self.folders.items():
-            with suppress(OSError):
+            with passing():
                 for name in sorted(os.listdir(folder)):
                     path = f"{folder}/{name}"
                     if os.path.isfile(path):
@@ -63,13 +63,16 @@ class Loaded(NamedTuple):
 
 def _below(package: str) -> Iterator[str]:
     """Yield the modules of a package, and what of it is a link or cannot be listed: Python finds there what it asks for."""
-    closed: list[str] = []
+    failed: list[OSError] = []
     if os.path.islink(package):
         yield package
-    for path, folders, files in os.walk(package, onerror=lambda err: closed.append(err.filename)):
+    for path, folders, files in os.walk(package, onerror=failed.append):
         yield from (f"{path}/{one}" for one in files if one.endswith(_PYTHON))
         yield from (f"{path}/{one}" for one in folders if os.path.islink(f"{path}/{one}"))
-    yield from closed
+    for err in failed:
+        if err.errno in atomic.FAILING:
+            raise err
+        yield err.filename
 
 
 def _stem(name: str) -> str:
@@ -150,7 +153,10 @@ def _add(found: Loaded, script: str, interpreter: str, work_tree: str, program: 
 
 def _text(script: str, work_tree: str) -> bytes:
     # A program of the system is no script of the project.
-    return (atomic.read(script, _MAX_SCRIPT) or b"") if script.startswith(f"{_real(work_tree, '.')}/") else b""
+    if script.startswith(f"{_real(work_tree, '.')}/"):
+        with passing():
+            return atomic.read_regular(script, _MAX_SCRIPT)[0]
+    return b""
 
 
 def _words(text: bytes) -> set[str]:
@@ -163,6 +169,6 @@ def _known_to_python(program: str) -> set[str]:
     beside = f"{os.path.dirname(os.path.dirname(program))}/lib/python3*/site-packages"
     for pattern in (*_PACKAGES, *([beside] if os.path.isabs(program) else [])):
         for folder in glob.glob(pattern):
-            with suppress(OSError):
+            with passing():
                 found.update(map(_stem, os.listdir(folder)))
     return found

@@ -124,10 +124,11 @@ def _has_hooks(root_fd: int) -> bool:
     """Tell whether the user has installed hooks of git. A linked worktree has them elsewhere: it counts as having some."""
     try:
         fd = os.open(".git/hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)
-    except NotADirectoryError:
-        return True
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        # A command may have closed it.
+        return True
     with closing(fd):
         # Samples have a dot, which no hook's name has.
         return any("." not in name for name in os.listdir(fd))

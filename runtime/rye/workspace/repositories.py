@@ -12,13 +12,13 @@ import os
 import re
 import stat
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rye.config import user_dirs
 from rye.fs import atomic, beneath, stamps
-from rye.fs.atomic import closing
+from rye.fs.atomic import closing, passing
 
 MAX_ENTRIES: Final = 2_000_000
 """A walk over a tree ends after so many names, and as many times 64 characters of folders' paths."""
@@ -33,9 +33,6 @@ _POINTERS: Final = "pointers.json"
 _OF_REPOSITORIES: Final = frozenset(
     "head objects refs commondir config config.worktree hooks info modules rebase-merge sequencer worktrees".split()  # noqa: SIM905
 )
-
-FAILING: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""By these the system says nothing of a folder: it must not count as one that is not there."""
 
 SYSTEMS: Final = "/etc/gitconfig"
 """In it git has the settings of all users."""
@@ -147,7 +144,7 @@ def _read(root: str, path: str, device: int, closed: dict[str, os.stat_result]) 
                 elif entry.is_symlink():
                     links.append(name)
     except OSError as err:
-        if err.errno in FAILING:
+        if err.errno in atomic.FAILING:
             raise
         return Listing(0, 0, [], [], []), 0
     lasts = info.st_dev == device and stamps.settled(info.st_ctime_ns, now)
@@ -181,6 +178,23 @@ def opened_up(top: int, parts: Sequence[str]) -> tuple[int, os.stat_result]:
         except OSError:
             os.chmod(name, stat.S_IMODE(held.st_mode))
             raise
+
+
+@contextmanager
+def listed(root: str) -> Iterator[int]:
+    """Open a project's folder, which can be listed until the block ends, also where its owner may not. Raises OSError."""
+    closed: os.stat_result | None = None
+    try:
+        opened = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        with closing(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as at:
+            opened, closed = opened_up(at, ())
+    with closing(opened) as fd:
+        try:
+            yield fd
+        finally:
+            if closed is not None:
+                os.fchmod(fd, stat.S_IMODE(closed.st_mode))
 
 
 def _close_again(root: str, closed: dict[str, os.stat_result]) -> None:
@@ -224,7 +238,7 @@ def _named(root: str, pointer: str) -> Iterator[str]:
 
 def _pointed(path: str) -> str:
     """Return the real path, there or not, that a file `.git` or `commondir` names; empty for none."""
-    with suppress(OSError):
+    with passing():
         if named := named_by(atomic.read_regular(path, _POINTER)[0], path):
             return os.path.realpath(os.path.join(os.path.dirname(path), named))
     return ""
@@ -359,7 +373,7 @@ def enclosing(root: str) -> Iterator[str]:
 
 def _linked_hooks(work_tree: str) -> list[str]:
     """Return where the links among a repository's hooks lead."""
-    with suppress(OSError), os.scandir(f"{work_tree}/.git/hooks") as entries:
+    with passing(), os.scandir(f"{work_tree}/.git/hooks") as entries:
         return [os.path.realpath(entry.path) for entry in entries if entry.is_symlink()]
     return []
 
@@ -439,10 +453,9 @@ def _users(path: str, _state: stamps.Stamp | None) -> bytes:
 
 
 def _settings(root_fd: int | None, path: bytes) -> bytes:
-    try:
+    with passing():
         return atomic.read_regular(path, _MAX_SETTINGS, dir_fd=root_fd)[0]
-    except OSError:
-        return b""
+    return b""
 
 
 def _text(part: bytes) -> str:

@@ -36,36 +36,6 @@ def test_whatever_git_takes_for_a_repository_is_found(project, chosen):
         assert "docs" in repositories.find(str(project)), chosen
 
 
-def test_repositories_of_every_shape_are_found(project):
-    def git(*words, cwd=project):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=cwd, check=True, capture_output=True)
-
-    git("init", "-q", ".")
-    git("commit", "-q", "--allow-empty", "-m", "x")
-    git("init", "-q", "--bare", "store/bare.git")
-    (project / "elsewhere/part").mkdir(parents=True)
-    (project / "elsewhere/.git").write_text("gitdir: part\n")
-    git("init", "-q", "--separate-git-dir", "elsewhere/dir", "work")
-    git("worktree", "add", "-q", "linked")
-    (project / "by-link").mkdir()
-    (project / "by-link/.git").symlink_to("../store/bare.git")
-    (project / "common").mkdir()
-    (project / "odd").mkdir()
-    (project / "odd/HEAD").write_text("ref: refs/heads/main\n")
-    (project / "odd/commondir").write_text("../common\n")
-    found = repositories.find(os.path.realpath(project))
-    assert found == {".git", "store/bare.git", "elsewhere/dir", "elsewhere/part", ".git/worktrees/linked", "odd", "common"}
-
-
-def test_one_hidden_where_git_stores_objects_is_found(project):
-    subprocess.run(["git", "init", "-q", project], check=True)
-    subprocess.run(["git", "init", "-q", "--bare", project / ".git/objects/hidden"], check=True)
-    (project / "sub").mkdir()
-    (project / "sub/.git").write_text("gitdir: ../.git/objects/hidden\n")
-    subprocess.run(["git", "init", "-q", project / ".git/refs/other"], check=True)
-    assert {".git/objects/hidden", ".git/refs/other/.git"} <= repositories.find(os.path.realpath(project))
-
-
 _FIND_CLOSED = """
 import os, sys
 from rye.workspace import repositories

@@ -106,16 +106,17 @@ def begin(
     forbidden = protected_paths.forbidden_names(ws.fd)
     # Where there was no `.git`, nothing covers one that the command makes.
     own = ".git" not in confined.absent and "protected_names" in report["holds"]
-    # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
-    bare = () if "protected_names" in report["holds"] else (f"{ws.real}/{name}" for name in forbidden)
-    covered = {**dict.fromkeys(bare, (0, 0)), **identities_before}
-    look = Look(ws.real, token, own, forbidden, covered, (), ws.identity)
+    look = Look(ws.real, token, own, forbidden, identities_before, (), ws.identity)
     try:
         if not token:
             raise OSError(errno.EIO, "the user's state folder cannot be used")
         with findings.opened(look.root, look.identity) as tree:
             before = atomic.shaped(_path(tree), _SHAPE)
-            found = _all(tree, before, forbidden, exactly=forbidden)
+            existing = protected_paths.existing_paths(tree.fd, forbidden)
+            if "protected_names" not in report["holds"]:
+                # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
+                look = look._replace(covered={**{f"{ws.real}/{name}": (0, 0) for name in existing}, **identities_before})
+            found = _all(tree, before, forbidden, exactly=existing)
             refused, known = set(before["refused"]), set(before["known"])
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
             written = ours({one.path for one in fresh}) if fresh and not before["running"] else set()
@@ -188,12 +189,11 @@ def end(look: Look, report: dict[str, Any], root_fd: int, *, over: bool = True) 
 def _look(tree: Tree, look: Look, *, over: bool) -> list[dict[str, str]]:
     before, unmounted = atomic.shaped(_path(tree), _SHAPE), _unmounted(tree, look)
     covered = {path for path in _COVERED if look.own and unmounted.isdisjoint((".git", path))}
-    exactly = unmounted.intersection(look.names)
     # Without the record what was there when the command began is what we know.
     known = set(before["known"] if look.token in before["running"] else look.known)
 
     def bad() -> list[Finding]:
-        found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=exactly)
+        found = _all(tree, before, look.names, covered=covered, own=look.own, exactly=unmounted)
         return [one for one in found if one.mark not in known]
 
     # Outside the lock: searching a large project takes seconds, and other commands must be able to begin.
@@ -279,7 +279,8 @@ def bring_back(ws: Workspace, one: Kept) -> int:
                     _swap(fd, name, one.stored)
                 raise OSError(errno.ESTALE, "it was changed meanwhile")
         forbidden = protected_paths.forbidden_names(tree.fd)
-        found = _all(tree, atomic.shaped(_path(tree), _SHAPE), forbidden, exactly=forbidden)
+        existing = protected_paths.existing_paths(tree.fd, forbidden)
+        found = _all(tree, atomic.shaped(_path(tree), _SHAPE), forbidden, exactly=existing)
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
         with _record(tree) as record:
             record["known"] = sorted(marks.union(record["known"]))

@@ -11,11 +11,11 @@ import os
 import re
 import stat
 from collections.abc import Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from rye.fs import atomic, beneath, stamps
-from rye.fs.atomic import closing
+from rye.fs.atomic import closing, passing
 from rye.sandbox import project_mounts
 from rye.workspace import programs, protected_paths, repositories
 
@@ -65,21 +65,10 @@ def _folder(top: int, parts: tuple[str, ...]) -> int:
 @contextmanager
 def opened(root: str, identity: Sequence[int]) -> Iterator[Tree]:
     """Open a project; raises OSError, also where another folder has taken its path."""
-    closed: os.stat_result | None = None
-    try:
-        opened_root = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        # Until the end: the look opens it anew for its listings.
-        with closing(os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as at:
-            opened_root, closed = repositories.opened_up(at, ())
-    with closing(opened_root) as fd:
-        try:
-            if stamps.identity(fd) != tuple(identity):
-                raise OSError(errno.ESTALE, "another folder has taken the project's path")
-            yield Tree(root, fd, {})
-        finally:
-            if closed is not None:
-                os.fchmod(fd, stat.S_IMODE(closed.st_mode))
+    with repositories.listed(root) as fd:
+        if stamps.identity(fd) != tuple(identity):
+            raise OSError(errno.ESTALE, "another folder has taken the project's path")
+        yield Tree(root, fd, {})
 
 
 class Finding(NamedTuple):
@@ -115,15 +104,11 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
         own: the sandbox covers those that it can: they are passed over.
         exactly: names whose content counts as well, in a finding of its own; none of these is passed over for it.
     """
-    try:
-        existing = protected_paths.existing_paths(tree.fd, forbidden)
-    except OSError:
-        return
-    for name in existing:
+    for name in protected_paths.existing_paths(tree.fd, forbidden):
         is_covered = own and name in protected_paths.ALSO_ABSENT
         if is_covered and name not in exactly:
             continue
-        with suppress(OSError):
+        with passing():
             path, info, value = _followed(tree.fd, name)
             if stat.S_ISDIR(info.st_mode) and project_mounts.is_made(tree.root, f"{tree.root}/{name}"):
                 # A job that began meanwhile is kept from the name by it.
@@ -159,11 +144,13 @@ def digest_at(folder: int, name: str) -> str:
         if not stat.S_ISDIR(info.st_mode):
             return hashlib.sha256(atomic.read_regular(name, _MOST_BYTES, dir_fd=folder, follow=False)[0]).hexdigest()
     except OSError as err:
+        if err.errno in atomic.FAILING:
+            raise
         return "" if err.errno == errno.ENOENT else str(info.st_ino)
     found, waiting = list[str](), [tuple(name.split("/"))]
     while waiting and len(found) < _MOST_NAMES:
         parts = waiting.pop()
-        with suppress(OSError), closing(_folder(folder, parts)) as fd:
+        with passing(), closing(_folder(folder, parts)) as fd:
             below = sorted(os.listdir(fd))
             # What an assistant checks out there is no setting of it.
             for one in () if ".git" in below and "worktrees" in parts else below:
@@ -180,7 +167,7 @@ def in_repository(tree: Tree, path: str, covered: Container[str] = ()) -> Iterat
     try:
         fd = tree.folder(path)
     except OSError as err:
-        if err.errno in repositories.FAILING:
+        if err.errno in atomic.FAILING:
             raise
         return
     with closing(fd):
@@ -214,9 +201,9 @@ def links(tree: Tree, folders: repositories.Listings, places: Iterable[str]) -> 
     inside = set(places)
     for path, listing in folders.items():
         if listing[4] and _is_gits(path, inside):
-            with suppress(OSError), closing(tree.folder(path)) as fd:
+            with passing(), closing(tree.folder(path)) as fd:
                 for name in listing[4]:
-                    with suppress(OSError):
+                    with passing():
                         yield Finding(f"{path}/{name}" if path else name, "link", os.readlink(name, dir_fd=fd))
 
 
@@ -272,7 +259,7 @@ def _program(tree: Tree, target: str) -> Iterator[Finding]:
     if target.startswith(f"{tree.root}/"):
         path = os.path.relpath(target, tree.root)
         folder, _, name = path.rpartition("/")
-        with suppress(OSError):
+        with passing():
             with closing(tree.folder(folder)) as fd:
                 digest = _digest(fd, name, os.lstat(name, dir_fd=fd))
             yield Finding(path, PROGRAM, digest)
@@ -296,7 +283,7 @@ def _work_tree(tree: Tree, repository: str) -> str:
 
 def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
     """Yield what the settings of a linked worktree or a submodule name in it; they may lie outside of the project."""
-    with suppress(OSError), closing(tree.folder(work_tree)) as fd:
+    with passing(), closing(tree.folder(work_tree)) as fd:
         if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
             yield from _pointer(tree, work_tree, fd, ".git")
     if repositories.linked(os.path.join(tree.root, work_tree)):
@@ -307,7 +294,7 @@ def _outside(tree: Tree, work_tree: str) -> Iterator[Finding]:
     place = f"{work_tree}/.git"
     own, shared = repositories.linked(work_tree) or (place, place)
     for folder, name in zip((shared, own), _CONFIGS, strict=True):
-        with suppress(OSError), closing(os.open(folder, _FOLDER)) as fd:
+        with passing(), closing(os.open(folder, _FOLDER)) as fd:
             yield from _settings(tree, folder, fd, name, place, included_only=True)
 
 
@@ -368,7 +355,7 @@ def _included(tree: Tree, path: str, value: str, repository: str, included: set[
         yield from () if is_outside else [Finding(os.path.relpath(target, tree.root), "unreadable", "")]
         return
     folder, _, name = (target if is_outside else os.path.relpath(target, tree.root)).rpartition("/")
-    with suppress(OSError), closing(os.open(folder, _FOLDER) if is_outside else tree.folder(folder)) as fd:
+    with passing(), closing(os.open(folder, _FOLDER) if is_outside else tree.folder(folder)) as fd:
         if not is_outside:
             yield from _settings(tree, folder, fd, name, repository, included=included)
         # Git counts from the place by which it was named, whatever link that is.
@@ -381,6 +368,8 @@ def content(fd: int, name: str) -> tuple[bytes | None, str]:
         # One byte more than allowed shows that a file is too large to judge. A named pipe or a device would block git.
         data, _ = atomic.read_regular(name, _MAX_FILE + 1, dir_fd=fd, follow=False)
     except OSError as err:
+        if err.errno in atomic.FAILING:
+            raise
         link = err.errno in (errno.ELOOP, errno.EMLINK)
         return None, "link" if link else "" if err.errno in (errno.ENOENT, errno.ENOTDIR) else "unreadable"
     return (None, "unreadable") if len(data) > _MAX_FILE else (data, "")
@@ -392,6 +381,8 @@ def _hooks(tree: Tree, path: str, fd: int, *, linked_only: bool) -> Iterator[Fin
     try:
         hooks = _folder(fd, ("hooks",))
     except OSError as err:
+        if err.errno in atomic.FAILING:
+            raise
         if err.errno in (errno.ELOOP, errno.ENOTDIR):
             yield Finding(folder, "link", "")
         return
@@ -408,14 +399,14 @@ def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
         # `.git/hooks` is looked at by itself.
         if not place.startswith(f"{tree.root}/") or os.path.basename(os.path.dirname(place)) == ".git":
             continue
-        with suppress(OSError), closing(tree.folder(folder)) as fd:
+        with passing(), closing(tree.folder(folder)) as fd:
             yield from _hooks_in(tree, folder, fd)
 
 
 def _hooks_in(tree: Tree, folder: str, hooks: int) -> Iterator[Finding]:
     # Git runs only files with a hook's exact name; one that runs may load any other (`. "$(dirname "$0")/lib.sh"`).
     for name in (one for one in os.listdir(hooks) if not one.endswith(".sample") and SUFFIX not in one):
-        with suppress(OSError):
+        with passing():
             entry = os.lstat(name, dir_fd=hooks)
             if stat.S_ISLNK(entry.st_mode):
                 # Whatever it leads to now: another file can be put there later.

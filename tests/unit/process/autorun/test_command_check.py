@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rye.process.autorun import command_check, git_settings
+from rye.process.autorun import command_check, findings, git_settings
 from rye.sandbox import sandbox
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
@@ -269,3 +271,29 @@ def test_folders_of_any_depth_are_found_with_few_descriptors_and_with_too_few_th
     )
     words = ["sh", "-c", '"$@"; rm -rf d', "sh", sys.executable, "-c", code]
     assert subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.startswith(found)
+
+
+@pytest.mark.parametrize("name", ["open", "listdir", "scandir"])
+def test_a_look_that_is_short_of_descriptors_at_any_point_fails(root, monkeypatch, name):
+    made = (
+        "mkdir .hooks .claude json; touch .envrc .claude/s json/m.py; cp .envrc .hooks/commit-msg; cp .envrc inc; git init -q n"
+    )
+    settings = "git config core.hooksPath .hooks; git config include.path ../inc; git config filter.x.clean 'python3 x.py'"
+    subprocess.run(
+        f"{made}; {settings}; echo gitdir: / >json/.git; echo 'exec x' >n/.git/sequencer", shell=True, cwd=root, check=True
+    )
+    real, looks = getattr(os, name), []
+    for at in range(99):
+        left = iter([False] * at + [True])
+
+        def short(*words, left=left, **more):
+            if next(left, False):
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return real(*words, **more)
+
+        with monkeypatch.context() as patch, suppress(OSError), findings.opened(root, command_check._identity(root)) as tree:
+            patch.setattr(os, name, short)
+            looks.append(command_check._all(tree, {"parsed": {}}, [".envrc", ".claude"], exactly=[".envrc", ".claude"]))
+    assert len(looks) < 99
+    assert all(look == looks[-1] for look in looks)
+    assert {one.what for one in looks[-1]} >= {"hook", "pointer", findings.NAME, findings.PROGRAM}
