@@ -88,7 +88,7 @@ ROWS = [
     ("read a.txt sub/b.txt", 2, "Write: rye read a.txt 'more=[\"sub/b.txt\"]'"),
     ("read", 2, "usage: rye read FILE_PATH [name=value …]"),
     ("grep", 2, "usage: rye grep PATTERN [PATH] [name=value …]"),
-    ("read a.txt nofoo=1", 2, "rye: unknown parameter 'nofoo', did you mean 'notebook'? `rye help read` exp"),
+    ("read a.txt nofoo=1", 2, "rye: unknown parameter 'nofoo'. `rye help read` explains them."),
     ("rye_execute rye/file-system/read parameters:={}", 2, '"file_path" is a required property. `rye help read` explains'),
     ("read a.txt --limit x", 2, 'rye: limit: "x" is not of type "integer". `rye help read` explains'),
     ("read -", 2, "Write ./- for it."),
