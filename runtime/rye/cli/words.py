@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 from rye.call import safe_text
@@ -302,7 +302,8 @@ def of_file(name: str, path: str, hint: str = "Name a file that can be read.") -
         UsageError: `bad_word`.
     """
     try:
-        return (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode()
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
+            return file.read().decode()
     except OSError as err:
         raise UsageError("bad_word", f"{name}=@{path}: {err.strerror}.", hint) from None
     except UnicodeDecodeError:

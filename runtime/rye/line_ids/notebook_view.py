@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from rye.line_ids.document import Document
-from rye.workspace.notebook import Cell
+
+if TYPE_CHECKING:
+    from rye.workspace.notebook import Cell
 
 _OUTPUT_LINES: Final = 20
 _OUTPUT_CHARS: Final = 400

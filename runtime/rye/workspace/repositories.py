@@ -361,7 +361,16 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
         for data, folder in (*_settings_of(root_fd, work_tree, work_tree_path), *users):
             if found := _names(data, target, work_tree_path, folder):
                 return found
-    return "settings of the user" if target in map(os.path.realpath, users_settings()) else ""
+    return "settings of the user" if _is_users(target) else ""
+
+
+def _is_users(target: str) -> bool:
+    """Tell whether a file by its real path is one of the user's own settings, or would be."""
+    there = stamps.identity(target, follow=False)
+    # Of what is not there yet a link of the user may have the name.
+    return (
+        target in map(os.path.realpath, users_settings()) if there is None else there in map(stamps.identity, users_settings())
+    )
 
 
 def enclosing(root: str) -> Iterator[str]:
@@ -439,17 +448,20 @@ def _users_files() -> Iterator[tuple[bytes, str]]:
     waiting, seen = [SYSTEMS, *users_settings()], set[str]()
     while waiting and len(seen) < _MOST_INCLUDED:
         path = waiting.pop()
-        if path not in seen and (data := _users(path, stamps.stamp(path))):
+        if path not in seen:
             seen.add(path)
-            yield data, os.path.dirname(path)
-            named = (value for block in re.findall(_INCLUDES, data) for _, value in re.findall(_NAMED_PATH, block))
-            texts = (os.path.expanduser(os.fsdecode(value).strip().strip('"')) for value in named)
-            waiting += [os.path.join(os.path.dirname(path), text) for text in texts]
+            folder = os.path.dirname(path)
+            data, included = _users(path, stamps.stamp(path))
+            if data:
+                yield data, folder
+            waiting += [os.path.join(folder, os.path.expanduser(one)) for one in included]
 
 
 @lru_cache(maxsize=_MOST_INCLUDED)
-def _users(path: str, _state: stamps.Stamp | None) -> bytes:
-    return _settings(None, os.fsencode(path))
+def _users(path: str, _state: stamps.Stamp | None) -> tuple[bytes, list[str]]:
+    data = _settings(None, os.fsencode(path))
+    named = (value for block in re.findall(_INCLUDES, data) for _, value in re.findall(_NAMED_PATH, block))
+    return data, [os.fsdecode(value).strip().strip('"') for value in named]
 
 
 def _settings(root_fd: int | None, path: bytes) -> bytes:
