@@ -1,7 +1,5 @@
 """Protected names that do not exist: a command sees no empty folders in their place, and what it makes there does not stay."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Files that other programs run or load without asking: no way of writing makes or changes one, a command neither."""
 
-from __future__ import annotations
-
 import pytest
 
 from rye.errors import UsageError, WorkspaceError

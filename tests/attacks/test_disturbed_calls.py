@@ -4,8 +4,6 @@ Files of the project's cache and of the user's state are damaged in ways that ar
 which text was shown under each ID, is known.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

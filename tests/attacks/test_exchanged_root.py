@@ -1,7 +1,5 @@
 """A running server or toolset whose project folder is exchanged for another one: nothing is served out of that."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """What a user approved or trusted does not grow by itself: permissions, effects, repeated calls, text, places, timestamps."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

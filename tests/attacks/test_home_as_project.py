@@ -1,7 +1,5 @@
 """A whole home is no project unless it is named: every front end refuses it, and a folder above it, too."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

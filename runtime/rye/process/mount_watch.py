@@ -14,10 +14,9 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Final
 
-from rye.fs import atomic, beneath, stamps
+from rye.fs import atomic, beneath
 from rye.fs.atomic import closing
 from rye.process import process_tree
 
@@ -44,7 +43,7 @@ class MountWatch:
     """
 
     def __init__(self, paths: Sequence[str], before: Mapping[str, Sequence[int]]) -> None:
-        """Watch the folders of these absolute paths; `before` has the device and inode of some when they were covered.
+        """Watch the folders of these absolute paths; `before` has the identity of some when they were covered.
 
         Raises:
             OSError: the kernel cannot tell of changes, as where the user watches too much already.
@@ -53,7 +52,7 @@ class MountWatch:
         self.fd = _done(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         for folder in {os.path.dirname(path) for path in paths}:
             _done(libc.inotify_add_watch(self.fd, os.fsencode(folder), _EVENTS))
-        self._known = {path: (before[path][0], before[path][1]) if path in before else _identity(path) for path in paths}
+        self._known = {path: tuple(before[path]) if path in before else identity_at(path) for path in paths}
         # Held: a freed inode's number could be the next file's.
         self._held = [fd for path in paths if (fd := _held(path)) >= 0]
 
@@ -62,7 +61,7 @@ class MountWatch:
         with suppress(BlockingIOError):
             # Drain the events and compare identities: events may be merged or lost, identities cannot be.
             os.read(self.fd, 1 << 16)
-        return next((path for path, known in self._known.items() if _identity(path) != known), "")
+        return next((path for path, known in self._known.items() if identity_at(path) != known), "")
 
     def cover(self, path: str, inside: Sequence[int], since: int) -> None:
         """Cover the file that has taken a name, in the sandbox of processes that have been stopped `since` then.
@@ -79,7 +78,7 @@ class MountWatch:
             raise OSError(errno.EXDEV, "the job has other mount namespaces than its sandbox's")
         if _made_before(path, since):
             _renew(path)
-        known = _identity(path)
+        known = identity_at(path)
         # By another program, that is. A file system that does not tell says 0.
         if _made_before(path, since) and not _made_before(path, 0):
             raise OSError(errno.ESTALE, "the file was exchanged")
@@ -90,7 +89,7 @@ class MountWatch:
                 _mount_over(next(iter(namespaces.values())), path, known)
                 failed = 0
             os._exit(failed)
-        if os.waitpid(child, 0)[1] or _identity(path) != known:
+        if os.waitpid(child, 0)[1] or identity_at(path) != known:
             raise OSError(errno.EIO, "the file could not be covered")
         self._known[path] = known
         self._held.append(_held(path))
@@ -100,8 +99,18 @@ class MountWatch:
         return [*self._held, self.fd]
 
 
-# A link that is put at the name is itself another file.
-_identity = partial(stamps.identity, follow=False)
+def identity_at(path: str) -> tuple[int, ...]:
+    """Return what tells the file at a path, or a link, from each other that takes its place; zeros where nothing is."""
+    with suppress(OSError), closing(os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd:
+        return _identity(fd, path)
+    return 0, 0
+
+
+def _identity(fd: int, path: str) -> tuple[int, ...]:
+    info, born = os.fstat(fd), beneath.birth_time(fd)
+    # The number of a file that is gone is given again. Without its birth the time of change tells: git replaces its files, but
+    # editors write in place.
+    return info.st_dev, info.st_ino, *((info.st_ctime_ns,) if born == (0, 0) and "/.git/" in path else born)
 
 
 def _made_before(path: str, then: int) -> bool:
@@ -185,7 +194,7 @@ def _renew(path: str) -> None:
         atomic_replace.replace(place, data, atomic_replace.digest_of(data), atomic_replace.temporary_name())
 
 
-def _mount_over(pid: int, path: str, known: tuple[int, int] | None) -> None:
+def _mount_over(pid: int, path: str, known: tuple[int, ...]) -> None:
     """Cover a file in the mount namespace of a process, which this process enters for good. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
@@ -193,7 +202,7 @@ def _mount_over(pid: int, path: str, known: tuple[int, int] | None) -> None:
     libc.setns(fcntl.ioctl(mounts, _OWNER_OF_NAMESPACE), _NEW_USERS)
     _done(libc.setns(mounts, _NEW_MOUNTS))
     at = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if stamps.identity(at) != known:
+    if _identity(at, path) != known:
         raise OSError(errno.ESTALE, "the sandbox shows another file")
     tree = _done(libc.syscall(_OPEN_TREE, at, b"", _EMPTY_PATH | _CLONE))
     attributes = (ctypes.c_uint64 * 4)(_READ_ONLY_NO_SETUID_NO_DEVICES, 0, 0, 0)

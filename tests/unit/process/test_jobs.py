@@ -1,7 +1,5 @@
 """What the state folder keeps of jobs and outputs: how many, how long, and what a record is worth."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path
@@ -10,6 +8,7 @@ import pytest
 
 from rye.config import user_dirs
 from rye.process import jobs, mount_watch
+from rye.process.autorun import command_check
 from rye.workspace import running_commands
 from support.shell_calls import bash, call, configure, job, record, started
 from support.waiting import until
@@ -128,3 +127,17 @@ def test_of_a_long_output_beginning_and_end_are_kept_and_each_window_says_where_
 def test_names_that_the_kernel_does_not_watch_are_an_error():
     with pytest.raises(OSError, match="No such file"):
         mount_watch.MountWatch(["/nowhere/x"], {})
+
+
+def test_a_file_with_the_number_of_the_covered_one_is_another(tmp_path):
+    path = str(tmp_path / "config")
+    for _ in range(100):
+        Path(path).write_text("x")
+        before = command_check.identities([path])
+        os.unlink(path)
+        time.sleep(0.02)
+        Path(path).write_text("x")
+        if os.stat(path).st_ino == before[path][1]:
+            assert mount_watch.MountWatch([path], before).lost() == path
+            return
+    pytest.skip("this file system gives no number again")

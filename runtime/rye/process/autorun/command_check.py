@@ -19,7 +19,6 @@ import functools
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final, NamedTuple
@@ -30,6 +29,7 @@ from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
 from rye.process.autorun import findings
 from rye.process.autorun.findings import SUFFIX, Finding, Tree
+from rye.process.mount_watch import identity_at
 from rye.sandbox.policy import Confined
 from rye.snapshots import watch
 from rye.workspace import protected_paths, repositories, running_commands
@@ -62,8 +62,8 @@ class Look(NamedTuple):
             it can cover.
         names: the protected names that the user has not allowed. The look does not read the settings for them: a job's
             supervisor makes it, and starts without the packages that reading settings needs.
-        covered: the paths that the sandbox covers, each with its device, inode and, of git's files, time of change. Where
-            another file has taken one of them, the kernel has taken the mount off, and the command could write there.
+        covered: the paths that the sandbox covers, each with its `rye.process.mount_watch.identity_at`. Where another
+            file has taken one of them, the kernel has taken the mount off, and the command could write there.
         known: marks of what was the user's when the command began: the record may be lost meanwhile.
         identity: device and inode of the root.
     """
@@ -78,8 +78,8 @@ class Look(NamedTuple):
 
 
 def identities(paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Return what tells each path's file from another one that takes its place: zeros where there is none."""
-    return {path: _identity(path) for path in paths}
+    """Return the identity of the file at each path."""
+    return {path: identity_at(path) for path in paths}
 
 
 def begin(
@@ -136,21 +136,13 @@ def begin(
     return look
 
 
-def _identity(path: str) -> tuple[int, ...]:
-    try:
-        info = os.lstat(path)
-    except OSError:
-        return 0, 0
-    # Git replaces its files, and a number of one that is gone is given again. Editors write in place: no time for those.
-    changed = (info.st_ctime_ns,) if stat.S_ISREG(info.st_mode) and "/.git/" in path else ()
-    return info.st_dev, info.st_ino, *changed
-
-
 def _unmounted(tree: Tree, look: Look) -> set[str]:
     """Return the paths from the root whose mounts the kernel has taken off."""
     # The project may have been renamed since.
     at = {path: f"{tree.root}{path.removeprefix(look.root)}" for path in look.covered}
-    return {os.path.relpath(at[path], tree.root) for path, known in look.covered.items() if _identity(at[path]) != tuple(known)}
+    return {
+        os.path.relpath(at[path], tree.root) for path, known in look.covered.items() if identity_at(at[path]) != tuple(known)
+    }
 
 
 def _miss(report: dict[str, Any], why: str) -> None:

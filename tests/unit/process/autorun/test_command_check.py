@@ -282,7 +282,7 @@ def test_a_look_that_is_short_of_descriptors_at_any_point_fails(root, monkeypatc
     subprocess.run(
         f"{made}; {settings}; echo gitdir: / >json/.git; echo 'exec x' >n/.git/sequencer", shell=True, cwd=root, check=True
     )
-    real, looks = getattr(os, name), []
+    real, looks, info = getattr(os, name), [], os.stat(root)
     for at in range(99):
         left = iter([False] * at + [True])
 
@@ -291,7 +291,8 @@ def test_a_look_that_is_short_of_descriptors_at_any_point_fails(root, monkeypatc
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             return real(*words, **more)
 
-        with monkeypatch.context() as patch, suppress(OSError), findings.opened(root, command_check._identity(root)) as tree:
+        place = info.st_dev, info.st_ino
+        with monkeypatch.context() as patch, suppress(OSError), findings.opened(root, place) as tree:
             patch.setattr(os, name, short)
             looks.append(command_check._all(tree, {"parsed": {}}, [".envrc", ".claude"], exactly=[".envrc", ".claude"]))
     assert len(looks) < 99
