@@ -82,10 +82,10 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     count = sum(one.files for one in rows)
     more = f" and {count - _NAMED_FILES} more" if count > _NAMED_FILES else ""
     by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
-    undoes = f", undoes {history.maker(row.undoes)[-edits_history.SHORT :]}" if row.undoes else ""
+    undoes = f", undoes {edits_history.short(history.maker(row.undoes))}" if row.undoes else ""
     undoer = history.undone.get(row.id)
-    state = f", undone by {history.maker(undoer)[-edits_history.SHORT :]}" if undoer else ""
-    name = (row.batch or row.id)[-edits_history.SHORT :]
+    state = f", undone by {edits_history.short(history.maker(undoer))}" if undoer else ""
+    name = edits_history.short(row.batch or row.id)
     return f"{name} {_ago(row)}: {short_tool(row.tool)}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
 
 

@@ -395,7 +395,7 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
 
 def _fitting(diff: Sequence[str], chosen: _Chosen) -> tuple[list[str], bool]:
     """Return as many lines of a diff as fit, with the call that shows the whole change, and whether there is one."""
-    rest = call_text("undo", list=True, entry_id=(chosen.batch or chosen.entries[0].id)[-edits_history.SHORT :])
+    rest = call_text("undo", list=True, entry_id=edits_history.short(chosen.batch or chosen.entries[0].id))
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     return [*shown, *([cut_notice(len(shown), len(diff), "diff lines", rest)] if cut else [])], cut
 

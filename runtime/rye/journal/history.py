@@ -39,8 +39,12 @@ _FIRST_DIGITS = re.compile(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', re.MULTILINE)
 _ARRIVING = 256
 _LARGEST = 64 * 1024 * 1024
 _ID_DIGITS = 15
-SHORT = 6
-"""So many last digits of an entry's ID, or of a batch's, are told to a model in its place."""
+_SHORT = 6
+
+
+def short(name: str) -> str:
+    """Return what a model is told in place of an ID of an entry or a batch: its last digits, which `History.meant` takes."""
+    return name[-_SHORT:]
 
 
 def refuse_confined() -> None:
@@ -344,7 +348,7 @@ class History:
 
     def meant(self, name: str) -> tuple[str | None, str | None]:
         """Return the ID of an entry, or of a batch, that a name means: all of it, or six and more of its last digits."""
-        if len(name) != _ID_DIGITS and len(name) >= SHORT and name.replace("-", "").isalnum():
+        if len(name) != _ID_DIGITS and len(name) >= _SHORT and name.replace("-", "").isalnum():
             found = {
                 (None, row.batch) if row.batch and row.batch.endswith(name) else (row.id, None)
                 for row in self.rows()

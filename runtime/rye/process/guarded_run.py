@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rye.plain_class import changed
 from rye.process.autorun import command_check
 from rye.process.autorun.command_check import Look
+from rye.process.mount_watch import identity_at
 from rye.sandbox.policy import Confined, Mode
 from rye.workspace.workspace import Workspace
 
@@ -84,7 +85,7 @@ def begin(
     confined = confine(token)
     try:
         # Before bubblewrap mounts over them: what is exchanged from now on has lost its mount.
-        covered = command_check.identities(confined.covered)
+        covered = {path: identity_at(path) for path in confined.covered}
         gate = _gate() if confined.report["kind"] == "bubblewrap" else -1
 
         def look() -> Look:

@@ -8,7 +8,6 @@ import pytest
 
 from rye.config import user_dirs
 from rye.process import jobs, mount_watch
-from rye.process.autorun import command_check
 from rye.workspace import running_commands
 from support.shell_calls import bash, call, configure, job, record, started
 from support.waiting import until
@@ -133,7 +132,7 @@ def test_a_file_with_the_number_of_the_covered_one_is_another(tmp_path):
     path = str(tmp_path / "config")
     for _ in range(100):
         Path(path).write_text("x")
-        before = command_check.identities([path])
+        before = {path: mount_watch.identity_at(path)}
         os.unlink(path)
         time.sleep(0.02)
         Path(path).write_text("x")

@@ -22,7 +22,7 @@ from rye.call.results import call_text, ok
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import UsageError
-from rye.journal import recovery
+from rye.journal import history, recovery
 from rye.line_ids import addresses
 from rye.lsp import queries
 from rye.lsp.connection import LanguageServerError
@@ -246,7 +246,7 @@ def _changed(question: _Question, edits: dict[str, list[dict[str, Any]]], what: 
         return ok(f"Nothing to change in {question.path}.", files=[], changed=0, server=question.project.session.server.name)
     dry_run = question.params["dry_run"]
     summary = f"{what}{' (dry run: nothing was written)' if dry_run else ''}: {len(result.files)} files."
-    undo = [] if result.batch is None else [f"{call_text('undo', entry_id=result.batch[-6:])} takes all of it back."]
+    undo = [] if result.batch is None else [f"{call_text('undo', entry_id=history.short(result.batch))} takes all of it back."]
     lines = [summary, *undo, *result.diff]
     return queries.answer(
         question.project,

@@ -77,11 +77,6 @@ class Look(NamedTuple):
     identity: Sequence[int]
 
 
-def identities(paths: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Return the identity of the file at each path."""
-    return {path: identity_at(path) for path in paths}
-
-
 def begin(
     ws: Workspace,
     token: str,
@@ -112,11 +107,11 @@ def begin(
             raise OSError(errno.EIO, "the user's state folder cannot be used")
         with findings.opened(look.root, look.identity) as tree:
             before = atomic.shaped(_path(tree), _SHAPE)
-            existing = protected_paths.existing_paths(tree.fd, forbidden)
             if "protected_names" not in report["holds"]:
                 # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
+                existing = protected_paths.existing_paths(tree.fd, forbidden)
                 look = look._replace(covered={**{f"{ws.real}/{name}": (0, 0) for name in existing}, **identities_before})
-            found = _all(tree, before, forbidden, exactly=existing)
+            found = _all(tree, before, forbidden)
             refused, known = set(before["refused"]), set(before["known"])
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
             written = ours({one.path for one in fresh}) if fresh and not before["running"] else set()
@@ -271,8 +266,7 @@ def bring_back(ws: Workspace, one: Kept) -> int:
                     _swap(fd, name, one.stored)
                 raise OSError(errno.ESTALE, "it was changed meanwhile")
         forbidden = protected_paths.forbidden_names(tree.fd)
-        existing = protected_paths.existing_paths(tree.fd, forbidden)
-        found = _all(tree, atomic.shaped(_path(tree), _SHAPE), forbidden, exactly=existing)
+        found = _all(tree, atomic.shaped(_path(tree), _SHAPE), forbidden)
         marks = {found_one.mark for found_one in found if f"{found_one.path}/".startswith(f"{one.path}/")}
         with _record(tree) as record:
             record["known"] = sorted(marks.union(record["known"]))
@@ -307,7 +301,7 @@ def _all(
     *,
     covered: Container[str] = (),
     own: bool = False,
-    exactly: Container[str] = (),
+    exactly: Container[str] | None = None,
 ) -> list[Finding]:
     """Return all findings of a project but those in what the sandbox covers; `own` and `exactly` as of `at_names`.
 

@@ -95,18 +95,21 @@ def _short(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly: Container[str] = ()) -> Iterator[Finding]:
+def at_names(
+    tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly: Container[str] | None = None
+) -> Iterator[Finding]:
     """Yield the files at the names that editors, shells and the like act on.
 
     Args:
         tree: the project.
         forbidden: the names.
         own: the sandbox covers those that it can: they are passed over.
-        exactly: names whose content counts as well, in a finding of its own; none of these is passed over for it.
+        exactly: names whose content counts as well, in a finding of its own; none of these is passed over for it. None: all.
     """
     for name in protected_paths.existing_paths(tree.fd, forbidden):
         is_covered = own and name in protected_paths.ALSO_ABSENT
-        if is_covered and name not in exactly:
+        is_exact = exactly is None or name in exactly
+        if is_covered and not is_exact:
             continue
         with passing():
             path, info, value = _followed(tree.fd, name)
@@ -115,25 +118,23 @@ def at_names(tree: Tree, forbidden: Sequence[str], *, own: bool = False, exactly
                 continue
             if not is_covered:
                 yield Finding(path, NAME, value)
-            if name in exactly:
+            if is_exact:
                 yield Finding(path, NAME, f"{value}\0{digest_at(tree.fd, path)}")
 
 
 def _followed(root_fd: int, name: str) -> tuple[str, os.stat_result, str]:
     """Return a path, or the first on it that is a link or closed, how that is, and where the link leads. Raises OSError."""
-    parts, info = name.split("/"), None
+    parts = name.split("/")
     for at in range(1, len(parts) + 1):
         path = "/".join(parts[:at])
         try:
-            below = os.lstat(path, dir_fd=root_fd)
+            info = os.lstat(path, dir_fd=root_fd)
         except PermissionError:
-            if info is None:
+            if at == 1:
                 raise
             return "/".join(parts[: at - 1]), info, ""
-        info = below
         if stat.S_ISLNK(info.st_mode):
             return path, info, os.readlink(path, dir_fd=root_fd)
-    assert info is not None
     return name, info, ""
 
 
@@ -286,14 +287,13 @@ def in_linked(tree: Tree, work_tree: str) -> Iterator[Finding]:
     with passing(), closing(tree.folder(work_tree)) as fd:
         if not stat.S_ISDIR(os.lstat(".git", dir_fd=fd).st_mode):
             yield from _pointer(tree, work_tree, fd, ".git")
-    if repositories.linked(os.path.join(tree.root, work_tree)):
-        yield from _outside(tree, os.path.join(tree.root, work_tree))
+    path = os.path.join(tree.root, work_tree)
+    if folders := repositories.linked(path):
+        yield from _outside(tree, f"{path}/.git", folders)
 
 
-def _outside(tree: Tree, work_tree: str) -> Iterator[Finding]:
-    place = f"{work_tree}/.git"
-    own, shared = repositories.linked(work_tree) or (place, place)
-    for folder, name in zip((shared, own), _CONFIGS, strict=True):
+def _outside(tree: Tree, place: str, folders: tuple[str, str]) -> Iterator[Finding]:
+    for folder, name in zip(reversed(folders), _CONFIGS, strict=True):
         with passing(), closing(os.open(folder, _FOLDER)) as fd:
             yield from _settings(tree, folder, fd, name, place, included_only=True)
 
@@ -307,10 +307,12 @@ def from_outside(tree: Tree, places: Iterable[str]) -> Iterator[Finding]:
     """
     above = list(repositories.enclosing(tree.root))
     for work_tree in above:
-        yield from _outside(tree, work_tree)
+        place = f"{work_tree}/.git"
+        yield from _outside(tree, place, repositories.linked(work_tree) or (place, place))
+    # A link in the home may lead to a file of the project. Most users have but one of them.
+    files = [one for one in (*repositories.users_settings(), repositories.SYSTEMS) if os.path.lexists(one)]
     for place in dict.fromkeys((".git", *places, *(f"{one}/.git" for one in above))):
-        for file in (*repositories.users_settings(), repositories.SYSTEMS):
-            # A link in the home may lead to a file of the project.
+        for file in files:
             yield from _included(tree, "", file, place, set())
 
 
@@ -387,7 +389,7 @@ def _hooks(tree: Tree, path: str, fd: int, *, linked_only: bool) -> Iterator[Fin
             yield Finding(folder, "link", "")
         return
     with closing(hooks):
-        yield from (one for one in _hooks_in(tree, folder, hooks) if not linked_only or one.what == PROGRAM)
+        yield from _hooks_in(tree, folder, hooks, linked_only=linked_only)
 
 
 def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
@@ -403,16 +405,17 @@ def _named_hooks(tree: Tree, repository: str, value: str) -> Iterator[Finding]:
             yield from _hooks_in(tree, folder, fd)
 
 
-def _hooks_in(tree: Tree, folder: str, hooks: int) -> Iterator[Finding]:
+def _hooks_in(tree: Tree, folder: str, hooks: int, *, linked_only: bool = False) -> Iterator[Finding]:
     # Git runs only files with a hook's exact name; one that runs may load any other (`. "$(dirname "$0")/lib.sh"`).
     for name in (one for one in os.listdir(hooks) if not one.endswith(".sample") and SUFFIX not in one):
         with passing():
             entry = os.lstat(name, dir_fd=hooks)
             if stat.S_ISLNK(entry.st_mode):
-                # Whatever it leads to now: another file can be put there later.
-                yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
+                if not linked_only:
+                    # Whatever it leads to now: another file can be put there later.
+                    yield Finding(f"{folder}/{name}", "hook", os.readlink(name, dir_fd=hooks))
                 yield from _program(tree, os.path.realpath(os.path.join(tree.root, folder, name)))
-            elif stat.S_ISREG(entry.st_mode):
+            elif stat.S_ISREG(entry.st_mode) and not linked_only:
                 yield Finding(f"{folder}/{name}", "hook", f"{entry.st_mode & 0o111:o} {_digest(hooks, name, entry)}")
 
 
