@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T13:59:27Z:36afc82700664521093834300c79241174003fc6880fc175faadaf42da03c6f9:kvKW2tbUIl8x9BbwmXglLacLdSeKFmxAiLwIA-DwCB8NsBLW48KDGTilmdvQZF5J_VZiubDOopOr3HOMK2jeCA==:b63173adc9f5699f
+# rye:signed:2026-11-28T16:12:16Z:d9951f0c82a71760dc8cbe6c142249544df11ee3cb17eff881e780b872553549:dpRGe5DgNJ4p5qpYB-XVZUs6Ahu3MNNAnXR9fEUS9Bl76sGLtnU_HTS_81CJLuHRPlHwS-55N5yGeMLx7aifAQ==:b63173adc9f5699f
 """Ask a language server about a file: compiler errors, definitions, references, hover text, symbols; rename or format.
 
 Requires: file_path; for definition, references, hover and rename also line_id (from read or grep) and symbol, a name in that line;
