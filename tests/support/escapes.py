@@ -120,6 +120,7 @@ WAYS = [
     Way("its own environment", "environment_clean", "env | grep NOTES; cat /proc/self/environ /proc/1/environ"),
     # --- other processes ---
     Way("traces a process", "no_new_privileges", py("l = ctypes.CDLL(None)\nif not l.ptrace(0x4206, int(os.environ['VICTIM']), None, None): print('WAS-HERE')")),
+    Way("limits a process", "no_new_privileges", py("import resource; resource.prlimit(int(os.environ['VICTIM']), resource.RLIMIT_CPU, (1, 1)); print('WAS-HERE')")),
     Way("kills a process", "other_processes_hidden", "kill -0 $VICTIM && echo WAS-HERE"),
     Way("sees a process", "other_processes_hidden", "tr '\\0' ' ' < /proc/$VICTIM/cmdline | grep -q prctl && echo WAS-HERE"),
     # --- the network ---

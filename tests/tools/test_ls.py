@@ -61,7 +61,10 @@ def test_a_tree_with_limits_for_each_folder(project):
     assert done("ls", project, depth=2)["output"].split("\n")[102:] == ["src/", "  lib/", "  a.py"]
 
 
-def test_paging(project):
+def test_empty_missing_and_outside_and_paging(project):
+    assert done("ls", project)["output"] == "[empty directory]"
+    for path, code in (("nowhere", "file_not_found"), ("..", "path_outside"), ("/etc", "path_outside")):
+        refused(code, "ls", project, path=path)
     for number in range(1_203):
         (project / f"{number:04}").touch()
     assert done("ls", project)["output"].endswith(
@@ -70,9 +73,3 @@ def test_paging(project):
     refused("bad_offset", "ls", project, offset=1_204)
     (project / "sub").mkdir()
     assert done("ls", project, depth=2, offset=1_204)["entries"] == [{"name": "1202", "type": "file"}]
-
-
-def test_empty_missing_and_outside(project):
-    assert done("ls", project)["output"] == "[empty directory]"
-    for path, code in (("nowhere", "file_not_found"), ("..", "path_outside"), ("/etc", "path_outside")):
-        refused(code, "ls", project, path=path)

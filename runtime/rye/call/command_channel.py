@@ -105,8 +105,8 @@ class CommandChannel:
 
     def _one(self, fds: list[int]) -> None:
         try:
-            # Anything but a pipe could be a file that the command may not write.
-            if len(fds) == 2 and all(stat.S_ISFIFO(os.fstat(fd).st_mode) for fd in fds):
+            # Anything else could be a file, or a pipe that has a name, which the command may not write.
+            if len(fds) == 2 and all(os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:") for fd in fds):
                 # Opened anew: those that it gave may hold both ends of a pipe, and it could make them wait for ever.
                 for at, how in enumerate((os.O_RDONLY, os.O_WRONLY)):
                     own = os.open(f"/proc/self/fd/{fds[at]}", how | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -114,7 +114,7 @@ def _report(policy: Policy, view: hidden_paths.View) -> dict[str, Any]:
         "protected_names": "Landlock allows by folder: a project that can be written can be written wholly" if writable else "",
         "home_hidden": view.open_home,
         "environment_clean": "",
-        "other_processes_hidden": "Landlock does not hide the names and arguments of other processes",
+        "other_processes_hidden": "Landlock does not hide the names and arguments of other processes, nor keep their priority",
         "private_tmp": "shared memory is open to all",
         "no_new_privileges": "",
         "network_off": "" if policy.network == "off" else NETWORK_ON,

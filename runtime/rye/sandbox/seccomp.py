@@ -1,8 +1,8 @@
 """System call filters (classic BPF, for `seccomp(2)`): which system calls a command may not make.
 
 Always refused: the kernel's key rings (they are not part of any namespace), `bpf`, performance events, opening by handle,
-`io_uring` (what it does passes no filter), new user namespaces, device files, and modes with a setuid or setgid bit: such a
-program, left in the project, would give another local user the rights of this one.
+`io_uring` (what it does passes no filter), new user namespaces, limits of other processes, device files, modes with a setuid
+or setgid bit: such a program, left in the project, would give another local user the rights of this one.
 With the network off also sockets; with `run` off every `execve` but the first, which is recognised by the addresses
 of its three arguments; they are random (over 100 bits), and no process can read a filter back or see the memory of what it
 replaced. Programs of another architecture are refused as a whole, for their calls have other numbers.
@@ -32,7 +32,7 @@ _CALLS: Final[dict[str, dict[str, int]]] = {
         "": 0xC000003E, "socket": 41, "socketpair": 53, "execve": 59, "execveat": 322,
         "io_uring_setup": 425, "add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "perf_event_open": 298,
         "open_by_handle_at": 304,
-        "unshare": 272, "clone": 56, "clone3": 435,
+        "unshare": 272, "clone": 56, "clone3": 435, "prlimit64": 302,
         "open": 2, "creat": 85, "openat": 257, "openat2": 437,
         "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "mknod": 133, "mknodat": 259,
     },
@@ -40,7 +40,7 @@ _CALLS: Final[dict[str, dict[str, int]]] = {
         "": 0xC00000B7, "socket": 198, "socketpair": 199, "execve": 221, "execveat": 281,
         "io_uring_setup": 425, "add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "perf_event_open": 241,
         "open_by_handle_at": 265,
-        "unshare": 97, "clone": 220, "clone3": 435,
+        "unshare": 97, "clone": 220, "clone3": 435, "prlimit64": 261,
         "openat": 56, "openat2": 437,
         "fchmod": 52, "fchmodat": 53, "fchmodat2": 452, "mknodat": 33,
     },
@@ -88,6 +88,8 @@ def program(sockets: Sockets, ticket: Ticket | None = None) -> bytes:
     for name in ("unshare", "clone"):
         # Only the flag for a user namespace: threads and ordinary processes need `clone` itself.
         code += _when(calls[name], _only((0,), mask=_NEW_USER, code=errno.EPERM))
+    # Of its own process alone: a limit of processor time would kill another.
+    code += _when(calls["prlimit64"], _only((0,), code=errno.EPERM))
     # Their flags lie in memory, where a filter cannot look; programs then use the older calls.
     for name in ("clone3", "openat2"):
         code += _when(calls[name], [_refuse(errno.ENOSYS)])

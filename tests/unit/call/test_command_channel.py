@@ -56,6 +56,9 @@ def test_commands_may_ask_at_once_and_a_refusal_is_rts_own(file):
     )
     assert data["success"], data
     assert data["output"].count("[LID:") >= 30
+    # A program between may close the descriptor: then `rt` works by itself, with IDs of a first look.
+    data = bash(file, f'exec {{RYE}}<&-; eval "exec ${{RYE_CHANNEL%%:*}}<&-"; {RT} open a.txt --ids')
+    assert "line 20" in data["output"], data
     assert "not run" in str(bash(file, f"{RT.removesuffix('.cli.rt.main')} execute rye/file-system/write a.txt x --dry-run"))
     for path in ("missing.txt", "../outside.txt", "/etc/passwd", ".git/config", ".ai/trusted_keys/x.toml"):
         data = bash(file, f"{RT} open {path}; echo x | {RT} insert {path} 1")
@@ -109,10 +112,14 @@ def test_other_tools_are_not_served_only_pipes_are_written_to_and_who_says_nothi
     (file / "victim").write_text("mine")
     code = """
 silent, victim = ask(...), os.open("victim", os.O_RDWR)
-print(json.dumps([*map(ask, json.loads(sys.argv[1])), ask(read, victim), ask(read)]))"""
+os.mkfifo("named"); named = os.open("named", os.O_RDWR | os.O_NONBLOCK)
+print(json.dumps([*map(ask, json.loads(sys.argv[1])), ask(read, victim), ask(read, os.open("named", os.O_PATH)), ask(read)]))
+with contextlib.suppress(BlockingIOError): sys.exit(os.read(named, 99))"""
     words = [sys.executable, "-c", ASK + code, json.dumps(REFUSED)]
-    served = [bool(one and one["status"] == "success") for one in json.loads(bash(file, shlex.join(words))["output"])]
-    assert served == [*[False] * (len(REFUSED) + 1), True]
+    answered = bash(file, shlex.join(words))
+    served = [bool(one and one["status"] == "success") for one in json.loads(answered["output"])]
+    assert answered["success"], answered
+    assert served == [*[False] * (len(REFUSED) + 2), True]
     assert (file / "victim").read_text() == "mine"
 
 
@@ -129,12 +136,6 @@ for _ in range(20):
 print(len(os.read(taking, 5000)))"""
     words = [sys.executable, "-m", "rye", "bash", shlex.join([sys.executable, "-c", ASK + code])]
     assert subprocess.run(words, cwd=file, capture_output=True, timeout=40, check=False).stdout == b"5000\n"
-
-
-def test_a_program_between_may_close_the_descriptor(file):
-    """Then `rt` works by itself, with IDs of a first look."""
-    data = bash(file, f'exec {{RYE}}<&-; eval "exec ${{RYE_CHANNEL%%:*}}<&-"; {RT} open a.txt --ids')
-    assert "line 20" in data["output"], data
 
 
 @pytest.mark.parametrize("begun", ["as one", "as a model's command"])

@@ -163,9 +163,7 @@ def test_no_other_program_can_be_started(layer, project):
     # Control: with leave it is started.
     _, out, err, _ = run(project, "", argv=[sys.executable, "-c", OTHER_PROGRAMS])
     assert "CompletedProcess" in out, err
-
-
-def test_a_missing_program_is_told_as_a_shell_does(layer, project):
+    # A missing one is told as a shell does.
     code, _, err, _ = run(project, "", argv=["/no/such/program"], run=False)
     assert (code, "/no/such/program" in err) == (127, True)
 
