@@ -158,6 +158,7 @@ CASES = {
     "bundle that brings another file": ("tampered", lambda: bundle({ID: "0" * 64}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
     "bundle that brings what is not listed": ("misplaced", lambda: bundle({}, [(f"tools/{ID}.py", ("text/x-python", HONEST))])),
     "announced as oversized": ("item_oversized", lambda: (rewritten(lambda record: record["layers"][0].update(size=10**12)), ID, None)),
+    "many that are oversized together": ("item_oversized", lambda: (rewritten(lambda record: record.update(layers=[{**record["layers"][0], "size": 1 << 20}] * 257)), ID, None)),
     "larger than announced": ("blob_oversized", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST + BIG)}), ID, None)),
     "endless manifest": ("manifest_oversized", answering(MANIFESTS, 200, {}, BIG)),
     "smaller than announced": ("blob_truncated", lambda: (Lies(answers={blob_of(artifact()): (200, {}, HONEST[:-9])}), ID, None)),

@@ -56,7 +56,11 @@ class RegistryServer:
             record = from_json(answer.body, self._bad_tags)
             # Some registries write null for no tags.
             tags = (record["tags"] or []) if isinstance(record, dict) and "tags" in record else None
-            if not isinstance(tags, list) or len(tags) > _MAX_TAGS or not all(isinstance(tag, str) for tag in tags):
+            if (
+                not isinstance(tags, list)
+                or len(found) + len(tags) > _MAX_TAGS
+                or not all(isinstance(tag, str) for tag in tags)
+            ):
                 raise self._bad_tags("it is not as a registry writes it")
             found.update(tags)
             following = _NEXT.search(answer.headers.get("link", ""))

@@ -138,7 +138,8 @@ class RegistryHost:
         """Send a request; where it is challenged, once more with what answers the challenge."""
         sent = self._headers.get(request.scope)
         answer = self._redirected(request, sent)
-        if answer.status != 401:
+        # Another host, where the registry led, would name the token server that gets the credentials.
+        if answer.status != 401 or not self._is_own(answer.url):
             return answer
         with self._lock:
             # Another thread may have answered the same challenge meanwhile.
@@ -157,12 +158,15 @@ class RegistryHost:
 
         def send(url: httpx.URL) -> HttpAnswer:
             # Decided for each hop: a redirect to a blob store must not carry the registry's token.
-            own = str(url).startswith(f"{self.origin}/")
+            own = self._is_own(str(url))
             return self._send_once(request, url, {"Authorization": authorization} if own and authorization else {})
 
         if request.method not in ("GET", "HEAD"):
             return send(first)
         return client.follow(first, send, lambda here, answer: self._url(answer.headers["location"], here))
+
+    def _is_own(self, url: str) -> bool:
+        return url.startswith(f"{self.origin}/")
 
     def _url(self, location: str, base: httpx.URL | None = None) -> httpx.URL:
         """Return where a location leads: not from https to http, from this machine's http to another's, or to another scheme.

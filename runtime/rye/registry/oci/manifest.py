@@ -22,6 +22,8 @@ KEY_TYPE = "application/vnd.rye.key.v1+toml"
 EMPTY = b"{}"
 MAX_MANIFEST_BYTES = 4 << 20
 MAX_LAYERS = 5_000
+MAX_BYTES = 256 << 20
+"""Of all layers together."""
 
 TITLE = "org.opencontainers.image.title"
 VERSION = "org.opencontainers.image.version"
@@ -125,7 +127,13 @@ def parse(data: bytes) -> ItemManifest:
             raise _no_manifest(f"it has not a list of at most {MAX_LAYERS:,} layers")
         annotations = record.get("annotations") or {}
         texts = {key: text for key, text in annotations.items() if isinstance(text, str)}
-        return ItemManifest(digest_of(data), tuple(map(_layer, layers_field)), texts)
+        layers = tuple(map(_layer, layers_field))
+        # They are held in memory until the signature of the bundle's own manifest was checked.
+        if sum(layer.size for layer in layers) > MAX_BYTES:
+            raise RegistryError(
+                "item_oversized", f"The registry announces more than {MAX_BYTES >> 20} MB.", "It is not fetched."
+            )
+        return ItemManifest(digest_of(data), layers, texts)
     except (KeyError, TypeError, ValueError, AttributeError) as err:
         raise _no_manifest(f"it lacks what a manifest has ({type(err).__name__})") from None
 
