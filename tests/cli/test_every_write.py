@@ -194,11 +194,8 @@ def typed(project, words):
     return shell(*(one.format(beside=project.parent / "beside") for one in words), cwd=project)
 
 
-def test_each_verb_is_named_once():
+def test_each_verb_and_each_tool_is_named_once():
     assert sorted([*WRITES, *NEVER, *ELSEWHERE]) == sorted(VERBS)
-
-
-def test_each_tool_is_named_once():
     rows = [row["item_id"].removeprefix("rye/") for row in rye.tools(project_path="/") if row["space"] == "system"]
     assert sorted([*TOOLS, *LOOKING_TOOLS, *OTHER_TOOLS]) == sorted(one for one in rows if not one.startswith("core/"))
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 from rye.fs.records import without_twins
 
 _DEEPEST: Final = 64
+_LONGEST: Final = 100
+_OF_TIMES: Final = frozenset("0123456789_+-.:")
 
 
 class YamlError(ValueError):
@@ -61,6 +63,14 @@ def _refuse_hazards(text: str, loader: Any) -> None:
     for token in yaml.scan(text, loader):
         if isinstance(token, yaml.AliasToken | yaml.AnchorToken | yaml.TagToken):
             raise YamlError("has anchors, aliases or tags", "Write the values out.")
+        if (
+            isinstance(token, yaml.ScalarToken)
+            and token.plain
+            and len(token.value) > _LONGEST
+            and set(token.value) <= _OF_TIMES
+        ):
+            # `1:2:3` is a number to base 60, and the time for one grows with the square of its length.
+            raise YamlError(f"holds a number of more than {_LONGEST} characters", "Put it in quotes.")
         depth += isinstance(token, opening) - isinstance(token, closing)
         if depth > _DEEPEST:
             raise _too_deep()

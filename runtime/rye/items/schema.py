@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NoReturn
 
 from rye.call import safe_text
@@ -18,6 +19,8 @@ NO_SCHEMA = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
 """What reading a schema may raise that is none, or nested too deeply: another's is checked when its tool is called."""
 
 _SHOWN = 120
+# A list of many members of a wrong type has as many errors.
+_MOST_NAMED = 20
 _LISTS_OF_ALTERNATIVES = ("anyOf", "oneOf")
 _ALTERNATIVES = ("if", "then", "else")
 _COMBINING = frozenset({"$ref", "allOf", "dependentSchemas", *_LISTS_OF_ALTERNATIVES, *_ALTERNATIVES})
@@ -91,10 +94,11 @@ class SchemaChecker:
         filled, problems = self._filled(parameters)
         if problems:
             own = arguments if isinstance(arguments, dict) else parameters
-            told = ", ".join(f"{safe_text.content(str(key))}={_short(value)}" for key, value in own.items()) or "nothing"
-            why = f"Invalid parameters: {'; '.join(text for _, text in problems)}. Given: {told}.".replace("'?.", "'?")
+            told = ", ".join(_limited(f"{_cut(str(key))}={_short(value)}" for key, value in own.items())) or "nothing"
+            texts = _limited(text for _, text in problems)
+            why = f"Invalid parameters: {'; '.join(texts)}. Given: {told}.".replace("'?.", "'?")
             hint = f"Wanted: {self.expected([name for name, _ in problems], offered)}."
-            raise UsageError("invalid_parameters", why, hint, problems=[text for _, text in problems])
+            raise UsageError("invalid_parameters", why, hint, problems=texts)
         return filled
 
     def _filled(self, parameters: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
@@ -110,40 +114,35 @@ class SchemaChecker:
             # One member where a list is wanted is a list of one, as callers write it.
             parameters = {name: [one] if is_one_of(known.get(name), one) else one for name, one in parameters.items()}
             filled = _filled(parameters, self._certain, self._defaults, self.schema)
-            unknown = self._unknown(parameters)
-            return filled, [*unknown, *self._problems(filled, named=bool(unknown))]
+            unknown = list(islice(self._unknown(parameters), _MOST_NAMED + 1))
+            return filled, [*unknown, *islice(self._problems(filled, named=bool(unknown)), _MOST_NAMED + 1)]
         except (ValueError, TypeError, OverflowError, RecursionError) as err:
             return {}, [("", f"not JSON: {err}")]
 
-    def _unknown(self, parameters: dict[str, Any]) -> list[Problem]:
+    def _unknown(self, parameters: dict[str, Any]) -> Iterator[Problem]:
         parts = list(_applying([self.schema], self.schema))
         # An object that takes further members has no unknown parameters.
         if any(part.get(name) not in (None, False) for part in parts for name in _OPEN):
-            return []
+            return
         known = [name for part in parts for name in part.get("properties", {})]
         patterns = [pattern for part in parts for pattern in part.get("patternProperties", {})]
-        out = []
         for key in parameters:
             if key not in known and not any(_matches(pattern, key) for pattern in patterns):
                 close = nearest(key, known, 1, cutoff=0.66)
-                message = f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else "")
-                out.append(("", safe_text.content(message)))
-        return out
+                yield "", _cut(f"unknown parameter {key!r}" + (f", did you mean {close[0]!r}?" if close else ""))
 
-    def _problems(self, filled: dict[str, Any], *, named: bool) -> list[Problem]:
-        """Return what the library finds; `named` where unknown names are reported already."""
+    def _problems(self, filled: dict[str, Any], *, named: bool) -> Iterator[Problem]:
+        """Yield what the library finds; `named` where unknown names are reported already."""
         if self._fits is not None and self._fits(filled):
-            return []
+            return
         if self._library is None:
             self._library = self._compiled()
-        out = []
         for error in self._library.iter_errors(filled):
             if named and not error.instance_path and type(error.kind).__name__ == "AdditionalProperties":
                 continue
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path).lstrip(".")
             message = _cut(_message(error)) + self._known(type(error.kind).__name__, error.schema_path)
-            out.append((str(next(iter(error.instance_path), "")), f"{where}: {message}" if where else message))
-        return out
+            yield str(next(iter(error.instance_path), "")), f"{where}: {message}" if where else message
 
     def _known(self, kind: str, place: Iterable[str | int]) -> str:
         """Return the names that an object may have where one has another; `place` is the path of the forbidding keyword."""
@@ -317,6 +316,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= 2 * _SHOWN else f"{text[:_SHOWN]} … {text[-_SHOWN:]}"
 
 
+def _limited(texts: Iterable[str]) -> list[str]:
+    """Return the first of some texts, and a word for the others."""
+    found = list(islice(texts, _MOST_NAMED + 1))
+    return found if len(found) <= _MOST_NAMED else [*found[:_MOST_NAMED], "and more"]
+
+
 def _short(value: object) -> str:
     try:
         text = safe_text.content(json.dumps(value, ensure_ascii=False, default=repr))
@@ -392,10 +397,13 @@ def _elements(parts: Iterable[_Part], at: int) -> Iterator[object]:
 
 
 def _matches(pattern: str, key: str) -> bool:
+    import jsonschema_rs
+
     try:
-        return re.search(pattern, key) is not None
-    except re.error:
-        # A pattern of the library's dialect only: taken to match, so that no path below it goes unseen.
+        # By the library, whose search is bounded: the pattern is the tool's, and Python's own could take for ever.
+        return jsonschema_rs.is_valid({"pattern": pattern}, key)
+    except (jsonschema_rs.ValidationError, ValueError):
+        # Taken to match, so that no path below it goes unseen.
         return True
 
 
