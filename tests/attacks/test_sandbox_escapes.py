@@ -92,7 +92,8 @@ def test_no_way_out(user):
 @pytest.mark.slow
 def test_without_bubblewrap_what_the_report_claims_holds():
     # Protected names are not claimed there: two ways of them show it.
-    names = [*some(12, [way for way in WAYS if way.prop != "protected_names" and not way.root_only]), "a git hook", "limits a process"]
+    ways = [way for way in WAYS if way.prop != "protected_names" and not way.root_only]
+    names = [*some(12, ways), "a git hook", "limits a process"]
     layers, ways = tried(USERS[-1], "landlock", *names)
     if not layers["active"]:
         # A kernel without Landlock: then bubblewrap must be what holds here.

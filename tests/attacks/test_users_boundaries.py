@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -61,6 +63,19 @@ def test_root_in_another_users_project_reads_no_other_users_files(place, user_sp
     assert found["output"].splitlines()[:2] == [str(ORDINARY), "textwrote"], found
     assert ((project / "new").stat().st_uid, found["sandbox"]["kind"]) == (ORDINARY, layer)
     assert "home_hidden" in found["sandbox"]["holds"]
+
+
+def test_another_mount_of_its_file_system_shows_no_hidden_folder(place, project, layer):
+    for name in ("home", "also"):
+        (place / name).mkdir()
+    (place / "home/key").write_text("canary\n")
+    command = {"command": f"cat {place}/also/home/key"}
+    called = f"rye.execute('rye/bash/bash', {command}, project_path={str(project)!r})['data']['output']"
+    code = f"import rye; from rye.sandbox import bubblewrap; bubblewrap._PLACES = {bubblewrap._PLACES}; print({called})"
+    script = f'mount --bind {place} {place}/also && {command["command"]} && HOME={place}/home exec "$@"'
+    words = ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", sys.executable, "-c", code]
+    # The first one is the control.
+    assert subprocess.run(words, capture_output=True, check=True, timeout=60).stdout.count(b"canary") == 1
 
 
 @pytest.mark.parametrize("path", ["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"])

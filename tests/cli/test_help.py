@@ -42,16 +42,13 @@ def test_members_of_a_list_are_listed(project):
     assert json.loads(rye("help", "--json", cwd=project).stdout)["verbs"].keys() == set(VERBS)
 
 
-def test_nothing_of_an_unverified_tool_is_shown(project):
+def test_nothing_of_an_unverified_tool_or_of_none_is_shown(project):
     put(project, "tools/my/unsigned.py", tool_text("my/unsigned"))
     done = rye("help", "my/unsigned", cwd=project)
     assert (done.returncode, done.stdout) == (3, b"")
     put_tool(project, "my/tool", more='__tool_description__ = "\\x1b[2Jx"')
     text = rye("help", "my/tool", cwd=project).stdout
     assert (b"\x1b" in text, b"\\x1b[2Jx" in text) == (False, True), "nor does the text of another steer the terminal"
-
-
-def test_no_help_for_what_is_not_there(project):
     done = rye("help", "nothing-like-it", cwd=project)
     assert (done.returncode, done.stdout, b"rye tools" in done.stderr) == (2, b"", True)
     assert b"Did you mean 'read'?" in rye("help", "reed", cwd=project).stderr

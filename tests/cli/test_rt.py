@@ -158,9 +158,7 @@ def test_undo_takes_a_file_from_the_current_folder_or_an_edits_id(project):
     assert not (project / "long.txt").read_text().startswith("# two")
     done = rt("undo", "src/app.py", cwd=project)
     assert (done.returncode, b"src/app.py" in done.stderr) == (1, True)
-
-
-def test_the_seeds_names_for_two_verbs(project):
+    # The seeds' names for two verbs.
     for name, words, shown in (("rt-find", ["app"], b"src/app.py\n"), ("rt-grep", ["total", "src"], b"src/app.py:1: def")):
         assert started([Path(sys.executable).with_name(name), *words], project).stdout.startswith(shown)
 

@@ -86,6 +86,7 @@ ATTACKS = [
     _named("CREDENTIALS_DIRECTORY", "unit/database", "unit"),
     _named("SOME_SECRET_FILES", "b", "a:$B/srv/b"),
     _named("WORK_HOME", "../token", "..", "true"),
+    Attack("the address of a socket", ("cat $B/srv/bus",), "", "mkdir $B/srv; echo CANARY > $B/srv/bus", (("BUS", "unix:path=$B/srv/bus,x=1"),)),
 ]  # fmt: skip
 _SHOWN = "jdk/lib.jar sdk/part lib/so browser model toolchain.cmake"
 _NO_SECRETS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import re
 import stat
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from rye.config import user_dirs
-from rye.fs import atomic
+from rye.fs import atomic, stamps
 from rye.plain_class import Record
 from rye.sandbox import environment
 from rye.workspace import protected_paths
@@ -42,12 +43,13 @@ _SYSTEM_SECRETS = (
     "/var/backups", "/var/lib/cloud", "/var/lib/containerd", "/var/lib/docker", "/var/lib/kubelet", "/var/lib/NetworkManager",
     "/var/lib/rancher", "/var/lib/samba/private", "/var/lib/systemd/credential.secret", "/var/spool/cron",
     "/etc/ssl/private", "/etc/letsencrypt", "/etc/krb5.keytab", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd",
+    "/run/docker.sock", "/mnt/wsl/docker-desktop", "/mnt/wslg",
 )  # fmt: skip
 # Environment variables that name secrets, whatever lies there; the others are judged by `_named_by_variables`.
 _NAMING = (
     "GNUPGHOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "GOOGLE_APPLICATION_CREDENTIALS",
     "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "KUBECONFIG", "DOCKER_CONFIG", "NETRC", "NPM_CONFIG_USERCONFIG",
-    "CLOUDSDK_CONFIG", "AZURE_CONFIG_DIR", "PGPASSFILE", "SSH_AUTH_SOCK",
+    "CLOUDSDK_CONFIG", "AZURE_CONFIG_DIR", "PGPASSFILE", "SSH_AUTH_SOCK", "WAYLAND_DISPLAY",
 )  # fmt: skip
 _ENDINGS = ("_FILE", "_PATH", "_HOME", "_CONFIG", "_DIR", "_KEY")
 # Files that make a folder one of credentials.
@@ -78,7 +80,11 @@ _TOOLCHAINS = (
     "miniconda3", "anaconda3", "miniforge3",
 )  # fmt: skip
 _NAMES_OF_PROGRAMS = ("bin", "sbin", "shims", "condabin")
+# How variables name a socket: `unix:///run/docker.sock`, `unix:path=/run/bus,guid=…`.
+_SOCKET = re.compile(r"unix:(?:path=)?(?://)?(/[^,;]+)")
 _MOST_LINKS = 40
+# How the kernel writes a space in a list of mounts.
+_OCTAL = re.compile(r"\\([0-7]{3})")
 # What leads to the root folder shows and hides nothing, as what leads nowhere.
 _NOWHERE = ("/", False)
 
@@ -139,6 +145,7 @@ def view(root: str, extra_read: Iterable[str], passed: Iterable[str] = ()) -> Vi
             open_home = f"the project is the folder {real} itself"
         else:
             hidden.append(real)
+    hidden += _mounted_elsewhere(hidden)
     # Parents first: a folder below a hidden one needs no mount of its own.
     tops = sorted(set(hidden), key=lambda path: (path.count("/"), path))
     inside = tuple(f"{path}/" for path in tops)
@@ -177,6 +184,29 @@ def _candidates() -> Iterator[str]:
         yield from _paths_in(os.environ.get(name, ""))
 
 
+def _mounted_elsewhere(places: Iterable[str]) -> list[str]:
+    """Return where else the same files and folders are, by other mounts of their file systems, as WSL makes one of the root."""
+    at: dict[str, tuple[str, str]] = {}
+    by_device: dict[str, list[tuple[str, str]]] = {}
+    with suppress(OSError), open("/proc/self/mountinfo", errors="surrogateescape") as file:
+        for line in file:
+            _, _, device, top, place = (_OCTAL.sub(lambda one: chr(int(one[1], 8)), word) for word in line.split()[:5])
+            # The last mount at a folder covers the others.
+            at[place] = device, top
+            by_device.setdefault(device, []).append((top.rstrip("/"), place.rstrip("/")))
+    found = []
+    for path in places:
+        nearest = _nearest(path, at)
+        device, top = at.get(nearest, ("", ""))
+        inside = f"{top.rstrip('/')}{path[len(nearest.rstrip('/')) :]}"
+        for other, place in by_device.get(device, ()):
+            same = f"{place}{inside[len(other) :]}"
+            # Looked at last: another mount may cover it.
+            if is_below(inside, other) and same != path and stamps.identity(same) == stamps.identity(path):
+                found.append(same)
+    return found
+
+
 def _owners_home(root: str) -> Iterator[str]:
     """Yield the home of the project's owner where that is another user: root's commands run as the owner, wherever it lies."""
     owner = os.stat(root).st_uid
@@ -195,18 +225,20 @@ def _paths_in(value: str) -> list[str]:
 def _named_by_variables(root: str, passed: frozenset[str]) -> Iterator[str]:
     """Yield what is hidden by rule of the paths outside the project that variables name which no command gets.
 
-    A variable counts whose name is that of a secret (`SOPS_AGE_KEY_FILE`), or ends in `_FILE`, `_PATH`, `_HOME`, `_CONFIG`,
-    `_DIR` or `_KEY`. Hidden is a file that is no program and, under a name of the second sort, at most 1 MB; and a folder that
-    a secret's name leads to, or in which a file of credentials lies. Of a folder with programs, an installed one, one of a
-    search path or one above the project only the files of credentials are hidden.
+    A variable counts whose name is that of a secret (`SOPS_AGE_KEY_FILE`) or ends in `_FILE`, `_PATH`, `_HOME`, `_CONFIG`,
+    `_DIR` or `_KEY`, or whose value is the address of a socket (`DOCKER_HOST`). Hidden is a socket, a file that is no program
+    and, under a name of the second sort, at most 1 MB; and a folder that a secret's name leads to, or in which a file of
+    credentials lies. Of a folder with programs, an installed one, one of a search path or one above the project only the files
+    of credentials are hidden.
     """
     for name, value in os.environ.items():
         if "/" not in value or name in passed or name in environment.ALLOWED:
             continue
         is_secret = environment.is_secret_name(name)
-        if not is_secret and not name.endswith(_ENDINGS):
+        sockets = _SOCKET.findall(value)
+        if not is_secret and not name.endswith(_ENDINGS) and not sockets:
             continue
-        for place in _paths_in(value):
+        for place in sockets or _paths_in(value):
             path = os.path.realpath(place)
             if not is_below(path, root) and not any(is_below(path, one) for one in _KERNELS):
                 with suppress(OSError):

@@ -95,9 +95,7 @@ def test_exit_codes_are_mapped_and_a_failure_says_its_last_words(project):
     put_script(project, "my/tells", ".sh", f"{RUNTIMES}/bash_script_runtime", told)
     answer = call(project, "my/tells")
     assert (answer["status"], answer["error"], answer["code"]) == ("error", "told", "my_code")
-
-
-def test_a_chain_that_asks_for_json_gets_an_object_or_a_refusal(project):
+    # A chain that asks for JSON gets an object, or a refusal.
     for printed, code in (('{"a": 1}', None), *((one, "bad_tool_result") for one in ("[1]", "text", '{"a": 1e999}', ""))):
         yaml_tool(project, "my/json", config={"command": "printf", "args": ["%s", printed], "output": "json"})
         assert call(project, "my/json").get("code") == code, printed

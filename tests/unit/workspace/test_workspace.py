@@ -83,9 +83,7 @@ def test_links(project):
     assert (project / "file").is_symlink()
     for path in ("dangleout", "../new", "/etc/new", "src/../../new"):
         assert write(project, path) == "path_outside"
-
-
-def test_folders_are_made_only_for_a_file_that_comes(project):
+    # Folders are made only for a file that comes.
     assert write(project, "x/y/z/file") is None
     assert write(project, "p/q/file", encoding="ascii") == "unencodable"
     assert not (project / "p").exists()
