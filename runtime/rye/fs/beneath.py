@@ -389,17 +389,27 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 
 def rename(dir_fd: int | None, source: str | bytes, target: str | bytes, flags: int) -> None:
-    """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError."""
+    """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError.
+
+    Where a file system has neither NOREPLACE nor hard links, a name that appears at this very moment is replaced.
+    """
     at, call, code = _AT_FDCWD if dir_fd is None else dir_fd, getattr(_libc, "renameat2", None), errno.ENOSYS
     # glibc and musl export it, others do not.
     if call is not None:
         if call(at, os.fsencode(source), at, os.fsencode(target), flags) == 0:
-            return
+            return None
         code = ctypes.get_errno()
     if code not in UNSUPPORTED or flags == EXCHANGE:
         raise OSError(code, os.strerror(code))
     # `link` fails where the target exists, which is what NOREPLACE asks for.
-    os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+    try:
+        os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+    except OSError as err:
+        if err.errno not in UNSUPPORTED:
+            raise
+        if exists(dir_fd, target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        return os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
     try:
         os.unlink(source, dir_fd=dir_fd)
     except OSError:
@@ -413,7 +423,7 @@ def open_file(folder_fd: int, name: str, flags: int) -> int:
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
 
 
-def exists(dir_fd: int, path: str | bytes) -> bool:
+def exists(dir_fd: int | None, path: str | bytes) -> bool:
     """Tell whether a path from an open folder leads to something; a link counts as itself."""
     try:
         os.lstat(path, dir_fd=dir_fd)

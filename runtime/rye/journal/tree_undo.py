@@ -8,7 +8,10 @@ What is worked out here is made by `rye.journal.tree_undo_steps`.
 
 from __future__ import annotations
 
+import functools
 import os
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -64,6 +67,7 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
     refused: list[str] = []
     current: list[dict[str, object]] = []
     links = protected_paths.links_of(ws.fd)
+    respelled = _respelled(ws, [one.path for one in entry.files or ()])
     for one in entry.files or ():
         if path not in (None, one.path):
             continue
@@ -77,7 +81,8 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
         if one.before is not None and one.before.kind == "other":
             made.gone.append(one.path)
             continue
-        why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current)
+        is_there = one.path not in respelled
+        why = _planned(ws, contents, made, entry, one, chosen.get(one.path), current, is_there=is_there)
         if why:
             refused.append(f"{printable(one.path)} {why}")
     if refused:
@@ -100,6 +105,22 @@ def plan(ws: Workspace, contents: Contents, entry: Entry, path: str | None, chos
     return made
 
 
+def _respelled(ws: Workspace, paths: Sequence[str]) -> set[str]:
+    """Return those of the paths that differ from others in their spelling alone and are not there as they are spelled.
+
+    A file system that ignores case finds the other file there: a change that renames `a` to `A` would seem half taken back.
+    """
+    folded = {path: unicodedata.normalize("NFC", path).casefold() for path in paths}
+    counted = Counter(folded.values())
+    names_in = functools.cache(functools.partial(steps.names_in, ws))
+
+    def is_spelled(path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        return name in names_in(folder) and (not folder or is_spelled(folder))
+
+    return {path for path in paths if counted[folded[path]] > 1 and not is_spelled(path)}
+
+
 def _planned(
     ws: Workspace,
     contents: Contents,
@@ -108,12 +129,14 @@ def _planned(
     one: Change,
     chosen: Sequence[int] | None,
     current: list[dict[str, object]],
+    *,
+    is_there: bool,
 ) -> str:
     """Add one path to the plan; return why that cannot be, in words, or an empty text. `current` takes the lines in the way."""
     if one.after is not None and one.after.kind == "file" and one.after.value is None:
         # Asked before the file is read, which may take long.
         return "was left as a file whose content is not recorded: it is too large, or may not be read"
-    now = steps.state_now(ws, one.path)
+    now = steps.state_now(ws, one.path) if is_there else None
     if chosen is not None and not chosen:
         return ""
     if chosen is None:

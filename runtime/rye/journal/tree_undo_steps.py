@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
@@ -66,6 +66,13 @@ def folder_of(ws: Workspace, path: str) -> Iterator[tuple[int, str]]:
     *above, name = parts_of(path)
     with closing(beneath.open_unlinked(ws.fd, [os.fsdecode(part) for part in above], _FOLDER)) as fd:
         yield fd, os.fsdecode(name)
+
+
+def names_in(ws: Workspace, folder: str) -> frozenset[str]:
+    """Return the names in a folder of the project; none where it cannot be listed."""
+    with suppress(OSError), folder_of(ws, f"{folder}/." if folder else ".") as (fd, _):
+        return frozenset(os.listdir(fd))
+    return frozenset()
 
 
 def state_now(ws: Workspace, path: str) -> State | None:
@@ -261,8 +268,8 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
             parts = parts_of(one.path)
             place = Place(fd, parts, None, check=functools.partial(ws.guard_open, fd, parts, links))
             _settle_temporary(place, name, temporary, one)
-            was = _stat_at(fd, name)
-            now = snapshots_tree.state_at(fd, name)
+            was = _found_at(fd, name)
+            now = was and was.state
             # Where only the other names of the file differ, the step is taken once more, which does no harm.
             if alike(now, one.after) and not (parted(one) and alike(now, one.before)):
                 return ""
@@ -287,18 +294,18 @@ def _step(ws: Workspace, contents: Contents, entry_id: str, one: Change, later: 
 
 
 def _bring(
-    ws: Workspace, contents: Contents, place: Place, temporary: str, after: State, was: os.stat_result | None, later: set[str]
+    ws: Workspace, contents: Contents, place: Place, temporary: str, after: State, was: _Found | None, later: set[str]
 ) -> None:
     """Put in place what shall be there, in place of what had the status `was`. Errors as `_step`."""
     fd, settled = place.dir_fd, True
     try:
         if after.kind != "file" or not _linked(ws, fd, temporary, after, later):
             # A new content gets the owner and the attributes of the file that is there.
-            known = was if was is not None and stat.S_ISREG(was.st_mode) else None
+            known = was.info if was is not None and stat.S_ISREG(was.info.st_mode) else None
             _put(contents, changed(place, stat=known), temporary, after)
         if after.kind != "directory":
             # Guarded once more: to write a large file takes long.
-            put(place, temporary.encode(), was, durably=False)
+            put(place, temporary.encode(), was and was.is_at, durably=False)
     except WorkspaceError as err:
         settled = err.code != "unsettled"
         raise
@@ -346,9 +353,26 @@ def _is_begun(now: State | None, one: Change) -> bool:
     return (one.before is None or one.before.kind != "directory") and not now.mode & 0o077
 
 
-def _stat_at(fd: int, name: str) -> os.stat_result | None:
+class _Found(NamedTuple):
+    """What a step found at its path."""
+
+    info: os.stat_result
+    state: State
+
+    def is_at(self, fd: int, name: bytes) -> bool:
+        """Tell whether it is in an open folder under a name now, and nobody wrote to it since. Raises OSError."""
+        there, was = os.stat(name, dir_fd=fd, follow_symlinks=False), self.info
+        # A rename changes its ctime, so that does not count; on some file systems (FUSE) it changes the inode, too.
+        if (there.st_size, there.st_mtime_ns) != (was.st_size, was.st_mtime_ns):
+            return False
+        return there.st_ino == was.st_ino or alike(snapshots_tree.state_at(fd, os.fsdecode(name)), self.state)
+
+
+def _found_at(fd: int, name: str) -> _Found | None:
     with suppress(FileNotFoundError):
-        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+        info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        state = snapshots_tree.state_at(fd, name)
+        return None if state is None else _Found(info, state)
     return None
 
 
@@ -365,12 +389,12 @@ def _settle_temporary(place: Place, name: str, temporary: str, one: Change) -> N
     discard(fd, aside)
 
 
-def _remove(place: Place, temporary: str, was: os.stat_result | None) -> None:
+def _remove(place: Place, temporary: str, was: _Found | None) -> None:
     """Remove what is in a place, if nobody wrote it since `was`. Errors as `_step`."""
-    if was is None or stat.S_ISDIR(was.st_mode):
+    if was is None or was.state.kind == "directory":
         os.rmdir(place.name, dir_fd=place.dir_fd)
     else:
-        set_aside(place, temporary.encode(), was, durably=False)
+        set_aside(place, temporary.encode(), was.is_at, durably=False)
         os.unlink(temporary, dir_fd=place.dir_fd)
 
 

@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 from rye.call.context import deadline
@@ -79,8 +79,8 @@ def replace(place: Place, data: bytes | None, expected: str | None, temporary: b
         return free
 
 
-Known = str | os.stat_result
-"""What is known of a file: the SHA-256 of its content, or its status, by which nobody wrote to this very file since."""
+Known = str | Callable[[int, bytes], bool]
+"""What is known of a file: the SHA-256 of its content, or what tells by a folder and a name whether it is there."""
 
 
 def put(place: Place, temporary: bytes, expected: Known | None, backup: bytes | None = None, *, durably: bool = True) -> None:
@@ -108,11 +108,7 @@ def put(place: Place, temporary: bytes, expected: Known | None, backup: bytes | 
 
 
 def _is(dir_fd: int, name: bytes, expected: Known) -> bool:
-    if isinstance(expected, str):
-        return digest_at(dir_fd, name) == expected
-    there = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    # A rename changes its ctime, so that does not count.
-    return all(getattr(there, one) == getattr(expected, one) for one in ("st_ino", "st_size", "st_mtime_ns"))
+    return digest_at(dir_fd, name) == expected if isinstance(expected, str) else expected(dir_fd, name)
 
 
 def set_aside(place: Place, temporary: bytes, expected: Known, *, durably: bool = True) -> None:
@@ -195,7 +191,7 @@ def stage(place: Place, data: Iterable[bytes], temporary: bytes, mode: int | Non
         if place.stat is not None:
             copy_metadata(place.dir_fd, place.name, fd, place.stat)
         if mode is not None and (forced or place.stat is None):
-            os.fchmod(fd, mode)
+            set_mode(fd, mode)
         os.fsync(fd)
 
 
@@ -220,7 +216,13 @@ def copy_metadata(dir_fd: int, name: str | bytes, fd: int, old: os.stat_result) 
                 os.fchown(fd, -1, old.st_gid)
     _copy_attributes(dir_fd, name, fd)
     # Mode last: an ACL changes the group's bits.
-    os.fchmod(fd, mode)
+    set_mode(fd, mode)
+
+
+def set_mode(fd: int, mode: int) -> None:
+    """Give an open file its permission bits; where it has them nothing is asked, as some file systems have no others."""
+    if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
+        os.fchmod(fd, mode)
 
 
 def _copy_attributes(dir_fd: int, name: str | bytes, fd: int) -> None:

@@ -97,16 +97,6 @@ def test_what_a_file_is_beside_its_content_survives(project, file, way, what):
     assert not left_behind(project)
 
 
-def test_a_set_id_bit_never_passes_to_another_owner(project, file, monkeypatch):
-    os.chmod(file, 0o6755)
-    if os.geteuid() == 0:
-        os.chown(file, 1234, 4321)
-        file.chmod(0o6755)
-    monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError(errno.EPERM, "no")))
-    put(project)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o755
-
-
 def test_an_attribute_that_cannot_be_kept_does_not_cost_the_others(project, file, monkeypatch):
     PREPARED["attributes"](file)
     real, denied = os.setxattr, []
@@ -162,12 +152,14 @@ def test_whatever_stands_there_instead_is_a_conflict_and_stays(project, file, wa
     assert stands(file)
 
 
-@pytest.fixture(params=[True, False])
+@pytest.fixture(params=["renameat2", "links", "neither"])
 def kernel(request, monkeypatch):
-    """Also a C library without renameat2."""
-    if not request.param:
+    """Also a C library without renameat2, and a file system that has no links and no modes beside."""
+    if request.param != "renameat2":
         others = {name: getattr(beneath._libc, name) for name in ("syscall", "fstatfs", "statx")}
         monkeypatch.setattr(beneath, "_libc", SimpleNamespace(**others))
+    for name, number in (("link", errno.EPERM), ("fchmod", errno.ENOSYS)) if request.param == "neither" else ():
+        monkeypatch.setattr(os, name, lambda *_, number=number, **__: (_ for _ in ()).throw(OSError(number, "no")))
 
 
 @pytest.mark.parametrize("kind", ["changed", "folder", "link", "pipe"])
@@ -180,8 +172,11 @@ def test_a_new_file_never_replaces_what_appeared_meanwhile(project, kernel, kind
 def test_deleting_what_is_known_and_nothing_else(project, file, kernel):
     refused("conflict", take, project, meanwhile=lambda: file.write_bytes(FOREIGN))
     assert (file.read_bytes(), os.listdir(project)) == (FOREIGN, ["file"])
-    take(project, FOREIGN)
-    assert os.listdir(project) == []
+    file.chmod(0o600)
+    put(project, NEW, FOREIGN)
+    take(project, NEW)
+    put(project, expected=None)
+    assert (file.read_bytes(), os.listdir(project)) == (NEW, ["file"])
 
 
 NEWEST = b"the newest"

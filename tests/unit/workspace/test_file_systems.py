@@ -5,7 +5,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,7 @@ import rye
 from rye.errors import WorkspaceError
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
-from support.calling import call, done, ids, undo
-
-
-@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
-def test_memory_below_dev_is_a_file_system_like_any_other():
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        done("write", folder, file_path="b.txt", content="x\n")
-        assert ids(folder, "b.txt")
-
+from support.calling import call, ids, undo
 
 MOUNTED = """
 import os, subprocess, sys
