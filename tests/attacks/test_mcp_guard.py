@@ -260,7 +260,7 @@ def test_84_calls_at_once_are_all_answered_or_wait_and_no_edit_is_lost(project):
         assert not any(result["isError"] for result in results)
         assert all(result.result()["content"][0]["text"].count("value = ") == 200 for result in reads)
         # While all of that was answered, the commands slept on.
-        assert len(server._waiting) == SLEEPERS, [early.get() for _, early in sleepers if not early.empty()]
+        assert len(server._waiting) == SLEEPERS, [early(0) for number, early in sleepers if number not in server._waiting]
         assert not server.call("job", {"action": "list"})["isError"]
         for number, _ in sleepers:
             server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})

@@ -128,10 +128,11 @@ class Peer:
         """Close the server's input, as clients do; return its exit code."""
         if not self.process.stdin.closed:
             self.process.stdin.close()
-        return _ended(self.process, self._threads, seconds)
+        return _ended(self, self._threads, seconds)
 
 
-def _ended(process, threads, seconds):
+def _ended(server, threads, seconds):
+    process = server.process
     try:
         return process.wait(seconds)
     finally:
@@ -141,6 +142,8 @@ def _ended(process, threads, seconds):
             thread.join(5)
         process.stdout.close()
         process.stderr.close()
+        # An internal error of one call among many.
+        assert b"Traceback (most" not in (said := b"".join(server.errors)), said.decode(errors="replace")
 
 
 def peer(project, *options, **settings):
@@ -158,13 +161,14 @@ class Listening:
         self.said = [self.process.stderr.readline().decode() for _ in range(2)]
         self.url = self.said[0].split()[-1]
         self.token = self.said[1].split()[-1]
-        self._thread = threading.Thread(target=self.process.stderr.read, daemon=True)
+        self.errors = []
+        self._thread = threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True)
         self._thread.start()
 
     def close(self):
         """End the server; return its exit code."""
         self.process.terminate()
-        return _ended(self.process, [self._thread], 120)
+        return _ended(self, [self._thread], 120)
 
 
 def listening(project, *options, **settings):

@@ -30,7 +30,10 @@ def log_event(logger: str, root: str, event: str, **facts: Any) -> None:
     """
     # If `logging` was never imported there are no handlers, so skip the import.
     if "logging" in sys.modules:
-        sys.modules["logging"].getLogger(logger).info(event, extra=facts)
+        # By the statement, which waits for another thread that is just importing it.
+        import logging
+
+        logging.getLogger(logger).info(event, extra=facts)
     if not context.settings().get("log.events"):
         return
     try:

@@ -168,13 +168,21 @@ def _finished(call: Call, settings: Settings, started: float, response: dict[str
 
 
 def _log(call: Call, settings: Settings, event: str, response: Mapping[str, Any] | None = None, **facts: Any) -> None:
-    logging = sys.modules.get("logging")
-    # Mostly nobody listens; 20 is the level of what `tell` says.
-    if (logging is not None and logging.getLogger(_LOG).isEnabledFor(20)) or settings.get("log.events"):
+    if _is_heard() or settings.get("log.events"):
         from rye.call import event_log
 
         facts |= event_log.of_answer(response or {})
         event_log.log_event(_LOG, call.project_path, event, item=call.item_id, **facts)
+
+
+def _is_heard() -> bool:
+    """Tell whether a handler of the host may want what is logged; mostly none does."""
+    if "logging" not in sys.modules:
+        return False
+    # By the statement, which waits for another thread that is just importing it.
+    import logging
+
+    return logging.getLogger(_LOG).isEnabledFor(logging.INFO)
 
 
 def _refuse(response: dict[str, Any], err: RyeError) -> None:

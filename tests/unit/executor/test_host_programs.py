@@ -56,6 +56,10 @@ HOSTS = {
     "closed streams": "[os.close(fd) for fd in range(3)]; use()",
     "blocked signals": "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); use()",
     "ignored children": "signal.signal(signal.SIGCHLD, signal.SIG_IGN); use()",
+    # A module that is being imported has no names yet.
+    "another thread just imports": "import time\nthreading.settrace(lambda *_: time.sleep(0.0002))\n"
+    "threading.Thread(target=__import__, args=('logging',)).start()\nwhile 'logging' not in sys.modules: pass\n"
+    "threading.settrace(None)\nuse()",
     "at its end": "def last():\n    try: use()\n    except: os._exit(1)\nsys.version_info[:2] == (3, 12) or atexit.register(last)",
 }
 
