@@ -11,11 +11,12 @@ import random
 import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from support.harness import times
-from support.shell_calls import bash, configure, job, set_sandbox, sleepers
+from support.shell_calls import bash, configure, job, record, set_sandbox, sleepers
 from support.waiting import PATIENCE, until
 
 # An answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
@@ -44,9 +45,11 @@ class Starts:
     def kill(self, number, *, latest=1.2, boot="") -> None:
         """Start so many jobs, and kill their starters until `latest` of a whole start has passed."""
         for _ in range(number):
-            self.named.append(self.chance.randrange(100_000_000, 999_999_999))
+            # Whatever the seed: one that another run has left must not count.
+            self.named.append(random.SystemRandom().randrange(100_000_000, 999_999_999))
             pid = self.start(f"setsid sleep {self.named[-1]} & wait", boot)
-            time.sleep(self.chance.uniform(0, latest) * self.whole)
+            # A fragile supervisor waits for a second; on a busy machine a start may be over by then, and its job would live.
+            time.sleep(min(self.chance.uniform(0, latest) * self.whole, 0.9 if boot else PATIENCE))
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             self.made.ended()
@@ -104,3 +107,20 @@ def test_control_a_supervisor_that_ends_with_its_starter_leaves_lost_jobs_which_
     configure(user_space, "sandbox: {mode: 'off'}\njobs: {max_ended: 0}\n")
     bash(project, "true", background=True)
     assert starts.settled() == (0, [], [])
+
+
+@pytest.mark.slow
+def test_a_command_that_stops_its_supervisor_is_a_listed_job_or_gone(project, user_space):
+    set_sandbox(user_space, "off")
+    refused = 0
+    for number in (random.SystemRandom().randrange(100_000_000, 999_999_999) for _ in range(4)):
+        answer = bash(project, f"kill -STOP $PPID; setsid sleep {number} & wait", background=True)
+        refused += answer.get("code") == "job_not_started"
+        if answer["success"]:
+            supervisor = record(user_space, answer["job_id"])["supervisor"]
+            state = Path(f"/proc/{supervisor}/status")
+            until(lambda: "(stopped)" in state.read_text())
+            os.kill(supervisor, signal.SIGCONT)
+            job(project, "end", answer["job_id"])
+        assert sleepers(number) == [], answer
+    assert refused, "each had answered before it was stopped"

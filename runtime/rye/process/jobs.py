@@ -118,6 +118,9 @@ def start(
         # The supervisor is in them itself, so it cannot remove them: a later command does, once they are empty.
         resource_limits.release(confined.groups)
         return token
+    if not running:
+        # It may have been started by a supervisor that did not say so in time.
+        run.end_marked(mark)
     shutil.rmtree(home, ignore_errors=True)
     why = os.strerror(int(answered)) if answered.isdigit() else "its supervisor ended"
     what = f"The job could not be started: {why}."
