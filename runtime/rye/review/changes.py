@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -39,6 +40,22 @@ class ChangeGroup(NamedTuple):
     def files(self) -> int:
         """How many files it changed."""
         return sum(row.files for row in self.rows)
+
+    @property
+    def who(self) -> str:
+        """Who made it."""
+        return self.first.actor or NOBODY
+
+    @property
+    def tool(self) -> str:
+        """Its tool's short name."""
+        return "someone else" if self.first.tool == tree_changes.SOMEONE_ELSE else self.first.tool.rpartition("/")[2]
+
+    @property
+    def title(self) -> str:
+        """The heading of its page."""
+        more = f" and {self.files - 1:,} more" if self.files > 1 else ""
+        return f"{self.tool}: {os.path.basename(self.first.path)}{more}"
 
 
 class ChangeSummary(NamedTuple):
@@ -139,9 +156,7 @@ class ChangeIndex:
             found = [call for call in found if call.id not in marks]
         elif query.show == "undone":
             found = [call for call in found if now.is_undone(call)]
-        found = [
-            call for call in found if query.tool in ("", call.first.tool) and query.actor in ("", call.first.actor or NOBODY)
-        ]
+        found = [call for call in found if query.tool in ("", call.first.tool) and query.actor in ("", call.who)]
         return [call for call in found if self._holds(ws, call, query.text.casefold())] if query.text else found
 
     def _holds(self, ws: Workspace, call: ChangeGroup, text: str) -> bool:
@@ -192,8 +207,3 @@ def _read(ws: Workspace) -> Timeline:
 def entries_of(ws: Workspace, call: ChangeGroup) -> list[Entry]:
     """Return a call's entries, oldest first; those that are damaged are missing."""
     return [entry for row in reversed(call.rows) if (entry := history.entry_of(ws, row)) is not None]
-
-
-def tool_name(row: Row) -> str:
-    """Return a tool's short name."""
-    return "someone else" if row.tool == tree_changes.SOMEONE_ELSE else row.tool.rpartition("/")[2]

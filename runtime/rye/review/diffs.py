@@ -78,6 +78,10 @@ class ShownFile(NamedTuple):
         """How many lines it removed."""
         return sum(len(one.removed) for one in self.hunks)
 
+    def undone(self, past: History) -> list[bool]:
+        """Tell of each hunk whether it is taken back; of a file without hunks whether the file is."""
+        return [one.undone_by != "" for one in self.hunks] or [self.entry_id in past.undone]
+
 
 def of_entries(ws: Workspace, past: History, made: Sequence[Entry], rows: Sequence[Row] | None = None) -> Iterator[ShownFile]:
     """Yield what some entries did to each file, at most `MAX_FILES`.

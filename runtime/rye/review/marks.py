@@ -33,6 +33,10 @@ class ReviewMarks:
         parts = mark.split("/")
         return any("/".join(parts[:count]) in self._reviewed for count in range(1, len(parts) + 1))
 
+    def of_file(self, call_id: str, number: int, hunks: int) -> list[bool]:
+        """Tell of each hunk of a call's file whether it is reviewed; a file without hunks counts as one."""
+        return [f"{call_id}/{number}/{at}" in self for at in range(max(hunks, 1))]
+
     @property
     def reviewed(self) -> list[str]:
         """The marks, oldest first."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -32,7 +33,6 @@ from rye.review.changes import ChangeGroup, Timeline
 from rye.review.colours import Colours
 from rye.review.diffs import ShownFile
 from rye.review.guard import PageGuard
-from rye.review.pages import Frame, render
 from rye.trust.decisions import Root
 from rye.workspace.workspace import Workspace, identity_of
 
@@ -109,6 +109,7 @@ _MOST_CONNECTIONS: Final = 256
 _STATIC: Final = Path(__file__).parent / "static"
 _KINDS: Final = {".css": "text/css", ".js": "text/javascript"}
 _MOST_SAID: Final = 64
+_MOST_ACTORS: Final = 100
 _MOST_OUTPUT: Final = 40_000
 
 
@@ -117,16 +118,6 @@ class _Html(HTMLResponse):
 
     def render(self, content: str) -> bytes:
         return content.encode("utf-8", "backslashreplace")
-
-
-class ReviewPage(NamedTuple):
-    """A page that can be made: its template, its title, what makes its values, its entry of the navigation, and its version."""
-
-    template: str
-    title: str
-    make: Callable[[], pages.Values]
-    path: str = ""
-    version: str = ""
 
 
 class Site:
@@ -150,7 +141,7 @@ class Site:
         return made
 
     def _pages(self) -> Starlette:
-        pages: dict[str, Callable[[Workspace, Request], ReviewPage]] = {
+        shown: dict[str, Callable[[Workspace, Request], _Html]] = {
             "/": self._timeline,
             "/since": self._since,
             "/change/{id}": self._change,
@@ -167,7 +158,7 @@ class Site:
         }
         # The posts first: `/jobs/{id}` would fit the path of one.
         routes = [Route(path, self._done(do), methods=["POST"]) for path, do in posts.items()]
-        routes += [Route(path, self._shown(page), methods=["GET"]) for path, page in pages.items()]
+        routes += [Route(path, self._shown(page), methods=["GET"]) for path, page in shown.items()]
         rest = Route("/{rest:path}", self._shown(_nothing))
         return Starlette(routes=[Route("/static/{name}", _static, methods=["GET"]), *routes, rest])
 
@@ -193,27 +184,32 @@ class Site:
         """Return a text that changes whenever the changes or the marks do."""
         return f"{self._changes.version(ws)} {marks.version(ws)}"
 
-    def _shown(self, page: Callable[[Workspace, Request], ReviewPage]) -> Callable[[Request], Response]:
+    def _shown(self, page: Callable[[Workspace, Request], _Html]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
-            frame, said = (
-                Frame(self.app.path, self.app.form_token, self._root),
-                self._said.get(request.query_params.get("said", ""), ""),
-            )
             try:
                 with self._workspace() as ws:
-                    made = page(ws, request)
-                    mark = f'"{quote(made.version)}"'
-                    if made.version and request.headers.get("if-none-match") == mark:
-                        return Response(status_code=304)
-                    live = mark if made.version else ""
-                    return _Html(render(frame, made.template, made.title, made.make(), path=made.path, live=live, said=said))
+                    return page(ws, request)
             except LookupError:
                 message = "There is no such thing in this project."
-                return _Html(render(frame, "frame", "Not found", {"message": message}, path="-", said=said), 404)
+                return self._html(request, "frame", "Not found", message=message, path="-", status=404)
             except (RyeError, OSError) as err:
-                return _Html(render(frame, "frame", "This cannot be shown", {"message": ""}, path="-", said=str(err)), 409)
+                return self._html(request, "frame", "This cannot be shown", message="", path="-", said=str(err), status=409)
 
         return answer
+
+    def _html(self, request: Request, name: str, title: str, *, status: int = 200, **values: Any) -> _Html:
+        """Return a page with what `frame.html` needs: `path`, `live`, and `said`, what the last action came to."""
+        frame = {"base": self.app.path, "token": self.app.form_token, "project": self._root}
+        said = self._said.get(request.query_params.get("said", ""), "")
+        return _Html(pages.render(name, title, **{"frame": frame, "path": "", "live": "", "said": said, **values}), status)
+
+    @staticmethod
+    def _live(request: Request, version: str) -> str:
+        """Return the version of a page, by which `live.js` asks for a newer one. Raises HTTPException where it is unchanged."""
+        mark = f'"{quote(version)}"'
+        if request.headers.get("if-none-match") == mark:
+            raise HTTPException(304)
+        return mark
 
     def _done(self, do: Callable[[Workspace, Mapping[str, str]], str]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
@@ -237,66 +233,68 @@ class Site:
 
     # --- pages ---
 
-    def _timeline(self, ws: Workspace, request: Request) -> ReviewPage:
+    def _timeline(self, ws: Workspace, request: Request) -> _Html:
         asked = request.query_params
         query = changes.Query(*(asked.get(name, "")[:200] for name in changes.Query._fields))
-        first = int(asked.get("first", "")) if asked.get("first", "").isdecimal() and len(asked["first"]) < 8 else 0
+        first = _number(asked.get("first", "")) or 0
+        live = self._live(request, self._version(ws)) if first == 0 else ""
+        now, known = self._changes.timeline(ws), marks.read(ws)
+        found = self._changes.find(ws, now, query, known)
+        shown = found[first : first + changes.PER_PAGE]
+        values: dict[str, Any] = {"now": now, "marks": known, "query": query, "first": first, "found": found, "shown": shown}
+        values |= {"facts": self._changes.facts(ws, shown), "per_page": changes.PER_PAGE}
+        # Each session of a client is a caller of its own: of many the newest.
+        actors = sorted(list(dict.fromkeys(call.who for call in now.groups))[:_MOST_ACTORS])
+        values["actors"] = {"": "anyone", **{one: one for one in actors}}
+        tools = sorted({call.first.tool for call in now.groups} - {""})
+        values["tools"] = {"": "any", **{one: one.rpartition("/")[2] for one in tools}}
+        return self._html(request, "timeline", "Changes", live=live, **values)
 
-        def make() -> pages.Values:
-            now, known = self._changes.timeline(ws), marks.read(ws)
-            view = pages.TimelineView(query, first, self._changes.find(ws, now, query, known))
-            return pages.timeline(now, view, self._changes.facts(ws, view.shown), known)
-
-        return ReviewPage("timeline", "Changes", make, "", self._version(ws) if first == 0 else "")
-
-    def _since(self, ws: Workspace, _request: Request) -> ReviewPage:
+    def _since(self, ws: Workspace, request: Request) -> _Html:
         known = marks.read(ws)
-
-        def make() -> pages.Values:
-            return pages.since(ws, self._changes.timeline(ws), known, self._colours)
-
+        live = self._live(request, self._version(ws))
+        now = self._changes.timeline(ws)
+        last = {row.id for call in now.groups[: now.newer(known.looked)] for row in call.rows}
         title = "Changes since you looked" if known.looked else "All changes"
-        return ReviewPage("since", title, make, "since", self._version(ws))
+        made = pages.since(ws, [row for row in now.rows.values() if row.id in last], self._colours)
+        return self._html(request, "since", title, path="since", live=live, now=now, **made)
 
-    def _change(self, ws: Workspace, request: Request) -> ReviewPage:
+    def _change(self, ws: Workspace, request: Request) -> _Html:
         now = self._changes.timeline(ws)
         call = now.group(request.path_params["id"])
-        given = request.query_params.get("file", "")
-        only = int(given) if given.isdecimal() and len(given) < 8 else None
+        live = self._live(request, self._version(ws))
+        made, rows = changes.entries_of(ws, call), list(now.rows.values())
+        # With the lines around.
+        files = list(diffs.of_entries(ws, now.past, made, rows[: rows.index(call.first) + 1]))
+        shown = pages.of_change(files, _number(request.query_params.get("file", "")), self._colours)
+        values: dict[str, Any] = {"now": now, "call": call, "entries": made, "files": files, "shown": shown}
+        return self._html(request, "change", call.title, live=live, marks=marks.read(ws), **values)
 
-        def make() -> pages.Values:
-            made, rows = changes.entries_of(ws, call), list(now.rows.values())
-            # With the lines around.
-            files = list(diffs.of_entries(ws, now.past, made, rows[: rows.index(call.first) + 1]))
-            return pages.change(now, call, made, files, only, marks.read(ws), self._colours)
-
-        return ReviewPage("change", pages.change_title(call), make, "", self._version(ws))
-
-    def _jobs(self, ws: Workspace, _request: Request) -> ReviewPage:
+    def _jobs(self, ws: Workspace, request: Request) -> _Html:
         found = jobs.records(ws.fd)
-        version = " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none"
-        return ReviewPage("jobs", "Jobs", lambda: {"jobs": [pages.job(one) for one in found]}, "jobs", version)
+        live = self._live(request, " ".join(f"{one['job_id']}{one['status']}" for one in found) or "none")
+        return self._html(request, "jobs", "Jobs", path="jobs", live=live, jobs=found)
 
-    def _job(self, ws: Workspace, request: Request) -> ReviewPage:
+    def _job(self, ws: Workspace, request: Request) -> _Html:
         name = request.path_params["id"]
         record = next((one for one in jobs.records(ws.fd) if one["job_id"] == name), None)
         if record is None:
             raise LookupError(name)
         answer = self._tool("rye/bash/job", action="read", job_id=name, offset=-_MOST_OUTPUT)
-        version = f"{answer.get('status')} {answer.get('total_bytes')}"
-        shown = {"job": pages.job(record), "output": answer["output"], "offset": answer.get("offset") or 0}
-        return ReviewPage("jobs", f"Job {name}", lambda: shown, "jobs", version)
+        live = self._live(request, f"{answer.get('status')} {answer.get('total_bytes')}")
+        return self._html(request, "jobs", f"Job {name}", path="jobs", live=live, job=record, answer=answer)
 
-    def _tools(self, _ws: Workspace, request: Request) -> ReviewPage:
+    def _tools(self, _ws: Workspace, request: Request) -> _Html:
         text = request.query_params.get("text", "")[:200]
-        found = discovery.tools(None, project_path=self._root)
-        return ReviewPage("tools", "Tools", lambda: pages.tools(found, text), "tools")
+        found, fields = discovery.tools(None, project_path=self._root), ("item_id", "description", "verdict", "owner")
+        chosen = [row for row in found if text.casefold() in " ".join(str(row.get(name, "")) for name in fields).casefold()]
+        return self._html(request, "tools", "Tools", path="tools", text=text, count=len(found), tools=chosen)
 
-    def _keys(self, _ws: Workspace, _request: Request) -> ReviewPage:
+    def _keys(self, _ws: Workspace, request: Request) -> _Html:
         store = proposed_keys.store_of(Root.of(self._root).path)
         counting = [key for key in store.keys if key.public.digest not in store.revoked]
-        values = {"known": counting, "waiting": self._approvals.waiting(), "problems": store.problems}
-        return ReviewPage("keys", "Keys", lambda: values, "keys")
+        waiting = self._approvals.waiting()
+        return self._html(request, "keys", "Keys", path="keys", known=counting, waiting=waiting, problems=store.problems)
 
     # --- what is done ---
 
@@ -364,7 +362,11 @@ class Site:
         return f"keys?{self._note(text)}"
 
 
-def _nothing(_ws: Workspace, _request: Request) -> ReviewPage:
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 8 else None
+
+
+def _nothing(_ws: Workspace, _request: Request) -> _Html:
     raise LookupError
 
 
