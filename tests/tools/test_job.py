@@ -21,7 +21,6 @@ from support.waiting import PATIENCE, until
 
 
 def settled(project, job_id, wanted):
-    """Read until the output is the wanted one."""
     until(lambda: job(project, "read", job_id)["output"] == wanted)
     return job(project, "read", job_id)
 

@@ -126,8 +126,10 @@ def look(
 
 
 def _spans(hits: Sequence[Hit], context: int, count: int) -> list[tuple[int, int]]:
-    """Return the ranges [start, stop) of lines, from 0, that show the hits, joined where they meet."""
-    return joined_ranges((max(0, hit.line - 1 - context), min(hit.last + context, count)) for hit in hits)
+    """Return the ranges [start, stop) of lines, from 0, that show the hits, joined where they meet or one line is between."""
+    near = int(context > 0)
+    joined = joined_ranges((max(0, hit.line - 1 - context), hit.last + context + near) for hit in hits)
+    return [(start, min(stop - near, count)) for start, stop in joined]
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -143,8 +143,8 @@ class Document(Record, frozen=False):
         shorts = sorted({end.short for _, end in dead_lines if end.short}, key=lambda one: addresses.split(one)[::-1])
         return Changes(self.index.ages.since(since), rows, addresses.ranges(shorts))
 
-    def lines_named(self, first: str, last: str | None) -> tuple[int, int | None]:
-        """Return the lines [start, stop) from one address or ID to another; no stop where `last` is None.
+    def lines_named(self, first: str, last: str | None) -> tuple[int, int]:
+        """Return the lines [start, stop) from one address or ID to another; where `last` is None, that one line.
 
         Raises:
             UsageError: `invalid_line_id`.
@@ -160,7 +160,7 @@ class Document(Record, frozen=False):
         if found[0] > found[1]:
             why = f"{first} is behind {last} in {self.path}: lines {found[0] + 1} and {found[1] + 1}."
             raise UsageError("invalid_line_id", why, f'Name them the other way round: ":@{last}-{first}".')
-        return found[0], None if last is None else found[1] + 1
+        return found[0], found[1] + 1
 
     def otherwise_named(self, first: int, last: int) -> str:
         """Return how to read what numbers of lines name as addresses, if that is other lines; else an empty text."""

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T09:49:59Z:cccc1ac3d40a235bb7e945f3613a4e2339fa70d7b884f1b781a3a3c59cccaaa7:CH2yVcognFi4jqv-IM_dn9L-S0mdtWuWzQY8Yzxqdt82wb_hm-C0VC3UngNU0JLGZNkNetRxDJH_1Ttyo-8GDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:10:51Z:9a24049812f564499985757c6ca61f1f64d14920b51b5bff81d85f2f0f28b787:LSNeC-V8TInsv8J1qFjFQxQadX8-k2TQF4BhGdf0PtX7tEYgeCRTryNqyg4RKi4HRaFoOJksCW8FHIZZ8NrcDg==:b63173adc9f5699f
 """Search file contents by regular expression; every line shown carries its line ID: `file:line:[LID:a1b2c3]:content`.
 
 Requires: pattern (Rust regex syntax: no look-around, no backreferences; literal=true for plain text). path is a folder or one
@@ -171,6 +171,8 @@ class _Printer:
         following = seen.hits[at + 1].line if at + 1 < len(seen.hits) else None
         start = max(hit.line - self._context, printed_to + 1, 1)
         stop = hit.last + self._context if following is None else min(hit.last + self._context, following - 1)
+        # A single line between two contexts costs no more than its mark would.
+        stop += self._context and following == stop + 2 + self._context
         rows = [seen.rows[number] for number in range(start, max(stop, hit.last) + 1) if number in seen.rows]
         separated = self._context and self._page.lines and start != printed_to + 1
         lines = ["--"] if separated and rows else []

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:59:47Z:e8426401abe62374a3d2fa4f947620d58e46621d16f735a17ce803ef90603252:vClwXXBLW7Oc19NKHVHXcNrDKT86OqEnwRBh6vMis4MO12pg6j3dpi6qArwhBplU4mJJpLRnQPF9g_kgQ8fsDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:17:19Z:21c60d19deb5e53cdfca26d7ddcb062aaf88fe01f9e094fc7db1ccc46d75eb7b:bWSIZEmcxrkrsTdETfZA2tsOltmGmWImlMNDtNN5uOJhcpDzU547lr2lP1DGNXPlbP4BQosJJhCFcofxPT8aBg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -11,7 +11,7 @@ lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] li
 2,000 characters are shortened visibly; their ID still stands for the whole line.
 An ID belongs to its line for as long as the line lives: pass IDs to edit_lines instead of retyping text, and do not
 read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
-new, changed or gone since (several: also for `more`). file_path may end in a range of line numbers, "a.py:20-40", or of addresses, "a.py:@12-15";
+new, changed or gone since (several: also for `more`). file_path may end in a range of line numbers, "a.py:20-40" or "a.py:20-", or of addresses, "a.py:@12-15";
 more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
 Prefer it to cat in a shell where you may edit the file; use grep to find the place first in a large one.
 """
@@ -142,9 +142,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         window = _part(params["file_path"], params["file_path"])
         if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
             raise
-        # A version that was given still names the state of that file.
-        params = {**params, **window, "changes_since": params.get("changes_since")}
-        result = _read(params, project_path, output_budget())
+        # A version that was given still names the state of that file; the range is this file's alone.
+        result = _read({**params, **window, "changes_since": params.get("changes_since")}, project_path, output_budget())
+        params = {**params, "file_path": window["file_path"]}
     many = len((params.get("changes_since") or "").replace(",", " ").split()) > 1
     for one in params.get("more") or ():
         _add(result, {**params, **_part(one, params["file_path"], many=many)}, project_path)
@@ -172,11 +172,11 @@ def _part(text: str, file_path: str, *, many: bool = False) -> dict[str, Any]:
     if by_address := re.fullmatch(r"(.*):@(\w+)(?:-@?(\w+))?", text, re.DOTALL):
         path, *named = by_address.groups()
         return {"file_path": path or file_path, "offset": 1, "changes_since": None, "named": named}
-    found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d{,15})?(?:-(\d{1,15}))?)?", text, re.DOTALL)
-    path, first, last = found.groups() if found else (text, None, None)
+    found = re.fullmatch(r"(.*?)(?::(-?[1-9]\d{,15})?(?:(-)(\d{1,15})?)?)?", text, re.DOTALL)
+    path, first, dash, last = found.groups() if found else (text, None, None, None)
     ends = sorted((int(first or 1), int(last or first or 1)))
-    # Who names the last line knows that there may be more.
-    limit = {"limit": ends[1] - ends[0] + 1, "ranged": True} if last else {}
+    # Who names the last line knows that there may be more; `b.py:20`, as compilers name a line, is that line.
+    limit = {"limit": ends[1] - ends[0] + 1, "ranged": True} if last or (first and ends[0] > 0 and not dash) else {}
     # One version names a state of one file; several may be of several.
     since = {} if many and path and not (first or last) else {"changes_since": None}
     return {"file_path": path or file_path, "offset": ends[0], "named": None, **since, **limit}
@@ -187,6 +187,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
     parts = result.setdefault("more", [])
     place = f"@{params['named'][0]}" if params["named"] else f"line {params['offset']}" if params["offset"] != 1 else ""
     header = ", from ".join(filter(None, (params["file_path"], place))) + ":"
+    params["cells_explained"] = any("cells" in one for one in (result, *parts))
     budget_left = output_budget() - len(result["output"].encode("utf-8", "replace")) - len(header) - 2
     try:
         if budget_left < _LEAST:
@@ -215,7 +216,7 @@ def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str
         document.show_as_cells()
     if params.get("named"):
         start, stop = document.lines_named(*params["named"])
-        params = {**params, "offset": start + 1, **({} if stop is None else {"limit": stop - start, "ranged": True})}
+        params = {**params, "offset": start + 1, "limit": stop - start, "ranged": True}
     window = _Window(document, params, budget)
     since = params.get("changes_since")
     if since is None or document.no_ids:
@@ -287,7 +288,7 @@ def _window(document: Document, window: _Window, params: dict[str, Any]) -> dict
         lines = list(window.lines)
     else:
         stop, lines, media = notebook_view(document, window, start, params["limit"], is_range=params.get("ranged", False))
-        lines += [_CELLS] if window.ids else []
+        lines += [_CELLS] if window.ids and not params.get("cells_explained") else []
     document.shown(*window.shown, short=window.short)
     truncated = stop < total
     is_full_range = stop - start == params["limit"] and window.short and params.get("ranged", False)
