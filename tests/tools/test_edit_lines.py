@@ -113,7 +113,6 @@ def test_an_address_may_be_written_as_it_is_shown(project, file, name):
 
 
 def test_an_id_of_digits_that_is_given_as_a_number_is_asked_for_in_quotes(project):
-    """It could be a line's short address."""
     names = {str(at): sha256(b"1:%d" % at).hexdigest()[:6] for at in range(1_000)}
     text, name = next(one for one in names.items() if one[1].isdigit() and one[1][0] != "0")
     (project / "f.txt").write_text(f"{text}\n")

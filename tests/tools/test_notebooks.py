@@ -285,12 +285,14 @@ def test_a_range_of_lines_ends_where_it_was_asked_to(project):
 
 
 def test_outputs_are_bounded(project):
-    error = {"ename": "ValueError", "evalue": "bad \x1b[31mred\x1b[0m", "output_type": "error", "traceback": ["x" * 100_000]}
+    error = {"ename": "ValueError", "evalue": "bad \x1b[31mred\x1b[0m", "output_type": "error", "traceback": ["x" * 300_000]}
     long = printed("".join(f"line {n}\n" for n in range(5_000)))
     put(project, code(["a"], long), code(["b"], error), code(["c"], *[pictured()] * 9))
-    data = done("read", project, file_path="n.ipynb", line_ids="short")
+    data = done("read", project, file_path="n.ipynb", line_ids="short", more=["./n.ipynb"])
+    assert data["output"].count("[cells: ") == 1
     assert "line 9\n[… 4980 lines of output left out …]\nline 4990\n" in data["output"]
-    assert ("ValueError: bad red" in data["output"], "xxx" in data["output"], len(data["media"])) == (True, False, 4)
+    assert ("ValueError: bad red" in data["output"], "xxx" in data["output"], len(data["media"])) == (True, False, 8)
+    assert not done("edit_lines", project, file_path="n.ipynb", changes=[f"{at(read(project), 'a')}|A"])["warnings"]
 
 
 def test_a_long_notebook_is_read_a_window_at_a_time(project):

@@ -203,6 +203,9 @@ def syntax_warnings(before: Document | None, after: Document, guard: str = "tell
     """
     if before is not None and before.as_cells:
         _check_notebook(before, after)
+        # That has parsed it.
+        if after.cells() is not None:
+            return []
 
     def named(line: int) -> str:
         at = min(line, after.count) - 1

@@ -143,7 +143,9 @@ class Checker:
             )
             self.problems.add("malformed_change", f"Change {change.number} names {named}; it needs {wanted}.")
             return None
-        found = {key: self.locate(change.number, key, change.fields[key]) for key in sorted(form)}
+        # What find replaces is checked by its text alone.
+        is_checked = change.kind != "find" and form in _RANGES
+        found = {key: self.locate(change.number, key, change.fields[key], is_checked=is_checked) for key in sorted(form)}
         if None in found.values():
             return None
         spot = cast("dict[str, int]", found)
@@ -164,8 +166,11 @@ class Checker:
         )
         return None
 
-    def locate(self, number: int, key: str, address: object) -> int | None:
-        """Return the position an address names; for "start" and "end" such that inserting there works for both keys."""
+    def locate(self, number: int, key: str, address: object, *, is_checked: bool = False) -> int | None:
+        """Return the position an address names; for "start" and "end" such that inserting there works for both keys.
+
+        A line that was never shown is refused here, but for one of a range, whose lines are all checked later (`is_checked`).
+        """
         if key in ("after_line_id", "before_line_id") and clean_id(address) in ENDS:
             # `before_line_id="end"` means the line count itself; for `after_line_id` the caller adds one.
             at = 0 if clean_id(address) == "start" else self.document.text.count
@@ -173,7 +178,7 @@ class Checker:
         index, name = self.document.index, clean_id(address)
         short = addresses.parsed(name if isinstance(address, str) else address)
         if short is not None:
-            return self._locate_short(number, short, address)
+            return self._locate_short(number, short, address, is_checked=is_checked)
         at_ = self._positions.get(name)
         if name in (*ENDS, "0"):
             self.problems.add(
@@ -191,7 +196,7 @@ class Checker:
                 self.problems.details.setdefault("available_count", len(shown))
         return at_
 
-    def _locate_short(self, number: int, short: str, address: object) -> int | None:
+    def _locate_short(self, number: int, short: str, address: object, *, is_checked: bool) -> int | None:
         """Return the position that a short address names; only one that was shown can be known to anybody."""
         index, problems = self.document.index, self.problems
         if isinstance(address, int) and str(address) in self._positions:
@@ -206,6 +211,8 @@ class Checker:
                 return None
             return at
         if at is not None:
+            if is_checked and (at not in index.marks or index.marks[at].shown < 0):
+                return at
             self._refuse_unshown(number, [at], short)
             return None
         name = next((name for name, end in index.dead.items() if end is not None and end.short == short), None)

@@ -74,13 +74,13 @@ def first_error(path: str, data: bytes) -> Broken | str | None:
     if parser is None or not data:
         return None
     if len(data) > MAX_BYTES or (parser is _toml and len(data) > _MAX_TOML):
-        return f"Syntax not checked: the file has {len(data) >> 10} KB."
+        return f"Syntax of {path} not checked: it has {len(data) >> 10} KB."
     try:
         return parser(data)
     except _TooLongError:
-        return f"Syntax not checked: that takes longer than {_SECONDS * 1000:.0f} ms."
+        return f"Syntax of {path} not checked: that takes longer than {_SECONDS * 1000:.0f} ms."
     except (RecursionError, MemoryError):
-        return "Syntax not checked: the file is nested too deeply."
+        return f"Syntax of {path} not checked: it is nested too deeply."
     except ValueError:
         # The encoding is another matter, which the edit itself has judged; so is a NUL.
         return None
