@@ -27,6 +27,8 @@ CACHE: Final = "a cache that changed"
 _REPOSITORY: Final = "repository, which is not recorded; it"
 _DEPENDENCIES: Final = frozenset({"node_modules", ".venv", "venv", ".tox", ".nox", ".terraform", ".gradle"})
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Caches that programs keep within dependencies.
+_CACHES_WITHIN: Final = frozenset({".cache", ".vite", ".vite-temp"})
 # So many folders of one name are named, more are counted.
 _NAMED: Final = 3
 
@@ -87,6 +89,9 @@ def _changed(root_fd: int, passed: Iterable[str], since: int) -> list[str]:
             with os.scandir(fd) as listing:
                 for entry in listing:
                     left -= 1
+                    if path == top and entry.name in _CACHES_WITHIN:
+                        waiting.append((f"{path}/{entry.name}", f"{path}/{entry.name}"))
+                        continue
                     info = entry.stat(follow_symlinks=False)
                     if not stamps.settled(info.st_ctime_ns, since):
                         found[top] = None

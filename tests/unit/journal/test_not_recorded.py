@@ -33,7 +33,7 @@ def made_folders(started):
     """Make dependencies and caches, before the command that counts."""
     bash(
         started,
-        "mkdir -p node_modules/a/b pkg/node_modules .venv/lib .pytest_cache .hg/store sub/.svn cache; >node_modules/a/b/f",
+        "mkdir -p node_modules/{a/b,.cache/d} pkg/node_modules .venv/lib .pytest_cache .hg/store sub/.svn cache; >node_modules/a/b/f",
     )
     bash(started, "echo 'Signature: 8a477f597d28d172789f06886806bc55' > cache/CACHEDIR.TAG")
     for number in range(5):
@@ -51,7 +51,7 @@ def made_folders(started):
         *((command, ".venv") for command in ("chmod 700 .venv/lib", "mv .venv gone")),
         *(("touch .pytest_cache/x", ".pytest_cache"), ("echo x > cache/y", "cache"), ("mkdir sub/.nox -p", "sub/.nox")),
         ("for d in m*; do touch $d/__pycache__/x; done", "5 folders __pycache__"),
-        ("echo x >> .hg/store/data", ".hg"),
+        *(("echo x >> .hg/store/data", ".hg"), ("touch node_modules/.cache/d/x", "node_modules/.cache")),
         ("rm -r sub/.svn", "sub/.svn"),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_folder_that_is_not_recorded_is_named_when_it_changed(started, command
 
 def test_a_model_is_told_of_what_undo_cannot_take_back_but_not_of_caches(started):
     made_folders(started)
-    told = rye.toolset(started).answer("bash", {"command": "touch .pytest_cache/x; echo x"}).text
+    told = rye.toolset(started).answer("bash", {"command": "touch .pytest_cache/x node_modules/.cache/x; echo x"}).text
     assert "recorded" not in told
     told = rye.toolset(started).answer("bash", {"command": "touch node_modules/x; truncate -s 20M big; echo x"}).text
     assert "[not recorded for undo: big (larger than 16,777,216 bytes), node_modules (installed again by programs" in told

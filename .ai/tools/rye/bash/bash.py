@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T10:02:42Z:72f6325e7f49bfdea743561f8c57c2a18e52d4a97299b2bdfc0b8bb6b3d3d4f3:N_xaxwTwMnf-tUouvS-4p3zYz0woFGmR-gr__NkMIXEFlHNTxFDFS-xG6CT3mN0lK-EV89YzmCMBrFLkUjSDBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:10:51Z:30c0b99a3833b4953d6fc0c4cc7c5820be243565552bc01745e641649b672f85:6Cc2SW8rXrlc9qnqpm94BalIavqMCX83jl2f6vR9ynQh2y8on-0Mt3Mblup2MR6PO84LGeUtazAOy0PUQqT1CA==:b63173adc9f5699f
 """Run a shell command in the project and return what it printed and its exit code.
 
 Requires: command. It runs in bash (or sh) in working_dir, without a terminal: what would ask gets no answer; give input by
@@ -116,12 +116,16 @@ _HINTS = {
 }
 _LAST_LINES, _LAST_BYTES, _TRIES = 3, 400, 5
 
-# There is no terminal: these variables keep programs from asking, paging and colouring.
+# There is no terminal: these variables keep programs from asking, paging, colouring and advertising; git takes the
+# message that an editor would be given.
 _QUIET = {
     "TERM": "dumb",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "NPM_CONFIG_UPDATE_NOTIFIER": "false",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "GCM_INTERACTIVE": "never",
     "SSH_ASKPASS_REQUIRE": "never",
     "DEBIAN_FRONTEND": "noninteractive",
