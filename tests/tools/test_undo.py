@@ -173,9 +173,11 @@ def test_the_list_in_pages(project, file):
 def test_a_list_of_large_changes_is_short(project, file):
     for n in range(6):
         done("write", project, file_path="f.txt", content=f"{n}" * 20_000 + "\n")
+    bash(project, "head -c 1000000 /dev/zero > g")
     data = done("undo", project, list=True)
-    assert (data["count"], data["truncated"], len(data["output"]) < 400) == (6, False, True)
-    shown = done("undo", project, list=True, entry_id=data["entries"][0]["entry_id"])
+    assert (data["count"], data["truncated"], len(data["output"]) < 500) == (7, False, True)
+    assert "/dev/zero > g) g: nothing -> a file of 1,000,000 bytes" in data["output"]
+    shown = done("undo", project, list=True, entry_id=data["entries"][1]["entry_id"])
     assert len(shown["output"].encode()) <= 51_200 + 200
     for last in "ab":
         done("write", project, file_path="f.txt", content="x" * 5_000 + last + "\n")
@@ -386,7 +388,6 @@ print(rye.execute("rye/file-system/undo", {"entry_id": sys.argv[2]}, project_pat
 
 @pytest.mark.parametrize("tool", ["write", "bash"])
 def test_of_several_undos_of_one_change_at_one_time_one_is_made(project, file, tool):
-    """Each comes after the choice of the others."""
     before = file.read_bytes()
     if tool == "write":
         entry = done("write", project, file_path="f.txt", content="x\n")["entry_id"]

@@ -78,7 +78,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
             if entry.files is None
             else [(printable(part.path), tree_diff(ws, [part])) for part in entry.files[:_NAMED_FILES]]
         )
-        files += [f"{path} +{lines['added']} -{lines['removed']}" for path, diff in parts for lines in [counted(diff)]]
+        files += [_counts(path, diff) for path, diff in parts]
     count = sum(one.files for one in rows)
     more = f" and {count - _NAMED_FILES} more" if count > _NAMED_FILES else ""
     by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
@@ -87,6 +87,13 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     state = f", undone by {edits_history.short(history.maker(undoer))}" if undoer else ""
     name = edits_history.short(row.batch or row.id)
     return f"{name} {_ago(row)}: {short_tool(row.tool)}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
+
+
+def _counts(path: str, diff: list[str]) -> str:
+    """Return how many lines of a file came and went; of one whose diff has none, what the diff says in their stead."""
+    lines = counted(diff)
+    is_told = any(lines.values()) or not diff or diff[-1].startswith("+++ ")
+    return f"{path} +{lines['added']} -{lines['removed']}" if is_told else diff[-1]
 
 
 def short_tool(tool: str) -> str:

@@ -40,6 +40,8 @@ def not_found(root: str, root_fd: int, components: Callable[[str], beneath.Parts
     elsewhere = [one for one in _alike(root_fd, path) if one != path]
     close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
+    if "*" in path:
+        near = f"No pattern is a path: name each file that {call_text('glob', pattern=path)} lists. "
     return WorkspaceError(
         "file_not_found",
         f"File not found: {path}{' (a link to nothing)' if link else ''}.",

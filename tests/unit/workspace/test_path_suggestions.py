@@ -43,7 +43,7 @@ def test_what_is_not_listed_is_not_suggested_either(project, tmp_path):
     for asked in ("only_there.py", "only_hidden.py", "nothing-like-it", "secret_plan.txt"):
         assert refused(project, asked)[1] == []
     assert "nearest" not in call("read", project, file_path="..")
-    # A link to nothing is named as one, and not suggested for itself.
+    assert 'glob(pattern="src/*.py")' in refused(project, "src/*.py")[0]
     (project / "broken.lnk").symlink_to("gone")
     error, _ = refused(project, "broken.lnk")
     assert ("(a link to nothing)" in error, "Did you mean broken.lnk" in error) == (True, False)
