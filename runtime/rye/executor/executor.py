@@ -197,7 +197,7 @@ def _refuse(response: dict[str, Any], err: RyeError) -> None:
 
 
 def _out_of_memory() -> RyeError:
-    return RyeError("out_of_memory", "The call got no memory, or no thread, and was ended.", "Ask for less in one call.")
+    return RyeError("out_of_memory", "The call got no memory and was ended.", "Ask for less in one call.")
 
 
 def _run_tool(call: Call, workspace: Workspace, response: dict[str, Any]) -> None:
@@ -425,10 +425,10 @@ def _invoke(call: Call, ready: Ready, started: Started, response: dict[str, Any]
             over = True
         else:
             try:
-                run_code.start(work)
-            except RuntimeError as err:
-                raise MemoryError from err
-            try:
+                try:
+                    run_code.start(work)
+                except RuntimeError as err:
+                    raise RyeError("no_thread", f"The call got no thread: {err}.", _WHERE_THREADS_ARE) from None
                 over = wait()
             except BaseException:
                 limit.expire()
@@ -447,6 +447,7 @@ def _answer_late(call: Call, found: dict[str, Any], limit: Deadline) -> None:
     call.options.late(finish(response))
 
 
+_WHERE_THREADS_ARE = "Call from the main interpreter, before the program ends, and with fewer threads or processes (`ulimit -u`)."
 _CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())
 
 

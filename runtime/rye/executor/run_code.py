@@ -123,14 +123,17 @@ def start(work: Callable[[], object]) -> None:
     Raises:
         RuntimeError: the system gives no thread.
     """
+    is_new = False
     try:
         # `pop` and `append` of a list are atomic in CPython; no lock is needed here.
         given = _free.pop()
     except IndexError:
-        given = SimpleQueue()
+        given, is_new = SimpleQueue(), True
+    # First: who is interrupted while a thread starts, by a signal, would leave one that waits for ever.
+    given.put(work)
+    if is_new:
         # Not the work itself, which the thread would keep as long as it lives.
         threading.Thread(target=_serve, args=(given,), name="rye-tool", daemon=True).start()
-    given.put(work)
 
 
 def _serve(given: SimpleQueue[Callable[[], object]]) -> None:

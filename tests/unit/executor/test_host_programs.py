@@ -60,6 +60,16 @@ HOSTS = {
     "another thread just imports": "import time\nthreading.settrace(lambda *_: time.sleep(0.0002))\n"
     "threading.Thread(target=__import__, args=('logging',)).start()\nwhile 'logging' not in sys.modules: pass\n"
     "threading.settrace(None)\nuse()",
+    "interrupted as a thread starts": """
+started = threading.Thread.start
+threading.Thread.start = lambda one: (started(one), one.name == "rye-tool" and signal.raise_signal(signal.SIGINT))
+for command in ("sleep 1; echo > late", "true", "true"):
+    try: call("rye/bash/bash", command=command)
+    except KeyboardInterrupt: threading.Event().wait(1)
+threading.Thread.start = started
+use()
+assert sum(one.name == "rye-tool" for one in threading.enumerate()) < 4 and not os.path.exists(f"{project}/late")
+""",
     "at its end": "def last():\n    try: use()\n    except: os._exit(1)\nsys.version_info[:2] == (3, 12) or atexit.register(last)",
 }
 

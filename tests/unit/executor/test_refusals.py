@@ -76,7 +76,7 @@ def test_no_caller_hangs_where_memory_or_threads_run_out(project, monkeypatch, h
     put_tool(project, "my/tool", "raise MemoryError")
     assert call(project, "my/tool")["code"] == "out_of_memory"
     monkeypatch.setattr(executor.run_code, "start", start)
-    assert call(project, file_path="a.txt")["code"] == "out_of_memory"
+    assert call(project, file_path="a.txt")["code"] == "no_thread"
 
 
 def test_lone_surrogates_are_answered_in_text_that_utf_8_can_carry(project):
