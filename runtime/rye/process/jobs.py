@@ -199,7 +199,7 @@ def records(root: Root) -> list[Record]:
     """Return the records of all jobs, the newest first."""
     found = []
     for name in os.listdir(_folder(root)):
-        with suppress(OSError, ValueError, KeyError, UsageError), home(root, name) as fd:
+        with suppress(OSError, ValueError, KeyError, TypeError, UsageError), home(root, name) as fd:
             one = record(fd)
             if one is not None:
                 found.append(one)

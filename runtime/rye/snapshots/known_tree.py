@@ -107,8 +107,11 @@ def load(where: Path) -> Known | None:
     found = _latest.get(str(where))
     if found is not None and found[0] == _identity(where):
         return found[1]
-    base = _base(atomic.read(where / _TREE, _LARGEST) or b"")
-    return None if base is None else _with_log(where, base)
+    # What another version of this program stored, too, counts as unknown.
+    with suppress(LookupError, TypeError, AttributeError):
+        base = _base(atomic.read(where / _TREE, _LARGEST) or b"")
+        return None if base is None else _with_log(where, base)
+    return None
 
 
 def _base(data: bytes) -> Known | None:

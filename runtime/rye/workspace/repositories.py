@@ -284,8 +284,9 @@ def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
     """Tell whether a part of a repository would be written where a file below the root says that one is, or will be."""
     pointers = list[str]()
     # What is damaged, as by a power cut, is stored anew by the next look.
-    with suppress(OSError, ValueError):
-        pointers = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or b"[]")
+    with suppress(OSError, ValueError, TypeError):
+        stored = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or b"[]")
+        pointers = [one for one in stored if isinstance(one, str)]
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
     for pointer in pointers:
         aim = _pointed(os.path.join(root, pointer))

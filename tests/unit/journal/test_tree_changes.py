@@ -13,6 +13,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -305,7 +306,9 @@ def test_recording_can_be_off(started, user_space):
 
 
 @pytest.mark.parametrize("name", ["known", "known.log", "contents.sqlite", "running.json"])
-@pytest.mark.parametrize("content", [b"", b"rubbish", b"{}", os.urandom(300)])
+@pytest.mark.parametrize(
+    "content", [b"", b"rubbish", b"{}", os.urandom(300), b"a3a6bf43 {}", b"%b{}" % sha256(b"{}").hexdigest().encode()]
+)
 def test_damage_of_what_is_stored_breaks_no_command(started, name, content):
     bash(started, "echo two > a.txt")
     (Path(user_dirs.state_dir(str(started))) / "tree" / name).write_bytes(content)

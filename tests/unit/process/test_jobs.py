@@ -46,6 +46,8 @@ def test_what_is_over_goes_by_number_and_what_never_began_at_once(project, user_
     path = state / "jobs" / newest / "job.json"
     assert path.stat().st_mode & 0o777 == 0o600
     assert record(user_space, newest)["command"] == "true"
+    path.write_bytes(b"[]")
+    assert over(project)
     # A link in the state folder leads nowhere.
     (state / "jobs" / ("0" * 16)).symlink_to(state / "jobs" / newest)
     assert job(project, "read", "0" * 16)["code"] == "job_not_found"

@@ -159,6 +159,7 @@ def test_what_a_program_starts_and_loads_that_a_setting_names(tmp_path, value, n
 def test_a_damaged_note_of_what_names_repositories_hinders_no_change(project, user_space):
     call("bash", project, command="true")
     (state,) = user_space.glob(".ai/state/*/project.json")
-    state.with_name("pointers.json").write_bytes(bytes(9))
-    written = {"file_path": "a.txt", "content": "x"}
-    assert rye.execute("rye/file-system/write", written, project_path=project)["status"] == "success"
+    for damaged in (bytes(9), b"1", b"[1]"):
+        state.with_name("pointers.json").write_bytes(damaged)
+        written = {"file_path": "a.txt", "content": "x"}
+        assert rye.execute("rye/file-system/write", written, project_path=project)["status"] == "success"
