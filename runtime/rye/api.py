@@ -61,7 +61,7 @@ def execute(
 
 
 def _root(named: str | Path | None) -> str:
-    return find_root(os.getcwd()) if named is None else os.fspath(named)
+    return find_root() if named is None else os.fspath(named)
 
 
 def answer(call: Call) -> dict[str, Any]:

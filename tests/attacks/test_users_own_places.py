@@ -131,8 +131,7 @@ def test_a_search_tells_nothing_of_a_private_key(keys, mode, engine):
     refused = call("rye/file-system/grep", project, pattern="ZXZl", path=".ai/keys", mode=mode, hidden=True)
     assert refused["code"] == "protected_path"
     # The project may be the user's `.ai` itself.
-    inside = call("rye/file-system/grep", project / ".ai", pattern="ZXZl", mode=mode, hidden=True, no_ignore=True)
-    assert inside["total"] == 0
+    assert call("rye/file-system/grep", project / ".ai", pattern="ZXZl", mode=mode, hidden=True, no_ignore=True)["total"] == 0
 
 
 def test_the_key_that_the_environment_names_is_not_read(project, monkeypatch):
@@ -140,13 +139,11 @@ def test_the_key_that_the_environment_names_is_not_read(project, monkeypatch):
     done("rye/file-system/read", project, file_path="mine.pem")  # The control.
     monkeypatch.setenv("RYE_SIGNING_KEY", str(project / "mine.pem"))
     assert call("rye/file-system/read", project, file_path="mine.pem")["code"] == "protected_path"
-    found = call("rye/file-system/grep", project, pattern="ZXZl")
-    assert found["matches"] == []
+    assert call("rye/file-system/grep", project, pattern="ZXZl")["matches"] == []
 
 
 def test_control_a_key_of_nobody_is_a_file_like_any_other(project):
     (project / ".ai/other").mkdir(parents=True)
     (project / ".ai/other/private_key.pem").write_bytes(SECRET)
     assert "ZXZlbi" in str(call("rye/file-system/read", project, file_path=".ai/other/private_key.pem"))
-    found = call("rye/file-system/grep", project, pattern="ZXZl", hidden=True)
-    assert found["total"] == 1
+    assert call("rye/file-system/grep", project, pattern="ZXZl", hidden=True)["total"] == 1

@@ -56,6 +56,14 @@ def test_no_command_line_ends_in_a_traceback(project, line):
     assert done.returncode in (0, 1, 2, 3, 141), done
 
 
+def test_in_a_folder_that_was_removed_the_project_is_to_be_named(project):
+    (project / "a.txt").write_bytes(b"x\n")
+    for words in ("read a.txt", "doctor", "search read"):
+        assert b"The current folder was removed" in shell(f"{GONE} {words}", project).stderr
+    for words in ("read a.txt", "blame a.txt", "bash pwd"):
+        assert shell(f"{GONE} {words} --project $P", project, P=str(project)).returncode == 0, words
+
+
 @pytest.mark.parametrize("line", ["RYE --help", "RYE --version", "RYE tools --help", "RYE tools", "RYE completion bash"])
 @pytest.mark.parametrize(("where", "code"), [(">/dev/full", 1), ("| true; exit ${PIPESTATUS[0]}", 141)])
 def test_an_answer_that_cannot_be_printed_is_an_error_though_python_keeps_it_in_a_buffer(project, line, where, code):

@@ -83,8 +83,7 @@ def test_searches_print_their_formats_and_say_when_nothing_was_found(project):
     lines = rt("grep", "-F", "-i", "LINE", "--include", "*.txt", "--limit", "2", cwd=project).stdout.decode().split("\n")
     again = re.search("Call `(.*)` to see more", lines[-2])[1]
     assert lines[-2].startswith("[truncated: 2 of 250 matches; 248 more omitted.")
-    more = rt(*shlex.split(again)[1:], cwd=project).stdout
-    assert more.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
+    assert rt(*shlex.split(again)[1:], cwd=project).stdout.startswith(b"long.txt:3: line 3\nlong.txt:4: line 4\n")
 
 
 def test_a_list_of_edits_goes_on_in_words_of_the_command(project):
@@ -123,8 +122,7 @@ def test_searches_take_several_roots_and_the_options_of_grep(project):
     assert rt("grep", "-l", "total", cwd=project).stdout == b"src/app.py\ntests/test_app.py\n"
     (project / "many.txt").write_text("total\n" * 1_200)
     (project / "zlast.txt").write_text("total\n")
-    done = rt("grep", "-l", "total", cwd=project)
-    assert done.stdout == b"many.txt\nsrc/app.py\ntests/test_app.py\nzlast.txt\n"
+    assert rt("grep", "-l", "total", cwd=project).stdout == b"many.txt\nsrc/app.py\ntests/test_app.py\nzlast.txt\n"
     assert rt("grep", "-l", "absent", cwd=project).returncode == 1
 
 

@@ -165,8 +165,7 @@ def test_a_command_runs_where_one_stands(here):
     assert rye("bash", "pwd", "--working-dir", "..", cwd=here / "sub").stdout.decode().strip().endswith("/project")
     assert rye("bash", "pwd", cwd=here).stdout.decode().strip().endswith("/project")
     # What a program gives is from the root.
-    done = rye("bash", "--params", '{"command": "pwd"}', cwd=here / "sub")
-    assert done.stdout.decode().strip().endswith("/project")
+    assert rye("bash", "--params", '{"command": "pwd"}', cwd=here / "sub").stdout.decode().strip().endswith("/project")
 
 
 SHELL = {

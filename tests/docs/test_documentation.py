@@ -31,8 +31,7 @@ def blocks(kind):
 @pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)
 def test_an_entry_is_verified_complete_and_short(path, project):
     item_id = path.relative_to(FOLDER).with_suffix("").as_posix()
-    loaded = rye.load("knowledge", item_id, project_path=project, source="system")
-    assert loaded["item"]["owner"] == "rye"
+    assert rye.load("knowledge", item_id, project_path=project, source="system")["item"]["owner"] == "rye"
     store = verify.TrustStore.build([], [(Path(spaces.system_folder()) / "trusted_keys/b63173adc9f5699f.toml").read_bytes()])
     entry = parse.read_knowledge(verify.verify(path.read_bytes(), signature.form_of("knowledge", ".md"), store), item_id, ".md")
     assert set(entry.header) >= HEADER

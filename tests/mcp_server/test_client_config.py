@@ -322,8 +322,7 @@ def test_a_link_of_the_user_is_followed_and_one_of_the_project_that_leads_out_is
     victim = tmp_path / "victim.json"
     victim.write_text("{}")
     (repo / ".mcp.json").symlink_to(victim)
-    done = install("claude-code", "--scope", "project", "--write", cwd=repo)
-    assert (done.returncode, victim.read_text()) == (2, "{}")
+    assert (install("claude-code", "--scope", "project", "--write", cwd=repo).returncode, victim.read_text()) == (2, "{}")
     # Control: without the link it is written, and names no folder of this machine's but the program.
     (repo / ".mcp.json").unlink()
     assert install("claude-code", "--scope", "project", "--write", cwd=repo).returncode == 0

@@ -168,8 +168,7 @@ def test_both_streams_long_and_a_caller_that_wants_less(project):
     data = rye.execute("rye/bash/bash", asked, project_path=project, options=options)["data"]
     assert len(data["output"].encode()) + len(data["stderr"].encode()) <= 4_000
     assert 'stream=\\"stderr\\"' in json.dumps(data["stderr"])
-    page = job(project, "read", data["output_id"], stream="stderr", offset=-6)
-    assert page["output"] == "30000\n"
+    assert job(project, "read", data["output_id"], stream="stderr", offset=-6)["output"] == "30000\n"
 
 
 def test_output_that_is_no_text(project, mode):

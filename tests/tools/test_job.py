@@ -194,8 +194,7 @@ def test_a_job_takes_its_names_away_at_its_own_end_where_the_project_was_renamed
     assert until((project / ".vscode").is_dir)
     here = project.rename(tmp_path / "other") if renamed else project
     (here / "go").touch()
-    data = job(here, "wait", job_id, timeout=PATIENCE)
-    assert (data["status"], os.listdir(here)) == ("ended", ["go"])
+    assert (job(here, "wait", job_id, timeout=PATIENCE)["status"], os.listdir(here)) == ("ended", ["go"])
 
 
 @pytest.mark.slow
@@ -210,8 +209,7 @@ def test_who_may_look(project, user_space, mode):
 
 @pytest.mark.parametrize("job_id", ["", "0" * 15, "../../../x", "0" * 16, "ABCDEF0123456789", "0" * 16 + "\n"])
 def test_ids_are_checked(project, job_id):
-    data = call("job", project, action="read", job_id=job_id)
-    assert data["code"] in ("job_not_found", "invalid_parameters")
+    assert call("job", project, action="read", job_id=job_id)["code"] in ("job_not_found", "invalid_parameters")
 
 
 def test_a_call_that_lacks_something_says_what(project, user_space):

@@ -77,10 +77,8 @@ def test_nesting_is_bounded(project):
 def test_only_system_tools_that_declare_a_need_are_lent_what_it_names(project):
     body = 'from rye import primary_tools\nreturn primary_tools.sign(project_path, "tool", "x", "project")'
     put_tool(project, "my/sneaky", body, more='__needs__ = ["execute", "search", "load", "sign"]')
-    answer = rye.execute("my/sneaky", project_path=project)
-    assert answer["status"] == "error"
-    nested = call("execute", project, item_id="my/sneaky")
-    assert nested["status"] == "error"
+    assert rye.execute("my/sneaky", project_path=project)["status"] == "error"
+    assert call("execute", project, item_id="my/sneaky")["status"] == "error"
     with pytest.raises(rye.RyeError):
         primary_tools.search(str(project), query="read")
     # One of the system's gets what it declares, and nothing else.

@@ -177,8 +177,7 @@ def test_beyond_twenty_versions_the_window_comes_instead(project, put):
     for n in range(1, 22):
         path.write_text(f"{n}\n")
         versions.append(done("read", project, file_path="f.txt")["version"])
-    known = done("read", project, file_path="f.txt", changes_since=versions[-20])
-    assert known["changes_known"] is True
+    assert done("read", project, file_path="f.txt", changes_since=versions[-20])["changes_known"] is True
     data = done("read", project, file_path="f.txt", changes_since=versions[0])
     assert (data["changes_known"], "not among the last 20" in data["output"]) == (False, True)
     assert [text for _, text in rows(data)] == ["21"]

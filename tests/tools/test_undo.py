@@ -310,8 +310,7 @@ def test_undo_says_whose_the_last_change_is_and_takes_it_back_when_it_is_named(p
     listed = by(project, "alice 1", "undo", list=True)["data"]
     assert [row["actor"] for row in listed["entries"]][-2:] == ["", "bob 2"]
     assert ("b.txt +1 -0, by bob 2" in listed["output"], "by alice" in listed["output"]) == (True, False)
-    answer = by(project, "bob 2", "undo")["data"]["output"]
-    assert answer.endswith("\nUndid rye/file-system/write of b.txt by you, just now.")
+    assert by(project, "bob 2", "undo")["data"]["output"].endswith("\nUndid rye/file-system/write of b.txt by you, just now.")
 
 
 def test_undo_of_one_file_leaves_later_changes_of_others(project, file):

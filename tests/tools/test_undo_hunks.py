@@ -240,8 +240,7 @@ def test_lines_that_were_deleted_and_came_back_are_not_put_in_twice(project, fil
     # Back, and something else below.
     bash(project, "printf '%s\\n' " + " ".join(shlex.quote(one) for one in [*text, "c"]) + " > f.txt")
     before = file.read_text()
-    back = call("undo", project, entry_id=entry)
-    assert (back["success"], file.read_text()) == (False, before)
+    assert (call("undo", project, entry_id=entry)["success"], file.read_text()) == (False, before)
 
 
 def test_hunks_that_are_none(project, file):

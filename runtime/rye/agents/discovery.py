@@ -130,7 +130,7 @@ def categories(*, project_path: str | Path | None = None) -> list[Category]:
 
 
 def _ids(project_path: str | Path | None) -> list[str]:
-    root = find_root(os.getcwd()) if project_path is None else project_path
+    root = find_root() if project_path is None else project_path
     return [item_id for item_id, _, _ in spaces.served_items("tool", spaces.spaces(root))]
 
 
@@ -200,7 +200,7 @@ def _every(category: str | Iterable[str] | None, project_path: str | Path | None
     if not all(isinstance(one, str) for one in given):
         raise UsageError("bad_call", "A category is text, or a list of texts.", 'Give one such as "rye/file-system".')
     prefixes = None if category is None else tuple(one.strip("/") + "/" for one in given)
-    root = find_root(os.getcwd()) if project_path is None else project_path
+    root = find_root() if project_path is None else project_path
     search_path = spaces.spaces(root)
     admission = Admission(search_path)
     # All ids, before the choice: a name must not depend on the category asked for.

@@ -66,7 +66,7 @@ def project_of(folder: str | None) -> str:
 
     if folder and not os.path.isdir(folder):
         raise UsageError("project_not_found", f"There is no folder {folder}.", "Give --project an existing one.")
-    return os.path.abspath(folder) if folder else find_root(os.getcwd())
+    return os.path.abspath(folder) if folder else find_root()
 
 
 def project_to_work_in(folder: str | None) -> str:
@@ -85,7 +85,7 @@ def existing_path(word: str, project: str) -> str | None:
 
     The word is tried from the current folder first, then from the project root, as answers show paths.
     """
-    current = os.path.relpath(os.getcwd(), project)
+    current = current_in(project)
     shown = names.show(os.fsencode(word))
     # In this order: what a person types is relative to where they are, what they copy is as an answer showed it.
     for path in dict.fromkeys([_joined(current, shown), shown, word]):
@@ -100,7 +100,15 @@ def existing_path(word: str, project: str) -> str | None:
 def typed_path(word: str, project: str) -> str:
     """Return the project-relative path for a typed word; where nothing is there, the path from the current folder."""
     found = existing_path(word, project)
-    return found if found is not None else _joined(os.path.relpath(os.getcwd(), project), names.show(os.fsencode(word)))
+    return found if found is not None else _joined(current_in(project), names.show(os.fsencode(word)))
+
+
+def current_in(project: str) -> str:
+    """Return the path of the current folder from a project's root; it lies outside where it was removed."""
+    try:
+        return os.path.relpath(os.getcwd(), project)
+    except FileNotFoundError:
+        return ".."
 
 
 def _joined(current: str, path: str) -> str:

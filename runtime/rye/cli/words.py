@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from rye.call import safe_text
-from rye.cli.shared import typed_path
+from rye.cli.shared import current_in, typed_path
 from rye.cli.table import VERBS
 from rye.config import user_dirs
 from rye.errors import UsageError
@@ -144,7 +144,7 @@ def parameters(
             of_json(name, text, "='[…]'")
     out = {**schema.from_words(tool_schema, texts), **values}
     paths = dict(schema.workspace_paths(tool_schema, out))
-    is_outside = os.path.relpath(os.getcwd(), os.path.realpath(project)).partition("/")[0] == ".."
+    is_outside = current_in(os.path.realpath(project)).partition("/")[0] == ".."
     if _is_path(known.get(_WHERE)) and _WHERE not in out and not is_outside:
         # A command runs where the person stands.
         out[_WHERE] = paths[_WHERE] = "."

@@ -447,9 +447,7 @@ def _answer_late(call: Call, found: dict[str, Any], limit: Deadline) -> None:
     call.options.late(finish(response))
 
 
-_WHERE_THREADS_ARE = (
-    "Call from the main interpreter, before the program ends, and with fewer threads or processes (`ulimit -u`)."
-)
+_WHERE_THREADS_ARE = "Call from the main interpreter before it ends; look at the limits of processes and memory (`ulimit -a`)."
 _CRASHED_WITHOUT_MEMORY: dict[str, Any] = failure(_out_of_memory())
 
 

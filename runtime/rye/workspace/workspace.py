@@ -427,18 +427,21 @@ def _current(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
     return info
 
 
-def find_root(start: str) -> str:
-    """Return the project root for a folder: the nearest ancestor that is marked as one, else the folder itself.
+def find_root() -> str:
+    """Return the project root for the current folder: the nearest ancestor that is marked as one, else the folder itself.
 
     A project is marked by `.git`, or by an `.ai` that holds more than `cache`, which a read makes. The user's own space
     and homes never are: settings may lie in a repository there. Nor is the root of the disk.
 
     Raises:
-        UsageError: `bad_user_space`.
+        UsageError: `bad_user_space`; `no_folder`, where the current one was removed.
     """
     space = user_dirs.user_space()
-    # Not `abspath`, which takes `..` for granted where a link leads elsewhere.
-    folder_now = folder = os.path.join(os.getcwd(), start).rstrip("/") or "/"
+    try:
+        folder_now = folder = os.getcwd()
+    except FileNotFoundError:
+        hint = "Go into one that is there, or name the project: --project DIR, or project_path= in Python."
+        raise UsageError("no_folder", "The current folder was removed, or replaced by another one.", hint) from None
     while folder != os.path.dirname(folder):
         if _is_marked(folder) and not _is_home(folder, space):
             return folder
@@ -450,11 +453,12 @@ def root_to_work_in(named: str | os.PathLike[str] | None) -> str:
     """Return the root of the project whose files a call may change: the one that is named, else that of the current folder.
 
     Raises:
-        UsageError: `no_project`, where that would be a whole home, or what is above it: clients often start there.
+        UsageError: `no_project`, where that would be a whole home, or what is above it: clients often start there; as
+            `find_root`.
     """
     if named is not None:
         return os.fspath(named)
-    root = find_root(os.getcwd())
+    root = find_root()
     # HOME may name another place than the account's own home.
     homes = [os.path.realpath(home) for home in (user_dirs.home(), user_dirs.home_of_account())]
     real, why = os.path.realpath(root), ""

@@ -354,8 +354,7 @@ def test_a_project_whose_name_is_not_utf8_works(tmp_path):
     os.mkdir(folder)
     with open(folder + b"/a.txt", "wb") as file:
         file.write(b"one\n")
-    response = rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=os.fsdecode(folder))
-    assert response["status"] == "success"
+    assert rye.execute("rye/file-system/read", {"file_path": "a.txt"}, project_path=os.fsdecode(folder))["status"] == "success"
 
 
 def test_verify_and_sign_want_targets_or_everything_and_a_space_that_is(project):

@@ -108,8 +108,7 @@ def test_output_is_bounded_and_the_rest_can_be_read(project):
     assert len(data["output"].encode()) < 60_000
     assert (data["output"].startswith("1\n2\n"), data["output"].rstrip().endswith("100000")) == (True, True)
     job_id = data["output"].partition('job_id="')[2].partition('"')[0]
-    more = call(project, "rye/bash/job", action="read", job_id=job_id, offset=300_000)
-    assert more["status"] == "success"
+    assert call(project, "rye/bash/job", action="read", job_id=job_id, offset=300_000)["status"] == "success"
 
 
 def test_a_program_is_ended_at_its_limit_with_all_that_it_started(project):

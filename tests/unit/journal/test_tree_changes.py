@@ -47,8 +47,7 @@ def started(project):
 
 def test_what_changes_between_calls_is_told_apart_and_is_nobodys_last_change(started):
     (started / "a.txt").write_text("an editor\n")
-    done = bash(started, "echo x > b.txt")
-    assert done["changed"] == ["b.txt"]
+    assert bash(started, "echo x > b.txt")["changed"] == ["b.txt"]
     mine, other = listed(started)
     assert (mine["tool"], other["tool"]) == ("rye/bash/bash", SOMEONE_ELSE)
     assert undo(started)["undone"] == mine["entry_id"]
@@ -104,8 +103,7 @@ def test_what_is_written_into_a_mapping_after_a_look_is_recorded(started, kind):
 
 def test_a_command_beside_a_job_names_it(started):
     job = bash(started, "read line", background=True)["job_id"]
-    done = bash(started, "echo x > b.txt")
-    assert done["changed_beside"] == ["read line"]
+    assert bash(started, "echo x > b.txt")["changed_beside"] == ["read line"]
     call("rye/bash/job", started, action="end", job_id=job)
 
 
@@ -313,8 +311,7 @@ def test_damage_of_what_is_stored_breaks_no_command(started, name, content):
     bash(started, "echo two > a.txt")
     (Path(user_dirs.state_dir(str(started))) / "tree" / name).write_bytes(content)
     assert bash(started, "echo three > a.txt")["success"]
-    done = bash(started, "echo four > a.txt")
-    assert done["changed"] == ["a.txt"]
+    assert bash(started, "echo four > a.txt")["changed"] == ["a.txt"]
     assert undo(started)["success"]
     assert (started / "a.txt").read_text() == "three\n"
 

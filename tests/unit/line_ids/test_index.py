@@ -73,8 +73,7 @@ def test_an_own_edit_keeps_the_ids_around_it(project):
 def test_a_later_line_of_the_same_text_is_another_line_and_undo_brings_the_first_back(project):
     was = put(project, ["a", "b"])
     edit(project, line(was[0], ""))
-    now = edit(project, {"after_line_id": "start", "new_content": "a"})
-    assert now[0] not in was
+    assert edit(project, {"after_line_id": "start", "new_content": "a"})[0] not in was
     refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=[line(was[0], "x")])
     undo(project)
     undo(project)

@@ -37,8 +37,7 @@ def test_the_file_has_the_documented_form(project, small):
     assert record["file_path"] == "f.txt"
     assert record["content_hash"] == f"sha256:{sha256(SMALL).hexdigest()}"
     assert isinstance(record["last_modified"], int)
-    first = record["lines"][0]
-    assert first == {"id": small[0][0], "line_num": 1, "content_hash": f"sha256:{sha256(b'line 0').hexdigest()}"}
+    assert record["lines"][0] == {"id": small[0][0], "line_num": 1, "content_hash": f"sha256:{sha256(b'line 0').hexdigest()}"}
     assert len(record["lines"]) == 12
 
 

@@ -498,8 +498,7 @@ def test_one_bad_edit_and_no_file_changes(project, world, path, data, edits, cod
 def test_files_are_neither_made_nor_moved_nor_removed_at_a_servers_wish(project, world, kind):
     wish = {"kind": kind, "uri": uri(project, "b.zz"), "oldUri": uri(project, "b.zz"), "newUri": uri(project, "d.zz")}
     listed = [{"textDocument": {"uri": name, "version": None}, "edits": some} for name, some in right(project).items()]
-    data = rename(project, world, {"documentChanges": [*listed, wish]})
-    assert data["code"] == "not_offered"
+    assert rename(project, world, {"documentChanges": [*listed, wish]})["code"] == "not_offered"
     assert stand(project) == FILES
     assert not (project / "d.zz").exists()
 

@@ -95,8 +95,7 @@ def test_the_output_of_all_jobs_has_one_bound(project, user_space, state):
     for _ in range(4):
         over(project, "yes | head -c 9000000")
     bash(project, "true", background=True)
-    stored = sum(path.stat().st_size for path in user_space.glob(".ai/state/*/jobs/*/output"))
-    assert stored <= 14_000_000
+    assert sum(path.stat().st_size for path in user_space.glob(".ai/state/*/jobs/*/output")) <= 14_000_000
 
 
 def test_of_a_long_output_beginning_and_end_are_kept_and_each_window_says_where_it_is(project, user_space, state):

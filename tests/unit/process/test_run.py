@@ -94,8 +94,7 @@ def test_a_watcher_that_fails_leaves_nothing(project, off, number):
     def fail(piece):
         raise ValueError(piece)
 
-    answer = told(project, f"setsid sleep {number} & echo hi; sleep {number}", fail)
-    assert answer["code"] == "tool_crashed"
+    assert told(project, f"setsid sleep {number} & echo hi; sleep {number}", fail)["code"] == "tool_crashed"
     assert until(lambda: not sleepers(number))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rye.call import command_channel
 from rye.cli import terminal
 from rye.cli.process import EXIT_OK
-from rye.cli.shared import project_of, require_extra, require_person, typed_path
+from rye.cli.shared import current_in, project_of, require_extra, require_person, typed_path
 from rye.cli.terminal import harmless, note, print_json, print_table, printable, tell, told_json
 from rye.edits import change_texts
 from rye.errors import RyeError, UsageError
@@ -187,7 +187,7 @@ def _from_root(ws: Workspace, path: str) -> str:
     if not path:
         # It would be the folder itself; this refuses it.
         ws.components(path)
-    absolute = os.path.join(os.getcwd(), path)
+    absolute = os.path.join(ws.real, current_in(ws.real), path)
     if os.path.lexists(absolute):
         # The folder's links are followed, the file's own is not: the record is of names.
         folder, name = os.path.split(absolute)

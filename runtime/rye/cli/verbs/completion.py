@@ -101,7 +101,7 @@ def _ids(*types: str) -> list[str]:
     from rye.items import spaces
     from rye.workspace.workspace import find_root
 
-    search_path = spaces.spaces(find_root(os.getcwd()))
+    search_path = spaces.spaces(find_root())
     return sorted({item_id for item_type in types for item_id, _, _ in spaces.served_items(item_type, search_path)})
 
 
@@ -112,7 +112,7 @@ def _parameters(item_id: str, *, options: bool) -> list[str]:
     from rye.executor import executor
     from rye.workspace.workspace import find_root
 
-    project = find_root(os.getcwd())
+    project = find_root()
     try:
         tool = executor.prepare(words.tool_id(item_id, project) or item_id, project).ready.tool
     except RyeError:

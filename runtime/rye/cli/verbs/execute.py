@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
 from rye.cli.process import answer_stream, exit_code
-from rye.cli.shared import at_terminal, project_to_work_in, require_person
+from rye.cli.shared import at_terminal, current_in, project_to_work_in, require_person
 from rye.cli.terminal import harmless, note, printable, told_json
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
@@ -223,7 +223,7 @@ def _print_trace(data: dict[str, Any]) -> None:
 
 def _where(response: dict[str, Any], project: str) -> str:
     """Return which project it was, where a path was not found and the current folder is another one."""
-    if response.get("code") not in ("file_not_found", "path_outside") or os.path.realpath(project) == os.getcwd():
+    if response.get("code") not in ("file_not_found", "path_outside") or current_in(os.path.realpath(project)) == ".":
         return ""
     return f" (The project is {printable(project)}.)"
 

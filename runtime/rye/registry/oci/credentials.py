@@ -128,7 +128,7 @@ def _program(name: str) -> str | None:
     if not _NAME.fullmatch(name):
         return None
     # The folder that one works in, and the project of the call, which may be another.
-    roots = [find_root(os.getcwd())]
+    roots = [find_root()]
     workspace = context.current().workspace
     if isinstance(workspace, Workspace):
         roots.append(workspace.root)
