@@ -246,7 +246,7 @@ def test_none_reaches_an_agent_interface(poisoned, form):
 
 
 @pytest.mark.slow
-def test_none_reaches_a_terminal_or_a_pipe(poisoned):
+def test_none_reaches_a_terminal_a_pipe_or_a_model_that_calls_them(poisoned):
     lists = [("tools", "--category", "my", "--format", form) for form in FORMATS]
     lists += [("tools",), ("tools", "--category", "my", "--json"), ("search", "marmalade", "--limit", "100")]
     lists += [("lint",), ("lint", "--json")]
@@ -259,11 +259,7 @@ def test_none_reaches_a_terminal_or_a_pipe(poisoned):
         # Line ends are the listing's own; a table and JSON have no other control character.
         assert harms([line for text in (out, err) for line in text.split("\n")]) == [], words
         assert "Traceback" not in err
-
-
-@pytest.mark.slow
-def test_none_reaches_a_model_that_calls_them(poisoned):
-    """What rye itself says of a foreign tool in an error: its parameters' names, what is allowed."""
+    # What rye itself says of a foreign tool in an error: its parameters' names, what is allowed.
     tools = rye.toolset(poisoned, ["my"])
     for name in tools.names:
         for arguments in ({}, {"enum": 1}, {"nope": 1, "const": 2, "list": [{}], "pattern": "x"}):

@@ -237,6 +237,14 @@ def test_require_insists_on_limits_only_where_the_user_names_them(project, user_
     assert "control group" in refused["error"]
 
 
+def test_where_rye_lies_in_the_project_the_report_says_so(project, user_space, monkeypatch):
+    held = attempted(project, "true")[1]
+    monkeypatch.setattr(sandbox, "_own_places", lambda: {f"{project}/.venv"})
+    assert {*held} - {*attempted(project, "true")[1]} == {"writes_outside"}
+    configure(user_space, "sandbox: {require: [writes_outside]}\n")
+    assert sandbox.OWN_PROJECT in bash(project, "true", sandbox="require")["error"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(launcher.abi() < 6, reason="this kernel cannot close abstract sockets")
 @pytest.mark.skipif(bool(sandbox.layers()["bubblewrap"]), reason="Landlock refuses unix sockets as a whole")

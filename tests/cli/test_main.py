@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from rye.cli.verbs import mcp
 from support.harness import environment
 from support.in_process import rye
 
@@ -97,7 +98,7 @@ def python(project, *words, path=()):
     return done
 
 
-def test_modules_of_the_folder_it_is_called_in_are_never_imported(project):
+def test_modules_of_the_folder_it_is_called_in_are_never_imported(project, monkeypatch):
     for name in HOSTILE:
         (project / f"{name}.py").write_text(f"open('canary-{name}', 'w').close()\n")
     (project / "a.txt").write_bytes(b"x\n")
@@ -107,6 +108,11 @@ def test_modules_of_the_folder_it_is_called_in_are_never_imported(project):
     # Control: Python itself takes them from there.
     python(project, "-c", "import json")
     assert (project / "canary-json").exists()
+    # Nor is one that is called `rye`, where a client starts the server by the interpreter.
+    (project / "rye.py").write_text("open('canary-rye', 'w').close()\n")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for words, found in ((mcp._program(uvx=False)[1:], False), (["-m", "rye"], True)):
+        assert (python(project, *words, "--help").returncode, (project / "canary-rye").exists()) == (0, found)
 
 
 def test_a_folder_named_on_pythons_path_as_empty_is_not_used_for_what_is_loaded_later(project):

@@ -187,9 +187,7 @@ def test_a_pipe_gets_output_as_it_comes_whole_and_the_streams_apart(here):
     # Under Landlock alone a line says what that does not hold.
     err = re.sub(rb"rye: the sandbox here is Landlock, [^\n]*\n", b"", err)
     assert err == b"err\nrye: The command ended with exit code 3.\n", "what was shown already is not said again"
-
-
-def test_a_reader_that_goes_away_ends_the_command(here):
+    # A reader that goes away ends the command.
     line = f"{sys.executable} -m rye bash 'echo $$ > pid; yes' | head -2; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, check=False, timeout=100)
     assert (done.stdout, done.returncode, done.stderr) == (b"y\ny\n", 141, b"")

@@ -194,9 +194,7 @@ def test_what_would_break_the_notebook_is_refused_whatever_the_guard(project):
     for change in (f"{first}|x", f"{first} delete", f"{last}|oops"):
         refused("notebook_broken", "edit_lines", project, file_path="n.ipynb", changes=[change], line_ids="short")
     assert (project / "n.ipynb").read_bytes() == before
-
-
-def test_the_json_itself_can_be_read_and_edited(project):
+    # The JSON itself can be read and edited.
     put(project, code(["a = 1"]))
     edit(project, f'{at(read(project, notebook="json"), """    "a = 1" """[:-1])}|    "a = 2"', notebook="json")
     assert sources(project) == ["a = 2"]

@@ -83,7 +83,7 @@ class WorkerPolicy(Record):
         # Hidden with the project, the interpreter could not start.
         seeing = changed(limits, read_project=True, required=sandbox.properties_of(limits))
         confined = sandbox.confine(argv, seeing, self.mode)
-        confined.report["missing"]["project_hidden"] = "rye itself is installed in this project"
+        confined.report["missing"]["project_hidden"] = sandbox.OWN_PROJECT
         return confined
 
 
@@ -106,8 +106,7 @@ def _packages() -> tuple[str, ...]:
 def _runs_from(root: str) -> bool:
     """Tell whether the interpreter or the runtime of this process lies in a project."""
     # A virtual environment inside the project is common: hiding the project would hide the interpreter.
-    places = (sys.executable, sys.prefix, sys.base_prefix, os.path.join(_runtime(), "rye"), *_packages())
-    return any(f"{os.path.realpath(place)}/".startswith(f"{root}/") for place in places)
+    return sandbox.holds_rye(root) or any(f"{os.path.realpath(place)}/".startswith(f"{root}/") for place in _packages())
 
 
 class Worker:

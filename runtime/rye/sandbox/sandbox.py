@@ -30,18 +30,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final, Literal, cast
 
 from rye.call import context
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed
-from rye.sandbox import bubblewrap, environment, landlock, resource_limits
+from rye.sandbox import bubblewrap, environment, hidden_paths, landlock, launcher, resource_limits
 from rye.sandbox.policy import NOT_MADE, Confined, Mode, Policy, leads_to, not_made
 from rye.workspace.workspace import project_changed
 
 __all__ = [
-    "ALWAYS", "NOT_MADE", "Confined", "Mode", "Policy", "Settings", "confine", "confines", "effective", "insist", "layers",
-    "not_made", "properties_of",
+    "ALWAYS", "NOT_MADE", "OWN_PROJECT", "Confined", "Mode", "Policy", "Settings", "confine", "confines", "effective",
+    "holds_rye", "insist", "layers", "not_made", "properties_of",
 ]  # fmt: skip
 
 ALWAYS: Final = (
@@ -165,6 +166,9 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
         else:
             confined.report["holds"].append(resource_limits.NAME)
         confined = changed(confined, groups=groups)
+        if "writes_outside" in confined.report["holds"] and policy.write_project and holds_rye(policy.root):
+            confined.report["holds"].remove("writes_outside")
+            confined.report["missing"]["writes_outside"] = OWN_PROJECT
     try:
         if mode == "require":
             insist(confined.report, policy.required or properties_of(policy))
@@ -175,6 +179,20 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
         confined.finish()
         raise
     return confined
+
+
+OWN_PROJECT: Final = "rye itself is installed in this project"
+"""Why a sandbox holds less there: what a command changes of it runs outside."""
+
+
+def holds_rye(root: str) -> bool:
+    """Tell whether the interpreter or the package that runs here lies in a project."""
+    return any(hidden_paths.is_below(path, root) for path in _own_places())
+
+
+@cache
+def _own_places() -> frozenset[str]:
+    return frozenset(map(os.path.realpath, launcher.own_paths()))
 
 
 def _hold_to_root(policy: Policy) -> None:

@@ -167,9 +167,8 @@ def test_defaults_are_those_of_properties_and_of_what_they_refer_to_but_of_no_al
     }
     assert given == {"d": [{}, {}], "e": {"any": {}}}
     assert problems({"properties": {"a": {"type": "integer", "default": "x"}}}, {})
-    # An integral float is an integer where one is wanted.
+    # An integral float is an integer where one is wanted, and references in a circle end.
     assert [repr(schemas.with_defaults([{"type": one}], 2.0, {})) for one in ("integer", "number")] == ["2", "2.0"]
-    # References in a circle end.
     schema = {"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"allOf": [{"$ref": "#/$defs/a"}]}}}
     assert list(schemas.workspace_paths(schema, {"x": ["y"]})) == []
     assert schemas.with_defaults([schema], {"x": 1}, schema) == {"x": 1}

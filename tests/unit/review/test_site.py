@@ -150,9 +150,7 @@ def test_a_page_is_exchanged_only_when_it_changed(client, changed):
     answer = client.get("", headers={"if-none-match": mark})
     assert answer.status_code == 200
     assert len(calls_in(answer.text)) == 2
-
-
-def test_what_a_person_changes_by_hand_is_shown_as_it_comes(client, changed):
+    # What a person changes by hand is shown as it comes.
     (changed / "by hand.txt").write_text("x\n")
     until(lambda: "by hand.txt" in client.get("").text)
     assert "changed by someone else" in client.get("").text

@@ -217,7 +217,8 @@ def _program(*, uvx: bool) -> list[str]:
             raise UsageError("no_clone", "uvx needs the folder that rye was installed from.", "Install rye from its clone.")
         return ["uvx", "--from", f"{clone}[mcp]", "rye"]
     in_environment = os.path.join(os.path.dirname(sys.executable), "rye")
-    return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-m", "rye"]
+    # `-P`: the client starts it in a project, whose own folder `rye` would be run instead.
+    return [in_environment] if os.access(in_environment, os.X_OK) else [sys.executable, "-P", "-m", "rye"]
 
 
 def run_serve(args: SimpleNamespace) -> int:
