@@ -379,26 +379,29 @@ def test_a_folder_that_an_undo_would_remove_and_a_link_has_replaced_stays(projec
     assert outside.is_dir()
 
 
-ONE_UNDO = """import sys, rye
+UNDOS = """import sys, rye
 sys.stdin.read(1)
-print(rye.execute("rye/file-system/undo", {"entry_id": sys.argv[2]}, project_path=sys.argv[1]))
+for entry in sys.argv[2:]:
+    print(rye.execute("rye/file-system/undo", {"entry_id": entry}, project_path=sys.argv[1]))
 """
 
 
-@pytest.mark.parametrize("tool", ["write", "bash"])
+@pytest.mark.parametrize("tool", ["write", "create", "bash"])
 def test_of_several_undos_of_one_change_at_one_time_one_is_made(project, file, tool):
     before = file.read_bytes()
-    if tool == "write":
-        entry = done("write", project, file_path="f.txt", content="x\n")["entry_id"]
+    if tool == "bash":
+        entries = [bash(project, "echo x > f.txt; mkdir n; echo y > n/y")["change_id"]]
     else:
-        entry = bash(project, "echo x > f.txt; mkdir n; echo y > n/y")["change_id"]
-    words = [sys.executable, "-c", ONE_UNDO, str(project), entry]
+        paths = ["f.txt"] if tool == "write" else [f"{number}.txt" for number in range(60)]
+        entries = [done("write", project, file_path=path, content="x\n")["entry_id"] for path in paths]
+    words = [sys.executable, "-c", UNDOS, str(project), *entries]
     calls = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for one in calls:
         one.stdin.write("\n")
         one.stdin.flush()
-    said = [one.communicate()[0] for one in calls]
-    assert sorted("'code': 'already_undone'" in one for one in said) == [False, True, True], said
+    said = "".join(one.communicate()[0] for one in calls)
+    assert said.count("'status': 'success'") == len(entries), said
+    assert said.count("'code': 'already_undone'") == 4 * len(entries), said
     assert file.read_bytes() == before
     assert not (project / "n").exists()
 

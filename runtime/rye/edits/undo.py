@@ -136,8 +136,8 @@ def _taken_back(
     revert = _revert if chosen.entries[0].files is None else _revert_tree
     try:
         answer = revert(ws, chosen, dry_run=dry_run)
-    except EditError as err:
-        if err.code == "changed_since" and chosen.part is None and not chosen.hunks:
+    except RyeError as err:
+        if err.code in ("changed_since", "file_not_found") and chosen.part is None and not chosen.hunks:
             # Another process may have taken it back since it was chosen: that is the reason then.
             for entry in chosen.entries:
                 _entry(ws, History(ws), entry.id)
