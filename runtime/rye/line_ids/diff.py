@@ -1,6 +1,6 @@
 """Which lines of two versions are the same line, in bounded work.
 
-Three steps, each on flags ("this line is changed") for either version, from which the blocks are read last:
+Three steps: the first two set flags ("this line is changed") for either version, the third moves the runs of changed lines:
 
 1. Anchors: lines that occur once in both versions, in the longest order common to both (patience diff), grown
    over the equal lines around them, and again in each gap.
@@ -26,6 +26,9 @@ Box = tuple[int, int, int, int]
 Pair = tuple[int, int]
 """An old and a new line that are taken for the same."""
 
+Runs = dict[int, int]
+"""How many changed lines of one version there are at each place: above the unchanged line of that number, counted from 0."""
+
 _MAX_COST = 256
 """A shortest edit script is looked for up to this many changes from either end."""
 
@@ -42,37 +45,6 @@ class Budget:
         """Spend `steps`; return whether they were there."""
         self.left -= steps
         return self.left >= 0
-
-
-class Stretches:
-    """Two stretches of interned lines, and the flags of those that found no counterpart."""
-
-    def __init__(self, a: list[int], b: list[int], budget: Budget) -> None:
-        self.a, self.b, self.budget = a, b, budget
-        self.gone, self.came = bytearray(len(a)), bytearray(len(b))
-
-    def _open(self, box: Box, steps: int) -> bool:
-        """Return whether there are lines to match, and steps left for it; if not, all of it is changed."""
-        i0, i1, j0, j1 = box
-        if i0 < i1 and j0 < j1 and self.budget.take(steps):
-            return True
-        self.gone[i0:i1] = b"\1" * (i1 - i0)
-        self.came[j0:j1] = b"\1" * (j1 - j0)
-        return False
-
-
-class Script(Stretches):
-    """The shortest edit script between two stretches, as far as the budget goes."""
-
-    def match(self) -> None:
-        """Divide at the middle of a shortest path, and again in both parts, the smaller first."""
-        boxes = [(0, len(self.a), 0, len(self.b))]
-        while boxes:
-            box = i0, i1, j0, j1 = trim(self.a, self.b, boxes.pop())
-            if self._open(box, 10):
-                i, j = _middle(self.a, self.b, box, self.budget)
-                # The smaller part on top: a budget that runs out then costs one large part, not many small ones.
-                boxes.extend(sorted([(i0, i, j0, j), (i, i1, j, j1)], key=size, reverse=True))
 
 
 def _middle(a: Sequence[int], b: Sequence[int], box: Box, budget: Budget) -> Pair:
@@ -204,97 +176,62 @@ def end_of(flags: bytearray, value: int, start: int) -> int:
     return len(flags) if found < 0 else found
 
 
-def settle(lines: Sequence[Hashable], flags: bytearray, other: bytearray, budget: Budget) -> None:
+def settle(lines: Sequence[Hashable], runs: Runs, other: Runs, budget: Budget) -> None:
     """Slide every hunk of one version to its place."""
-    hunk = _Hunk(lines, flags, _Run(other))
-    while budget.left > 0:
-        if hunk.start < hunk.end:
-            _place(hunk, budget)
-        following = flags.find(1, hunk.end)
-        if following < 0:
+    hunk = _Hunk(lines, runs)
+    for place in sorted(runs):
+        if budget.left <= 0:
             return
-        hunk.beside.skip(following - hunk.end)
-        hunk.start, hunk.end = following, end_of(flags, 0, following)
+        # One that slid down has swallowed those that it came to.
+        if place > hunk.place and place in runs:
+            hunk.go(place)
+            _settle(hunk, other, budget)
 
 
-def _place(hunk: _Hunk, budget: Budget) -> None:
+def _settle(hunk: _Hunk, other: Runs, budget: Budget) -> None:
     """Slide a hunk as far down as it goes, then back up to where it was last beside a change of the other version."""
     size, beside = 0, -1
     # A hunk that swallows a neighbour grows and may slide further, so this repeats until its size stays.
-    while size != hunk.end - hunk.start:
-        size, beside = hunk.end - hunk.start, -1
-        while budget.take(1) and hunk.up():
+    while size != hunk.size:
+        size, beside = hunk.size, -1
+        while budget.take(1) and hunk.slide(-1):
             pass
         while True:
-            if hunk.beside.start < hunk.beside.end:
-                beside = hunk.end
-            if not (budget.take(1) and hunk.down()):
+            if hunk.place in other:
+                beside = hunk.place
+            if not (budget.take(1) and hunk.slide(1)):
                 break
     # There deletion and insertion read as one replacement.
-    while 0 <= beside < hunk.end and hunk.up():
+    while 0 <= beside < hunk.place and hunk.slide(-1):
         pass
 
 
-class _Run:
-    """A run of changed lines of one version, maybe empty; one unchanged line is between neighbours."""
+class _Hunk:
+    """One of the runs of a version, which slides over equal lines, and swallows the runs it comes to touch."""
 
-    __slots__ = ("end", "flags", "start")
+    __slots__ = ("lines", "place", "runs", "size", "start")
 
-    def __init__(self, flags: bytearray) -> None:
-        self.flags = flags
-        self.start = 0
-        self.end = end_of(flags, 0, 0)
+    def __init__(self, lines: Sequence[Hashable], runs: Runs) -> None:
+        self.lines, self.runs = lines, runs
+        self.place, self.start, self.size = -1, -1, 0
 
-    def previous(self) -> None:
-        """Go to the run above the unchanged line above."""
-        self.end = self.start - 1
-        self.start = self.flags.rfind(0, 0, self.end) + 1
+    def go(self, place: int) -> None:
+        """Go down to the next run."""
+        self.start += self.size + place - self.place
+        self.place, self.size = place, self.runs[place]
 
-    def next(self) -> None:
-        """Go to the run below the unchanged line below."""
-        self.start = self.end + 1
-        self.end = end_of(self.flags, 0, self.start)
-
-    def skip(self, unchanged: int) -> None:
-        """Go down over that many unchanged lines."""
-        at = self.end
-        while unchanged:
-            stretch = min(unchanged, end_of(self.flags, 1, at) - at)
-            unchanged -= stretch
-            at += stretch
-            self.start, self.end = at, end_of(self.flags, 0, at)
-            at = self.end
-
-
-class _Hunk(_Run):
-    """A run that slides over equal lines, and swallows the runs it comes to touch."""
-
-    __slots__ = ("beside", "lines")
-
-    def __init__(self, lines: Sequence[Hashable], flags: bytearray, beside: _Run) -> None:
-        super().__init__(flags)
-        self.lines = lines
-        self.beside = beside
-
-    def up(self) -> bool:
-        """Slide one line up, if the lines allow it."""
-        if not self.start or self.lines[self.start - 1] != self.lines[self.end - 1]:
+    def slide(self, step: int) -> bool:
+        """Slide one line down (1) or up (-1), if the lines allow it."""
+        above = 0 if step > 0 else -1
+        first, last = self.start + above, self.start + self.size + above
+        if first < 0 or last == len(self.lines) or self.lines[first] != self.lines[last]:
             return False
-        # The line that leaves at one end equals the line that enters at the other, so only the flags change.
-        self.flags[self.start - 1], self.flags[self.end - 1] = 1, 0
-        self.end -= 1
-        self.start = self.flags.rfind(0, 0, self.start) + 1
-        self.beside.previous()
-        return True
-
-    def down(self) -> bool:
-        """Slide one line down, if the lines allow it."""
-        if self.end == len(self.lines) or self.lines[self.start] != self.lines[self.end]:
-            return False
-        self.flags[self.start], self.flags[self.end] = 0, 1
-        self.start += 1
-        self.end = end_of(self.flags, 0, self.end)
-        self.beside.next()
+        # The line that leaves at one end equals the line that enters at the other, so only the place changes.
+        swallowed = self.runs.pop(self.place + step, 0)
+        del self.runs[self.place]
+        self.start += step + above * swallowed
+        self.place += step
+        self.size = self.runs[self.place] = self.size + swallowed
         return True
 
 
@@ -335,24 +272,31 @@ def _align(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> 
     # The old side first: the new side then slides to the places that the old side has.
     settle(old, gone, came, budget)
     settle(new, came, gone, budget)
-    return _blocks(gone, came)
+    return _blocks(gone, came, len(old))
 
 
-def _blocks(gone: bytearray, came: bytearray) -> list[tuple[int, int, int]]:
-    """Pair the unchanged lines of both versions in their order."""
-    blocks = []
-    i = gone.find(0)
-    j = came.find(0)
-    while i >= 0 and j >= 0:
-        run = min(end_of(gone, 1, i) - i, end_of(came, 1, j) - j)
-        blocks.append((i, j, run))
-        i = gone.find(0, i + run)
-        j = came.find(0, j + run)
+def _runs(flags: bytearray) -> Runs:
+    runs, end, changed = Runs(), 0, 0
+    while (start := flags.find(1, end)) >= 0:
+        end = end_of(flags, 0, start)
+        runs[start - changed] = end - start
+        changed += end - start
+    return runs
+
+
+def _blocks(gone: Runs, came: Runs, old_count: int) -> list[tuple[int, int, int]]:
+    """Return the unchanged lines of both versions, which are as many, in their order."""
+    blocks, at, old, new = [], 0, 0, 0
+    for place in sorted({*gone, *came, old_count - sum(gone.values())}):
+        if place > at:
+            blocks.append((old, new, place - at))
+        old, new = old + place - at + gone.get(place, 0), new + place - at + came.get(place, 0)
+        at = place
     return blocks
 
 
-def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> tuple[bytearray, bytearray]:
-    """Flag the lines of both versions that have no counterpart in the other."""
+def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -> tuple[Runs, Runs]:
+    """Return the lines of both versions that have no counterpart in the other."""
     head = tail = 0
     if len(old) + len(new) > _WHOLE_LINES:
         head, stop, _, _ = trim(old, new, (0, len(old), 0, len(new)))
@@ -363,16 +307,29 @@ def _changed(old: Sequence[Hashable], new: Sequence[Hashable], budget: Budget) -
     # A line that is in the common ends too is not unique, whatever it is between them.
     ends = chain(islice(old, head), islice(old, len(old) - tail, None)) if head or tail else ()
     outside = {ids[token] for token in frozenset(ids).intersection(ends)}
-    gap = _Gap(a, b, budget)
+    gap = _Stretches(a, b, budget)
     gap.match(outside)
-    return (bytearray(head) + gap.gone + bytearray(tail), bytearray(head) + gap.came + bytearray(tail))
+    return _runs(bytearray(head) + gap.gone), _runs(bytearray(head) + gap.came)
 
 
-class _Gap(Stretches):
-    """Stretches matched by unique lines, and by the shortest script where there are none."""
+class _Stretches:
+    """Two stretches of interned lines, and the flags of those that found no counterpart."""
+
+    def __init__(self, a: list[int], b: list[int], budget: Budget) -> None:
+        self.a, self.b, self.budget = a, b, budget
+        self.gone, self.came = bytearray(len(a)), bytearray(len(b))
+
+    def _open(self, box: Box, steps: int) -> bool:
+        """Return whether there are lines to match, and steps left for it; if not, all of it is changed."""
+        i0, i1, j0, j1 = box
+        if i0 < i1 and j0 < j1 and self.budget.take(steps):
+            return True
+        self.gone[i0:i1] = b"\1" * (i1 - i0)
+        self.came[j0:j1] = b"\1" * (j1 - j0)
+        return False
 
     def match(self, outside: Collection[int]) -> None:
-        """Match gap within gap; tokens in `outside` do not count as unique at first."""
+        """Match gap within gap by unique lines; tokens in `outside` do not count as unique at first."""
         boxes = [(0, len(self.a), 0, len(self.b))]
         while boxes:
             box = boxes.pop()
@@ -387,6 +344,16 @@ class _Gap(Stretches):
             else:
                 self._match_repeated(box)
 
+    def _match_shortest(self) -> None:
+        """Divide at the middle of a shortest path, and again in both parts, the smaller first, as far as the budget goes."""
+        boxes = [(0, len(self.a), 0, len(self.b))]
+        while boxes:
+            box = i0, i1, j0, j1 = trim(self.a, self.b, boxes.pop())
+            if self._open(box, 10):
+                i, j = _middle(self.a, self.b, box, self.budget)
+                # The smaller part on top: a budget that runs out then costs one large part, not many small ones.
+                boxes.extend(sorted([(i0, i, j0, j), (i, i1, j, j1)], key=size, reverse=True))
+
     def _match_repeated(self, box: Box) -> None:
         """Match lines of which none is unique, or none in common."""
         i0, i1, j0, j1 = trim(self.a, self.b, box)
@@ -394,8 +361,8 @@ class _Gap(Stretches):
         in_a, in_b = Counter(self.a[box[0] : box[1]]), Counter(self.b[box[2] : box[3]])
         rows = _telling(self.a, i0, i1, in_b, box[1] - box[0])
         cols = _telling(self.b, j0, j1, in_a, box[3] - box[2])
-        core = Script([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
-        core.match()
+        core = _Stretches([self.a[i] for i in rows], [self.b[j] for j in cols], self.budget)
+        core._match_shortest()
         self.gone[i0:i1] = b"\1" * (i1 - i0)
         self.came[j0:j1] = b"\1" * (j1 - j0)
         for i, changed in zip(rows, core.gone, strict=True):

@@ -107,7 +107,7 @@ def test_lines_are_paired_as_git_pairs_them(tmp_path):
         old = made(rng, 60)
         new = edited(rng, old)
         expected = set(git_blocks(tmp_path, old, new))
-        found, unslid = align(old, new), module._blocks(*module._changed(old, new, module.Budget(10**6)))
+        found, unslid = align(old, new), module._blocks(*module._changed(old, new, module.Budget(10**6)), len(old))
         found, unslid = ({(i + n, j + n) for i, j, length in blocks for n in range(length)} for blocks in (found, unslid))
         assert found == expected, (old, new)
         total += len(expected)
