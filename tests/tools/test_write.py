@@ -91,14 +91,23 @@ def test_the_same_content_again_is_no_change(project):
     assert done("write", project, file_path="f.txt", content="")["unchanged"] is True
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o755, 0o444])
-def test_the_mode_is_kept(project, mode):
+@pytest.mark.parametrize("mode", [0o600, 0o755, 0o444, 0o4755])
+def test_the_mode_is_kept_and_what_is_not_is_said(project, monkeypatch, mode):
     (project / "f.sh").write_bytes(b"a\n")
+    if os.geteuid() == 0:
+        os.chown(project / "f.sh", 12345, 12345)
+        monkeypatch.setattr(os, "fchown", lambda *_: os.open("/nowhere", 0))
     (project / "f.sh").chmod(mode)
+    os.link(project / "f.sh", project / "g.sh")
     said = [done("write", project, file_path="f.sh", content="b\n")["output"]]
+    os.link(project / "f.sh", project / "h.sh")
     said.append(done("edit_lines", project, file_path="f.sh", changes=[{"find": "b", "replace": "c"}])["output"])
-    assert (project / "f.sh").stat().st_mode & 0o7777 == mode
+    assert (project / "f.sh").stat().st_mode & 0o7777 == mode & 0o777
     assert ["f.sh has no write permission" in one for one in said] == [mode == 0o444] * 2
+    assert ["f.sh had 2 hard links" in one for one in said] == [True, True]
+    assert ((project / "g.sh").read_bytes(), (project / "h.sh").read_bytes()) == (b"a\n", b"b\n")
+    assert ["f.sh had a set-user-id" in one for one in said] == [mode == 0o4755, False]
+    assert ["f.sh belonged to 12345:12345 and" in one for one in said] == [os.geteuid() == 0, False]
 
 
 def test_the_expected_digest(project):
@@ -146,17 +155,6 @@ def test_an_edit_of_lines_that_stay_can_follow_without_a_read(project):
     done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
     lines[::3] = [f"other {at}" for at in range(34)]
     assert "addresses" not in done("write", project, file_path="f.txt", content="\n".join(lines), line_ids="short")
-
-
-def test_hard_links_are_warned_of(project):
-    (project / "f.txt").write_bytes(b"a\n")
-    os.link(project / "f.txt", project / "g.txt")
-    data = done("write", project, file_path="f.txt", content="b\n")
-    assert "2 hard links" in data["warnings"][0]
-    assert (project / "g.txt").read_bytes() == b"a\n"
-    os.link(project / "f.txt", project / "h.txt")
-    data = done("edit_lines", project, file_path="f.txt", changes=[{"find": "b", "replace": "c"}])
-    assert ("hard links" in data["warnings"][0], "hard links" in data["output"]) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -391,31 +391,21 @@ UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 def rename(dir_fd: int | None, source: str | bytes, target: str | bytes, flags: int) -> None:
     """Call `renameat2` within one directory, with NOREPLACE, which is done without it, too, or EXCHANGE. Raises OSError.
 
-    Where a file system has neither NOREPLACE nor hard links, a name that appears at this very moment is replaced.
+    Where a file system does not know NOREPLACE, a name that appears at this very moment is replaced.
     """
     at, call, code = _AT_FDCWD if dir_fd is None else dir_fd, getattr(_libc, "renameat2", None), errno.ENOSYS
     # glibc and musl export it, others do not.
     if call is not None:
         if call(at, os.fsencode(source), at, os.fsencode(target), flags) == 0:
-            return None
+            return
         code = ctypes.get_errno()
     if code not in UNSUPPORTED or flags == EXCHANGE:
         raise OSError(code, os.strerror(code))
-    # `link` fails where the target exists, which is what NOREPLACE asks for.
-    try:
-        os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
-    except OSError as err:
-        if err.errno not in UNSUPPORTED:
-            raise
-        if exists(dir_fd, target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        return os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
-    try:
-        os.unlink(source, dir_fd=dir_fd)
-    except OSError:
-        # The move counts as not made, so the second name must go.
-        os.unlink(target, dir_fd=dir_fd)
-        raise
+    # Not by a hard link, which fails where the target exists: some file systems have none, and of another user's file in a
+    # sticky folder it could not be removed again.
+    if exists(dir_fd, target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+    os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
 
 
 def open_file(folder_fd: int, name: str, flags: int) -> int:

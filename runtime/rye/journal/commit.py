@@ -128,7 +128,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
 def _commit_one(ws: Workspace, change: Change) -> Committed:
     """Replace or delete one file, with its entry pending meanwhile. Where it cannot be recorded it is made with a warning."""
     place, temporary = change.place, temporary_name()
-    warnings = journal.notes(place)
+    warnings = []
     entry = changed(change.entry, hard_links=journal.link_count(place), temporary=temporary.decode())
     pending = None
     try:
@@ -150,6 +150,7 @@ def _commit_one(ws: Workspace, change: Change) -> Committed:
             with contextlib.suppress(OSError):
                 pending.unlink(missing_ok=True)
         raise
+    warnings += journal.notes(place)
     # Behind the deletion: a crash here leaves the entry pending, and the next call goes on.
     (made,) = journal.folders_removed(ws, [entry])
     if pending is not None and free:
@@ -192,7 +193,11 @@ def _go_through(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
         recovery.drop(record, steps)
         if left:
             recovery.note(ws, record.stem, left)
-        raise err if isinstance(err, WorkspaceError) else system_failure(err, "The commit of several files") from None
+        raise (
+            err
+            if isinstance(err, WorkspaceError)
+            else system_failure(err, f"The commit of several files, at {step.place.shown}")
+        ) from None
 
 
 def _begin(ws: Workspace, steps: Sequence[Step], name: str) -> Path:

@@ -189,11 +189,27 @@ def link_count(place: Place) -> int:
 
 
 def notes(place: Place) -> list[str]:
-    """Return the warnings of a change that parts a file from its other hard links, or replaces one that nobody may write."""
+    """Return the warnings of a change that was made: of other hard links, and of what the file lost or never allowed."""
     count = link_count(place)
-    linked = [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
-    read_only = place.stat is not None and not place.stat.st_mode & 0o222
-    return [*linked, *([f"{place.shown} has no write permission; it was changed all the same."] if read_only else [])]
+    out = [f"{place.shown} had {count} hard links; this one now holds the new content, the others the old."] if count else []
+    if place.stat is not None and not place.stat.st_mode & 0o222:
+        out.append(f"{place.shown} has no write permission; it was changed all the same.")
+    # Of a file that was deleted there is nothing to say.
+    with contextlib.suppress(OSError):
+        out += lost(place.shown, place.stat, os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False))
+    return out
+
+
+def lost(shown: str, was: os.stat_result | None, now: os.stat_result | None) -> list[str]:
+    """Return what a file lost that another content was put into."""
+    out: list[str] = []
+    if was is None or now is None:
+        return out
+    if was.st_mode & ~now.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        out.append(f"{shown} had a set-user-id or set-group-id bit, which no change of its content keeps.")
+    if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):
+        out.append(f"{shown} belonged to {was.st_uid}:{was.st_gid} and belongs to {now.st_uid}:{now.st_gid} now.")
+    return out
 
 
 def begin(path: Path, made: Sequence[Entry], record: Callable[[Sequence[Entry]], dict[str, Any]], *, durably: bool) -> None:

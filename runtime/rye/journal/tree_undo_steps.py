@@ -22,7 +22,7 @@ from rye.call.results import call_text
 from rye.errors import EditError, WorkspaceError
 from rye.fs import atomic, beneath
 from rye.fs.atomic import closing
-from rye.journal import entries, history
+from rye.journal import entries, history, journal
 from rye.journal.entries import Entry
 from rye.plain_class import changed
 from rye.snapshots import passed_over
@@ -172,7 +172,7 @@ def _go_on(ws: Workspace, where: Path, contents: Contents, entry: Entry) -> tupl
             left.append(one.path)
         else:
             done.append(one)
-            warnings += _lost(one.path, was, _info(ws, one.path))
+            warnings += journal.lost(entries.printable(one.path), was, _info(ws, one.path))
     made = {one.path for one in done}
     # Before modes are set, which may close one.
     _sync_folders(ws, steps)
@@ -320,18 +320,6 @@ def _info(ws: Workspace, path: str) -> os.stat_result | None:
         info = os.stat(name, dir_fd=fd, follow_symlinks=False)
         return info if stat.S_ISREG(info.st_mode) else None
     return None
-
-
-def _lost(path: str, was: os.stat_result | None, now: os.stat_result | None) -> list[str]:
-    """Return what a file lost that an undo put another content into."""
-    if was is None or now is None:
-        return []
-    shown, out = entries.printable(path), []
-    if was.st_mode & ~now.st_mode & (stat.S_ISUID | stat.S_ISGID):
-        out.append(f"{shown} had a set-user-id or set-group-id bit, which no undo gives.")
-    if (was.st_uid, was.st_gid) != (now.st_uid, now.st_gid):
-        out.append(f"{shown} belonged to {was.st_uid}:{was.st_gid} and belongs to {now.st_uid}:{now.st_gid} now.")
-    return out
 
 
 def _held(ws: Workspace, path: str) -> str:

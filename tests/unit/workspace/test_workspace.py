@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from rye import toolkit
 from support.calling import call
 from support.opening import BOTH_WAYS, open_by
 from support.other_users import USERS, run_as
@@ -57,14 +56,6 @@ REFUSED = {
 def test_what_cannot_be_read_is_refused(project, code):
     for path in REFUSED[code]:
         assert read(project, path) == code, path
-
-
-def test_a_tool_that_opens_no_path_is_told_so(project):
-    with toolkit.Workspace(str(project)) as workspace:
-        for path in ("", "a\0b"):
-            with pytest.raises(toolkit.WorkspaceError) as caught, workspace.file(path):
-                pass
-            assert caught.value.code == "bad_path"
 
 
 def test_links(project):
