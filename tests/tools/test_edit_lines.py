@@ -418,12 +418,13 @@ def test_a_change_whose_line_ids_cannot_be_stored_is_made_and_says_so(project, f
 def test_several_files_change_together_or_not_at_all(project, file, seen):
     asked = {"file_path": "f.txt", "changes": ["2|x", "g.txt:9|y"]}
     assert "g.txt" in refused("invalid_line_id", "edit_lines", project, **asked)
+    both = refused("invalid_line_id", "edit_lines", project, file_path="f.txt", changes=["99|x", "g.txt:find|no|y"])
+    assert 'again. Call read(file_path="g.txt")' in both
     assert (shown(file), shown(project / "g.txt")) == (LINES, ["one", "two"])
     data = edit(project, "2|x", "g.txt:1|ONE", "3-4 move after g.txt:end")
     assert (shown(file), shown(project / "g.txt")) == (["line 1", "x", *LINES[4:]], ["ONE", "two", "line 3", "line 4"])
     assert [one["file_path"] for one in data["files"]] == ["f.txt", "g.txt"]
     assert "g.txt:\n1 -> 3\n2+ -> 4-5\n" in data["output"]
-    # One entry for undo, by the name that is told.
     name = re.search(r"^\[entry_id (\w{6}): all of it\]$", data["output"], re.MULTILINE)[1]
     refused("unknown_entry", "undo", project, entry_id=name[1:])
     edit(project, "g.txt:4|moved")

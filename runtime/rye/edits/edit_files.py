@@ -245,7 +245,7 @@ def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, d
     if len(refused) == 1:
         raise refused[0]
     if refused:
-        hint = refused[0].hint if len({err.hint for err in refused}) == 1 else "Correct the changes and send all of them again."
+        hint = " ".join([*dict.fromkeys(err.hint for err in refused if err.hint)][:3])
         raise EditError(refused[0].code, "\n".join(err.message.rstrip() for err in refused) + "\n", hint)
     for change in changes:
         if change.kind == "rename_to":

@@ -12,6 +12,7 @@ from rye.edits.apply import FileChange, Prepared, WholeFile, prepare
 from rye.errors import EditError, WorkspaceError
 from rye.journal import followed_lines, hunks, journal
 from rye.journal.entries import Entry, Recorded
+from rye.journal.history import History, short
 from rye.line_ids import document as documents
 from rye.line_ids.addresses import Addresses
 from rye.line_ids.document import Document
@@ -22,6 +23,8 @@ from rye.workspace.text import Text
 from rye.workspace.workspace import Place, Workspace
 
 UNDO = "rye/file-system/undo"
+# So many later changes are named by a refusal.
+_NAMED = 5
 
 
 @contextmanager
@@ -58,8 +61,20 @@ def reversals(
         if refused:
             messages = " ".join(err.message for err in refused)
             current = [place for err in refused for place in err.details.get("current", ())]
-            raise EditError(refused[0].code, messages, refused[0].hint, **({"current": current} if current else {}))
+            hint = refused[0].hint + _later(ws, entries)
+            raise EditError(refused[0].code, messages, hint, **({"current": current} if current else {}))
         yield pieces
+
+
+def _later(ws: Workspace, entries: Sequence[Entry]) -> str:
+    """Name the changes of some entries' files that came later and still stand, the newest first."""
+    history, names = History(ws), dict[str, None]()
+    for row in history:
+        if any(row.id == one.id for one in entries):
+            break
+        if row.undoes is None and row.id not in history.undone and any(row.path == one.path for one in entries):
+            names[short(row.batch or row.id)] = None
+    return f" Later changes, to be undone first: {', '.join([*names][:_NAMED])}." if names else ""
 
 
 def _reversal(
