@@ -62,6 +62,7 @@ STORIES = {
         f"text: {looks!r}": [("others", SEVEN), READ, ("edit", [f"1|{looks}"]), ("is", SEVEN.replace("line 1", looks))]
         for looks in ("404: not found", "2: two", "9\tnine", "  2\tx", "2  two")
     },
+    "find counts lines, too": [("others", "a a\na\n"), ("edit", ["find 2|a|x"]), ("is", "x x\nx\n")],
     "numbers stay": [("others", "1\ta\n2\tb\n"), READ, ("edit", ["2|2\tB"]), ("is", "1\ta\n2\tB\n")],
     "a line is not cut": [
         ("others", "x" * 600 + "\n"),
@@ -317,7 +318,6 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
     if tool != "edit_lines":
         done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
     for _ in range(2):
-        # The refusal shows the line, and does not count: whoever sends the same again would write over it.
         error = no("unseen_lines", project, "30-33|x", line_ids="short")
         assert ("4 lines were never shown: read or grep 30-33 first" in error, "\n30\tline 30\n" in error) == (True, True)
     named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
