@@ -76,7 +76,7 @@ class Checker:
         if not document.known and not by_text and not target:
             unread = f"No line IDs exist for {document.path}. Read the file first to generate line IDs. Nothing was written."
             short = f"{document.path} was not read: its lines have no addresses yet. Nothing was written."
-            ends = " in this same process (its IDs end with it: the state folder cannot be written)"
+            ends = " in this same process (its IDs end with it: the state folder cannot be written, or has no modes)"
             where = "" if seals.is_kept(document.ws) else ends
             hint = f"Call {call_text('read', file_path=document.path)}{where}, or change it by its text (find)."
             raise EditError("no_index", short if options.form == "short" else unread, hint)

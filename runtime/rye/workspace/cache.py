@@ -235,8 +235,10 @@ def _open_lock(dir_fd: int, name: str) -> int:
     try:
         try:
             return os.open(name, flags | os.O_RDWR, 0o666, dir_fd=dir_fd)
-        except PermissionError:
-            # Another user's lock file; to read it is enough to lock it.
+        except OSError as err:
+            if err.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            # Another user's lock file, or one on a read-only file system; to read it is enough to lock it.
             return os.open(name, flags & ~os.O_CREAT | os.O_RDONLY, dir_fd=dir_fd)
     except OSError as err:
         why = f"The lock file .ai/cache/locks/{name} cannot be opened ({err.strerror})."

@@ -51,6 +51,8 @@ def secret(ws: Workspace) -> bytes:
                     # As durable as what it seals, which is not made so either: two waits for the disk less in every new
                     # folder. One that a power cut left empty counts as missing.
                     atomic.write(path, found, 0o600, durably=False)
+                    # Where the file system has no modes, others can read it: a next process would not take it.
+                    found = _read(path) or _of_this_process
     except OSError:
         return _of_this_process
     return found

@@ -1,5 +1,6 @@
 """Where indexes and locks live: made on demand, hostile contents survived, locks that hold across processes."""
 
+import errno
 import fcntl
 import os
 import subprocess
@@ -121,7 +122,8 @@ def test_a_confined_command_cannot_hold_a_lock(ws, project, user_space):
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="root passes every permission check; this needs root to set it up")
-def test_another_users_lock_file_can_be_locked(ws, project):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_another_users_lock_file_or_one_that_is_read_only_can_be_locked(ws, project, number):
     with cache.locked(ws, b"file"):
         pass
     for path in (project / ".ai/cache/locks").iterdir():
@@ -130,7 +132,7 @@ def test_another_users_lock_file_can_be_locked(ws, project):
 
     def as_ordinary_user(path, flags, *args, **options):
         if str(path).endswith(".lock") and flags & (os.O_RDWR | os.O_CREAT):
-            raise PermissionError(13, "Permission denied")
+            raise OSError(number, os.strerror(number))
         return real(path, flags, *args, **options)
 
     with pytest.MonkeyPatch.context() as patch:
