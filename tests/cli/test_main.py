@@ -3,8 +3,11 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import zipapp
+from pathlib import Path
 
 import pytest
 
@@ -33,6 +36,7 @@ def shell(line, cwd, **env):
     return subprocess.run(["bash", "-c", command], cwd=cwd, env=env, capture_output=True, check=False, timeout=60)
 
 
+ROOT = Path(__file__).parents[2]
 READ = "RYE execute rye/file-system/read"
 GONE = "mkdir gone; cd gone; rmdir ../gone; RYE"
 BAD = [
@@ -44,7 +48,6 @@ BAD = [
     *[f"RYE execute x --project {folder}" for folder in ("$'\\xff'", "/proc")],
     *[f"{READ} $'\\xff=1'", f"{READ} file_path=/dev/zero", f"{READ} file_path=$(printf 'a%.0s' {{1..5000}})"],
     *[f"{READ} file_path=a.txt >/dev/full", f"{READ} file_path=a.txt >&-"],
-    *[f"{GONE} tools", f"{GONE} execute x", f"{GONE} verify"],
     *["PYTHONIOENCODING=ascii RYE --help", "LC_ALL=C PYTHONUTF8=0 RYE execute ☃"],
 ]
 
@@ -59,8 +62,8 @@ def test_no_command_line_ends_in_a_traceback(project, line):
 
 def test_in_a_folder_that_was_removed_the_project_is_to_be_named(project):
     (project / "a.txt").write_bytes(b"x\n")
-    for words in ("read a.txt", "doctor", "search read"):
-        assert b"The current folder was removed" in shell(f"{GONE} {words}", project).stderr
+    for words in ("read a.txt", "doctor", "search read", "tools", "execute x", "verify"):
+        assert shell(f"{GONE} {words}", project).stderr.startswith(b"rye: The current folder was removed"), words
     for words in ("read a.txt", "blame a.txt", "bash pwd"):
         assert shell(f"{GONE} {words} --project $P", project, P=str(project)).returncode == 0, words
 
@@ -86,6 +89,13 @@ def test_a_users_space_is_never_looked_for_in_the_folder_one_stands_in(project):
         done = answer(line, project, USER_SPACE="relative/path")
         assert (done.returncode, b"USER_SPACE is 'relative/path', no absolute path." in done.stderr) == (2, True), line
     assert not (project / "relative").exists()
+
+
+def test_from_an_archive_it_does_not_run_and_takes_nothing_that_lies_beside(project, tmp_path):
+    zipapp.create_archive(ROOT / "runtime", tmp_path / "rye.pyz", main="rye.cli.main:command")
+    shutil.copytree(ROOT / ".ai/tools", tmp_path / ".ai/tools")
+    done = python(project, tmp_path / "rye.pyz", "tools")
+    assert (done.returncode, b"does not run from an archive" in done.stderr) == (2, True), done
 
 
 HOSTILE = ("json", "argparse", "yaml", "hashlib", "jsonschema_rs", "cryptography", "sitecustomize", "usercustomize")

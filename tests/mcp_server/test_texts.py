@@ -107,8 +107,7 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
         listed = server.ask("skills/list")["result"]
         assert (listed["ttlMs"], listed["cacheScope"]) == (0, "private")
         skills = {one["uri"]: one for one in listed["skills"]}
-        notes = skills["skill://knowledge/my/notes/SKILL.md"]
-        assert notes["frontmatter"] == {"name": "notes", "description": "What: it says"}
+        assert skills["skill://knowledge/my/notes/SKILL.md"]["frontmatter"] == {"name": "notes", "description": "What: it says"}
         assert not any("/bad/" in uri for uri in skills)
         served = ("directive/team/ops/release", "knowledge/rye/core/mcp-and-clients", "folder/pdf")
         assert {f"skill://{one}/SKILL.md" for one in served} <= set(skills)
@@ -137,8 +136,7 @@ def test_knowledge_and_directives_are_skills_whose_signature_a_host_can_check(pl
             assert said in content["text"]
         rows = {row["name"]: row for row in server.ask("resources/list")["result"]["resources"]}
         assert ("my/bad" in rows, rows["my/notes"]["title"]) == (False, "Notes")
-        got = server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]
-        assert got["text"] == "Read me.\n"
+        assert server.ask("resources/read", {"uri": rows["my/notes"]["uri"]})["result"]["contents"][0]["text"] == "Read me.\n"
         assert "error" in server.ask("resources/read", {"uri": "rye://knowledge/my/bad"})
         for unknown in ("knowledge/my/bad/SKILL.md", "knowledge/no/SKILL.md", "folder/bad/SKILL.md", "x"):
             wrong = f"skill://{unknown}"

@@ -103,8 +103,7 @@ def test_working_dir(project, mode):
     (project / "out").symlink_to("/")
     (project / "file").touch()
     for path in ("sub dir", "in", str(project / "sub dir")):
-        data = bash(project, "pwd; echo $PWD; touch here", working_dir=path)
-        assert data["output"] == f"{project}/sub dir\n" * 2
+        assert bash(project, "pwd; echo $PWD; touch here", working_dir=path)["output"] == f"{project}/sub dir\n" * 2
     assert (project / "sub dir/here").exists()
     for path, code in {"out": "path_outside", "..": "path_outside", "/etc": "path_outside", "file": "not_a_directory"}.items():
         assert bash(project, "pwd", working_dir=path)["code"] == code

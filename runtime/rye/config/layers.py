@@ -68,12 +68,21 @@ def load(root: str, name: str) -> Layers:
 
 @lru_cache(maxsize=2)
 def bundle_beside(module: str) -> str:
-    """Return the system bundle's `.ai` by a file of the package: inside it, or in the checkout of an editable install."""
+    """Return the system bundle's `.ai` by a file of the package: inside it, or in the checkout of an editable install.
+
+    Raises:
+        UsageError: `no_bundle`, where it is in neither.
+    """
     # Once a process: the bundle belongs to the code that is running, wherever a link to it leads later.
     package = os.path.dirname(os.path.realpath(module))
     inside = f"{package}/.ai"
     # An editable install may leave a stale copy elsewhere; only these two places are ever asked.
-    return inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
+    found = inside if os.path.isdir(inside) else f"{os.path.dirname(os.path.dirname(package))}/.ai"
+    # Beside an archive of Python's lies whatever anybody put there.
+    if not os.path.isdir(package) or not os.path.isdir(found):
+        hint = "Install it anew, as a folder: it does not run from an archive (zipapp)."
+        raise UsageError("no_bundle", f"The tools of rye are not where the package is ({package}).", hint)
+    return found
 
 
 def user_file(name: str) -> str:

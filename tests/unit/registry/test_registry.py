@@ -146,8 +146,7 @@ def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, wher
     assert rye.execute("my/teller", {}, project_path=there)["data"]["output"] == "hello new world"
     # Copied, it takes them along; taken back, they go with it.
     assert rye.load("tool", "my/teller", project_path=there, destination="user")["copied_to"] == "user"
-    copied = Path(os.environ["USER_SPACE"], ".ai/tools/my/_lib/words.txt")
-    assert copied.read_bytes() == b"hello new world"
+    assert Path(os.environ["USER_SPACE"], ".ai/tools/my/_lib/words.txt").read_bytes() == b"hello new world"
     rye.execute("rye/file-system/undo", {}, project_path=there)
     assert words.read_bytes() == b"hello\x00\xff world"
 
@@ -266,8 +265,7 @@ def test_an_installed_or_locked_version_is_a_floor_too(project, where, other):
     assert "locked" in refused("downgrade", pull(here, "my/text/report:1.0.0"))["error"]
     assert pull(here, "my/text/report")["locked"] == ["lockfiles/my/text/report@2.0.0.lock.json"]
     assert rye.execute("my/text/report", {}, project_path=there)["status"] == "success"
-    record = json.loads((there / ".ai/lockfiles/my/text/report@2.0.0.lock.json").read_text())
-    assert record["root"]["version"] == "2.0.0"
+    assert json.loads((there / ".ai/lockfiles/my/text/report@2.0.0.lock.json").read_text())["root"]["version"] == "2.0.0"
 
 
 def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
@@ -361,8 +359,7 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     refused("edited_locally", pull(here, "mine", item_type="bundle"))
     assert files(there) == [".ai/tools/mine/a/two.py"], "all or nothing"
     edited.unlink()
-    row = pull(here, "mine:1.0.0", item_type="bundle")
-    assert row["status"] == "installed"
+    assert pull(here, "mine:1.0.0", item_type="bundle")["status"] == "installed"
     tools = [f".ai/tools/mine/a/{name}" for name in ("_lib/words.txt", "one.py", "teller.py", "two.py")]
     assert files(there) == [".ai/bundles/mine/manifest.yaml", *tools]
     assert rye.execute("mine/a/two", {}, project_path=there)["status"] == "success"
@@ -384,8 +381,7 @@ def test_another_client_lists_and_copies_the_items(project, where, tmp_path):
         assert json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["Tags"] == [tag]
     there = tmp_path / "there"
     there.mkdir()
-    row = pull(at(there, copy), "my/text/report")
-    assert row["status"] == "installed"
+    assert pull(at(there, copy), "my/text/report")["status"] == "installed"
     assert (there / ".ai/tools/my/text/report.py").read_bytes() == (project / ".ai/tools/my/text/report.py").read_bytes()
 
 
