@@ -60,13 +60,22 @@ class Reaper(NamedTuple):
         self.line.close()
 
 
+def _pair(kind: int) -> tuple[socket.socket, socket.socket]:
+    """Return two connected sockets, the second for another process, which waits for what comes."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    # A host's `socket.setdefaulttimeout`, and gevent, make sockets that do not block.
+    ours.settimeout(None)
+    os.set_blocking(theirs.fileno(), True)
+    return ours, theirs
+
+
 class _Forker:
     """The process that forks reapers; used under the lock."""
 
     def __init__(self) -> None:
         self.inherited = _inherited()
         self._count = 0
-        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line, theirs = _pair(socket.SOCK_SEQPACKET)
         with theirs:
             # Any number but its own, so that it is inherited.
             number = 3 if theirs.fileno() != 3 else 4
@@ -84,7 +93,7 @@ class _Forker:
 
     def new(self, groups: tuple[str, ...]) -> Reaper:
         """Return a reaper that joins these groups; it may still be starting. Raises OSError."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _pair(socket.SOCK_STREAM)
         self._count += 1
         request = b"\0".join((b"new", b"%d" % self._count, *map(os.fsencode, groups)))
         try:

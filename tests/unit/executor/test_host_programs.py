@@ -70,6 +70,13 @@ threading.Thread.start = started
 use()
 assert sum(one.name == "rye-tool" for one in threading.enumerate()) < 4 and not os.path.exists(f"{project}/late")
 """,
+    "sockets that time out": """
+import socket
+from concurrent.futures import ThreadPoolExecutor
+socket.setdefaulttimeout(30)
+with ThreadPoolExecutor(8) as pool: [*pool.map(lambda _: call("rye/bash/bash", command="true"), range(60))]
+use()
+""",
     "at its end": "def last():\n    try: use()\n    except: os._exit(1)\nsys.version_info[:2] == (3, 12) or atexit.register(last)",
 }
 
