@@ -9,7 +9,7 @@ Side effects: none on your files; keeps line IDs in .ai/cache (or the user's sta
 Returns: output (lines with IDs), line_count, total_lines, offset, truncated, next_offset, version, encoding. At most `limit`
 lines and 50 KB, cut at a line boundary; a cut ends with a [tool_result: …] line naming the call that continues. Lines over
 2,000 characters are shortened visibly; their ID still stands for the whole line.
-An ID belongs to its line for as long as the line lives: pass IDs to edit_lines instead of retyping text, and do not
+An ID belongs to its line as long as it lives: pass IDs to edit_lines instead of retyping text, and do not
 read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
 new, changed or gone since (several: also for `more`). file_path may end in a range of line numbers, "a.py:20-40" or "a.py:20-", or of addresses, "a.py:@12-15";
 more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
