@@ -34,6 +34,8 @@ VIEWS = ".ragix"
 _DIR = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A holder that works is done in far less; one that does not must not hold up every call for as long as it may take.
 _MAX_WAIT = 10.0
+# So often the list of locks is read, which the kernel gives in parts.
+_LOOKS = 5
 # Lock files that this process has open.
 _lock_files: set[int] = set()
 # A passing trouble must not pass for an absence: IDs would be lost, and the lock would be another than others hold.
@@ -271,10 +273,14 @@ def holder(lock: int | Path) -> int | None:
     """Return the process that has locked a file, open or named, as proc_locks(5) lists it; None where it does not tell."""
     info = os.stat(lock)
     device_and_inode = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
-    rows = [line.split() for line in (atomic.read("/proc/locks") or b"").decode("ascii", "replace").splitlines()]
-    # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
-    found = [row[4] for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode]
-    return next((int(pid) for pid in found if pid.isdecimal() and int(pid)), None)
+    # A row is left out where other locks go between two parts of the list.
+    for _ in range(_LOOKS):
+        rows = [line.split() for line in (atomic.read("/proc/locks") or b"").decode("ascii", "replace").splitlines()]
+        # A waiter's row has an arrow first. Process 0 is one that this process cannot see.
+        found = [row[4] for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == device_and_inode]
+        if found:
+            return next((int(pid) for pid in found if pid.isdecimal() and int(pid)), None)
+    return None
 
 
 def _program(pid: int) -> str:

@@ -13,7 +13,7 @@ An ID belongs to its line as long as it lives: pass IDs to edit_lines instead of
 read again after an edit. Pass changes_since=<version of an earlier read> to see only what is
 new, changed or gone since (several: also for `more`). file_path may end in a range of line numbers, "a.py:20-40" or "a.py:20-", or of addresses, "a.py:@12-15";
 more=["b.py", ":90-99"] reads other files and ranges, too. Negative offset counts from the end. show_whitespace shows blanks.
-Prefer it to cat in a shell where you may edit the file; use grep to find the place first in a large one.
+Prefer it to cat in a shell where you may edit the file; in a large one find the place with grep.
 """
 
 from __future__ import annotations
