@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T17:39:28Z:ec84909d922ddb0ad3f621901a80425126859c9974047f16317d5951f6940dc5:P2jDbtss62YQ86cvHlb6KlAhmGfD_5ECHGS88EKd-XSi3Ek-TnMRFBPvwuXceAHyxSX5gwiQvHUnWG7LuKIhBA==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:39:49Z:352901ffd3ca3727478fda1de6f813adab73715ad91cb2fd1da8611a5d9db88a:Kyfnbw42QwQImqpGuvkQcqjhVyrKwwlW7xjXfnVgXtAgLEQva8lqVZpfH6ky8N2mpBETQwUwdJhqH7PnK3f4AQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
