@@ -240,6 +240,7 @@ STORIES = {
         ("edit", [{"find": "two\nthree\n", "replace": "2\n", "count": 2}]),
         ("is", "one\n2\n2\n"),
     ],
+    "very many places in one line": [("others", "a," * 700_000), ("edit", ["find 700000|,|;"]), ("is", "a;" * 700_000)],
     "a pasted prefix is refused, and is text where no view of this file showed it": [
         ("others", ABCDE),
         IDS,

@@ -371,7 +371,10 @@ def _regions(places: list[int], size: int, starts: list[int]) -> list[tuple[int,
         # A match that ends in a newline joins the next line to what is put in its place.
         low, high = bisect_right(starts, place) - 1, min(bisect_right(starts, place + size), len(starts) - 1)
         if out and low < out[-1][1]:
-            out[-1] = (out[-1][0], max(high, out[-1][1]), [*out[-1][2], place])
+            first, last, inside = out.pop()
+            # Not copied: one line can have very many.
+            inside.append(place)
+            out.append((first, max(high, last), inside))
         else:
             out.append((low, high, [place]))
     return out

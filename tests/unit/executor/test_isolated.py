@@ -190,9 +190,7 @@ return {"success": True}"""
     put_tool(project, "my/tool", 'import sys\nsys.stdout.close()\nsys.stdout = None\nreturn {"success": True}')
     assert call(project)["status"] == "success"
     assert capfd.readouterr() == ("", "")
-
-
-def test_the_caller_may_ask_for_less(project):
+    # The caller may ask for less.
     head = "from rye.toolkit import output_budget"
     put_tool(project, "my/tool", 'return {"success": True, "room": output_budget()}', head=head)
     assert call(project, options=CallOptions(max_output_bytes=777))["data"]["room"] == 777
