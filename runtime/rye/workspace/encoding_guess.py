@@ -8,6 +8,7 @@ guess. The tables are small: what is not in them (Hebrew, Arabic, Thai, the enco
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections import Counter
@@ -129,12 +130,12 @@ def guess(data: bytes) -> list[str]:
 
 
 def _sample(data: bytes) -> bytes:
-    """Return the first lines with bytes beyond ASCII."""
+    """Return the first lines with bytes beyond ASCII, a very long one cut."""
     out: list[bytes] = []
     size = 0
     for line in data.split(b"\n"):
         if not line.isascii():
-            out.append(line)
+            out.append(line[: _SAMPLE + 1])
             size += len(line)
             if size > _SAMPLE:
                 break
@@ -146,7 +147,8 @@ def _scored(sample: bytes) -> list[Guess]:
     for names, score in ((_EAST_ASIAN, _east_asian), (_ALPHABETIC, _alphabetic), (_LATIN, _latin)):
         for name in names:
             try:
-                text = sample.decode(name)
+                # A cut line may end within a character.
+                text = codecs.getincrementaldecoder(name)().decode(sample, len(sample) <= _SAMPLE)
             except UnicodeError:
                 continue
             # Text has no control characters but these.

@@ -84,6 +84,9 @@ def test_nearly_all_are_recognised():
     missed = [(codec, text[:30]) for codec, text in CASES if guess(text.encode(codec)) is None]
     print(f"{len(CASES) - len(missed)} of {len(CASES)} recognised; unknown: {missed}")
     assert len(missed) <= len(CASES) // 20, missed
+    # Of a long line the beginning counts, wherever its cut falls in a letter.
+    long = ("xこれは日本語の文章です。今日は天気がいいので散歩に行きます。" * 9_000).encode("euc_jp")
+    assert (guess(long), len(encoding_guess._sample(long)) < 70_000) == ("euc_jp", True)
 
 
 @pytest.mark.parametrize(("codec", "text"), STRANGE)
@@ -92,8 +95,7 @@ def test_what_the_tables_do_not_have_is_unknown(codec, text):
 
 
 def test_too_little_nonsense_and_random_bytes_are_unknown():
-    """As in a data file that has no NUL."""
-    chance = random.Random(7)
+    chance = random.Random(7)  # as in a data file that has no NUL
     noise = [bytes(chance.randrange(1, 256) for _ in range(400)) for _ in range(200)]
     for data in (b"", b"plain\n", b"caf\xe9\n", bytes(range(1, 256)), b"\xff\xfe\xfd\xfc" * 20, *noise):
         assert guess(data) is None, data
