@@ -190,7 +190,9 @@ def _mounted_elsewhere(places: Iterable[str]) -> list[str]:
     by_device: dict[str, list[tuple[str, str]]] = {}
     with suppress(OSError), open("/proc/self/mountinfo", errors="surrogateescape") as file:
         for line in file:
-            _, _, device, top, place = (_OCTAL.sub(lambda one: chr(int(one[1], 8)), word) for word in line.split()[:5])
+            words = line.split()[2:5]
+            # A host of containers has thousands of mounts, and hardly one with a space.
+            device, top, place = [_OCTAL.sub(lambda one: chr(int(one[1], 8)), one) for one in words] if "\\" in line else words
             # The last mount at a folder covers the others.
             at[place] = device, top
             by_device.setdefault(device, []).append((top.rstrip("/"), place.rstrip("/")))
