@@ -63,6 +63,24 @@ def test_links_and_dangling_links_at_one_are_moved_aside(project):
     assert not any(os.path.lexists(project / name) for name in (".vscode", ".mcp.json"))
 
 
+@pytest.mark.parametrize("path", [".mcp.json", ".envrc", ".git/config"])
+def test_what_a_command_writes_by_another_name_is_told_and_moved_aside(project, path, monkeypatch):
+    """As where the file system folds case: `.MCP.JSON` is `.mcp.json`, and a mount lies on one name only."""
+    subprocess.run(["git", "init", "-q", project], check=True)
+    (project / path).write_text("")
+    assert "protected_names" in bash(project, "true")["sandbox"]["holds"]
+    other = (project / path).with_name((project / path).name.upper())
+    os.link(project / path, other)
+    found = bash(project, f"printf '[core]\npager = evil\n' > {other.relative_to(project)}")
+    assert "evil" in other.read_text(), "control: it does get past the mount"
+    assert "hard link" in found["sandbox"]["missing"]["protected_names"]
+    assert [one["path"] for one in found["set_aside"]] == [path]
+    (project / path).write_text("")
+    real = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda *where: [one for one in real(*where) if one != other.name])
+    assert "folds case" in bash(project, "true")["sandbox"]["missing"]["protected_names"]
+
+
 def test_a_repository_can_be_made_in_the_root_and_its_hooks_are_looked_at(project):
     assert bash(project, "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")["success"]
     assert (project / ".git/HEAD").exists()
@@ -75,10 +93,8 @@ def test_a_repository_can_be_made_in_the_root_and_its_hooks_are_looked_at(projec
 
 
 def test_a_killed_process_leaves_none_behind(project, user_space):
-    code = (
-        "import sys, rye; rye.execute('rye/bash/bash', "
-        "{'command': 'mkdir .vscode; echo x > .vscode/tasks.json; echo made > made; sleep 60'}, project_path=sys.argv[1])"
-    )
+    command = "mkdir .vscode; echo x > .vscode/tasks.json; echo made > made; sleep 60"
+    code = f"import sys, rye; rye.execute('rye/bash/bash', {{'command': '{command}'}}, project_path=sys.argv[1])"
     child = subprocess.Popen([sys.executable, "-c", code, project], start_new_session=True)
     until((project / "made").exists)
     child.send_signal(signal.SIGKILL)

@@ -3,6 +3,7 @@
 import pytest
 
 from rye.errors import UsageError, WorkspaceError
+from rye.fs import beneath
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids, refused
@@ -156,6 +157,14 @@ def test_a_folder_that_is_a_link_leads_to_a_protected_file_that_does_not_exist_y
     (project / ".config").symlink_to("conf")
     assert call("write", project, file_path="conf/mise.toml", content="x\n")["code"] == "protected_path"
     assert call("write", project, file_path="conf/other.toml", content="x\n")["success"]
+
+
+def test_another_spelling_is_looked_at_where_the_file_system_finds_it(project, monkeypatch):
+    (project / ".Envrc").write_text("old\n")
+    with Workspace(str(project)) as ws:
+        assert protected_paths.existing_paths(ws.fd, [".envrc"]) == []
+        monkeypatch.setattr(beneath, "exists", lambda *_: True)
+        assert protected_paths.existing_paths(ws.fd, [".envrc"]) == [".envrc"]
 
 
 @pytest.mark.parametrize("name", protected_paths.WITH_HOOKS[:2])

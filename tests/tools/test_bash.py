@@ -187,14 +187,6 @@ def test_output_is_told_as_it_comes(project):
     assert told == ["one\n", "two\n"]
 
 
-def test_a_call_tightens_the_sandbox_and_never_loosens_it(project, user_space):
-    set_sandbox(user_space, "off")
-    assert bash(project, "true")["sandbox"]["kind"] == "none"
-    best = bash(project, "true", sandbox="auto")["sandbox"]["kind"]
-    set_sandbox(user_space, "auto")
-    assert bash(project, "true", sandbox="off")["sandbox"]["kind"] == best
-
-
 @needs_bubblewrap
 def test_a_sandbox_that_was_made_is_told_from_one_that_was_not(project, user_space):
     set_sandbox(user_space, "auto")

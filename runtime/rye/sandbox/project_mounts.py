@@ -210,12 +210,11 @@ def _other_name(root: str, fixed: Sequence[str]) -> str:
             continue
         folder, name = os.path.split(path)
         shown = path.removeprefix(f"{root}/")
-        if not stat.S_ISREG(info.st_mode):
-            continue
         with suppress(OSError):
-            if os.path.samestat(info, os.lstat(f"{folder}/{name.upper()}")):
+            # Not by the inode: on some file systems (FUSE) each spelling has its own.
+            if name.upper() != name and _kind(f"{folder}/{name.upper()}") and name.upper() not in os.listdir(folder):
                 return f"this file system folds case: {shown} can be written as {name.upper()}"
-        if info.st_nlink > 1:
+        if stat.S_ISREG(info.st_mode) and info.st_nlink > 1:
             return f"{shown} has another name (a hard link), which can be written"
     return ""
 

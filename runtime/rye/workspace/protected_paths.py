@@ -106,7 +106,10 @@ def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
     # Opened anew, for a position of its own. One listing, because most of the names are not there.
     with closing(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)) as fd:
         entries = os.listdir(fd)
-    firsts, found = _FIRST_AS_SPELLED.intersection(entries), []
+    # Another spelling counts where the file system finds it, as one that folds case does.
+    folded_firsts = {one.casefold() for one in entries}.intersection(_FIRST)
+    likely = [one for one in _FIRST_AS_SPELLED if one.casefold() in folded_firsts]
+    firsts, found = {one for one in likely if beneath.exists(root_fd, one)}, list[str]()
     folded = [(one, case_folded(os.fsencode(one))) for one in entries] if any(name in PATTERNS for name in paths) else []
     for name in paths:
         if name in PATTERNS:

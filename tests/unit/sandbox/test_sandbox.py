@@ -211,22 +211,6 @@ def test_a_name_that_the_user_fills_meanwhile_stays(bubblewrapped, project):
     assert names(project) == [".mcp.json", ".vscode", ".vscode/settings.json"]
 
 
-@pytest.mark.parametrize("path", [".mcp.json", ".envrc", ".git/config"])
-def test_a_protected_file_with_another_name_is_told(bubblewrapped, project, path):
-    """As where the file system folds case: `.MCP.JSON` is `.mcp.json`, and a mount lies on one name only."""
-    subprocess.run(["git", "init", "-q", project], check=True)
-    (project / path).write_text("")
-    assert "protected_names" in run(project, "true")[3]["holds"]
-    folded = (project / path).with_name((project / path).name.upper())
-    os.link(project / path, folded)
-    _, _, _, report = run(project, f"echo WAS-HERE > {folded.relative_to(project)}")
-    # Control: the other name does get past the mount.
-    assert (project / path).read_text() == "WAS-HERE\n"
-    assert "folds case" in report["missing"]["protected_names"]
-    folded.rename(project / "other")
-    assert "hard link" in run(project, "true")[3]["missing"]["protected_names"]
-
-
 def test_a_linked_worktree_can_read_its_repository(bubblewrapped, tmp_path, monkeypatch):
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))

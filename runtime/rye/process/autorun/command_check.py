@@ -108,9 +108,9 @@ def begin(
         with findings.opened(look.root, look.identity) as tree:
             before = atomic.shaped(_path(tree), _SHAPE)
             if "protected_names" not in report["holds"]:
-                # Where nothing keeps the names, as under Landlock alone, each counts as one that the command can write.
+                # Where something does not keep the names, as Landlock alone, each counts as one that the command can write.
                 existing = protected_paths.existing_paths(tree.fd, forbidden)
-                look = look._replace(covered={**{f"{ws.real}/{name}": (0, 0) for name in existing}, **identities_before})
+                look = look._replace(covered={**identities_before, **{f"{ws.real}/{name}": (0, 0) for name in existing}})
             found = _all(tree, before, forbidden)
             refused, known = set(before["refused"]), set(before["known"])
             fresh = [one for one in found if one.mark not in known and one.mark not in refused]
