@@ -7,7 +7,7 @@ from support.calling import done, refused
 
 
 def test_folders_first_then_files_by_name(project):
-    for name in ("src", "Tests", ".github", "node_modules"):
+    for name in ("src", "Tests", ".github", ".git", "node_modules"):
         (project / name).mkdir()
     for name in ("README.md", "a.py", ".env"):
         (project / name).write_text("x")
@@ -16,7 +16,7 @@ def test_folders_first_then_files_by_name(project):
         ".github/\nTests/\nsrc/\n.env\nREADME.md\na.py\n[left out by the ignore list: node_modules; no_ignore=true shows them]"
     )
     assert data["entries"][0] == {"name": ".github", "type": "directory"}
-    assert (data["entries"][-1], data["ignored"]) == ({"name": "a.py", "type": "file"}, ["node_modules"])
+    assert (data["entries"][-1], data["ignored"]) == ({"name": "a.py", "type": "file"}, [".git", "node_modules"])
     assert (data["count"], data["total"], data["truncated"]) == (6, 6, False)
     assert "node_modules/" in done("ls", project, no_ignore=True)["output"]
 

@@ -210,7 +210,9 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         out = page.lines or ["[empty directory]"]
         more: dict[str, Any] = {} if exact else {"total_is_minimum": True}
         if listing.ignored:
-            out.append(f"[left out by the ignore list: {results.first_few(listing.ignored)}; no_ignore=true shows them]")
+            # Of .git, which nearly every project has, nobody needs to hear.
+            if told := [name for name in listing.ignored if name != ".git"]:
+                out.append(f"[left out by the ignore list: {results.first_few(told)}; no_ignore=true shows them]")
             more["ignored"] = listing.ignored[:100]
         more |= results.left_out(out, len(shown), reached, total, "entries" if exact else "entries or more", call)
         shown_path = names.show(b"/".join(listing.parts)) or "."
