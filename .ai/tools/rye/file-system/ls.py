@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T11:20:15Z:ad1f4cc1890ec1b44b524a842ec400316ec1661e2ed4b4b5113946c920bddb68:sxWeL8oG0uNNxZHl9TuBrrlI1WAIzczUmuW9fkKFK4mpkeIRwzGID5bQ6uNnxYQlw-XxftHmfqdRxaXNvcktDQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:44:30Z:c1fa28ca9d3e3bd504b65f0264061f9b235aee43be7ac652100f53dfb6714d1c:mInjvEkep_sBsvRxLvOSfchLqMx0e_-EySa-6wy0Ca3Ld57HmtDVIl0Yh2cfj8stKrrHTrUy2Q1VKs8nVSAPDA==:b63173adc9f5699f
 """List a folder: directories first (`name/`), then files; with depth, a tree.
 
 Requires: nothing; path is the folder, the project by default.
