@@ -2,12 +2,14 @@
 
 import os
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
 import rye
 from rye.config import user_dirs
 from rye.errors import RyeError
+from rye.fs import beneath
 from rye.sandbox import bubblewrap, sandbox
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
@@ -145,16 +147,18 @@ def test_a_new_folder_at_the_old_path_gets_nothing(project, tmp_path):
 
 def test_the_key_does_not_depend_on_the_device_number(project, monkeypatch):
     """It changes at a reboot."""
-    key = user_dirs.project_key(str(project))
-    true = os.fstat
-
-    def other_device(fd):
-        found = list(true(fd))
-        found[2] += 1
-        return os.stat_result(found)
-
-    monkeypatch.setattr(os, "fstat", other_device)
+    key, true = user_dirs.project_key(str(project)), os.fstat
+    monkeypatch.setattr(os, "fstat", lambda fd: os.stat_result((*true(fd)[:2], 99, *true(fd)[3:])))
     assert user_dirs.project_key(str(project)) == key
+
+
+def test_where_inodes_are_given_anew_at_each_mount_the_path_names_the_project(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(beneath, "birth_time", lambda _: (0, 0))
+    monkeypatch.setattr(os, "fstatvfs", lambda _: SimpleNamespace(f_fsid=0))
+    key = user_dirs.project_key(str(project))
+    project.rename(tmp_path / "other")
+    project.mkdir()
+    assert (user_dirs.project_key(str(project)), user_dirs.project_key(str(tmp_path / "other")) == key) == (key, False)
 
 
 @needs_bubblewrap

@@ -84,7 +84,8 @@ def project_key(root: str | int) -> str:
     """Return a project's name in the user's state: 16 hex digits over its folder's identity.
 
     The identity is the inode, the birth time and the file system's id. So a renamed project keeps its state, and another
-    folder at the same path does not get it. A device number would change at a reboot.
+    folder at the same path does not get it. A device number would change at a reboot. Where the file system tells neither
+    time nor id (FUSE, NFS), its inodes may be others after each mount, or those of another one: there it is the path.
 
     Args:
         root: the folder's path, or a descriptor of it.
@@ -124,8 +125,10 @@ def _identity_key(fd: int) -> str:
     from hashlib import sha256
 
     # An inode number is used again after a folder is deleted; the birth time tells the two apart.
-    identity = (os.fstat(fd).st_ino, *beneath.birth_time(fd), os.fstatvfs(fd).f_fsid)
-    return sha256("{}.{}.{}.{}".format(*identity).encode()).hexdigest()[:16]
+    born, system = beneath.birth_time(fd), os.fstatvfs(fd).f_fsid
+    if not system and born == (0, 0):
+        return sha256(os.fsencode(beneath.real_path(fd, f"/proc/self/fd/{fd}"))).hexdigest()[:16]
+    return sha256("{}.{}.{}.{}".format(os.fstat(fd).st_ino, *born, system).encode()).hexdigest()[:16]
 
 
 PROJECT_FILE = "project.json"
