@@ -32,7 +32,7 @@ IGNORED = ["build/out", "gen.py", "node_modules/b.py", "src/build/e.py", "x.egg-
         ({"pattern": "*.py", "hidden": True}, [".github/d.py", *PY]),
         ({"pattern": "*.py", "no_ignore": True}, sorted([*PY, *IGNORED[1:]])),
         ({"pattern": ".github/*"}, [".github/d.py"]),
-        ({"pattern": "*.log"}, []),
+        ({"pattern": "*.log, src/*.py"}, ["src/a.py", "src/build.py"]),
         # An exact name is found whatever leaves it out; not in what is never searched.
         *[({"pattern": name}, [name]) for name in ("x.log", ".github/workflows/ci.yml", "build/out")],
         ({"pattern": "{index}"}, []),

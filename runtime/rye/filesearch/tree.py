@@ -313,7 +313,7 @@ def _inherited(tree: SearchTree) -> tuple[bytes, ...]:
 
 
 def glob_text(glob: str) -> str:
-    r"""Return a pattern as it is matched: `\xHH` means a byte, as in names that results show.
+    r"""Return a pattern as it is matched: `\xHH` means a byte, as in names that results show; `*.c, *.h` is `{*.c,*.h}`.
 
     Raises:
         UsageError: `bad_glob`.
@@ -326,7 +326,10 @@ def glob_text(glob: str) -> str:
         ) from None
     if not raw or b"\0" in raw:
         raise bad_glob(glob, "it contains a NUL character" if raw else "it is empty")
-    return os.fsdecode(raw).removeprefix("./")
+    text = os.fsdecode(raw).removeprefix("./")
+    several = [one.strip() for one in text.split(",")]
+    is_list = len(several) > 1 and "{" not in text and all("*" in one for one in several)
+    return f"{{{','.join(several)}}}" if is_list else text
 
 
 def fits(glob: str) -> Callable[[str], object]:
