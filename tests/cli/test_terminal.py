@@ -65,9 +65,6 @@ def test_a_table_is_cut_to_the_terminal_and_whole_in_a_pipe(here):
         assert (code, line[-1]) == (0, "…")
         cells = sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in line)
         assert width - 2 <= cells <= width, line
-
-
-def test_mcp_at_a_terminal_says_what_to_do(here):
-    """It waits for a client's messages; without a word a person would wait, too."""
+    # `rye mcp` waits for a client's messages; without a word a person would wait, too.
     said = typed("mcp", cwd=here, until=rb"rye mcp install --client")[1]
     assert str(here) in said

@@ -25,7 +25,7 @@ from rye.journal import file_history
 from rye.plain_class import Record, changed
 from rye.process import guarded_run, run
 from rye.process.guarded_run import Guarded
-from rye.sandbox import sandbox, seccomp
+from rye.sandbox import launcher, sandbox, seccomp
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
@@ -214,10 +214,10 @@ def _started(
     confined = guarded.confined
     if policy.serves == "program" and "run" not in policy.permissions:
         # Whether the program that the worker becomes is kept from starting others.
-        if confined.report["kind"] != "none" and seccomp.supported():
+        if confined.report["kind"] != "none" and seccomp.supported() and launcher.abi():
             confined.report["holds"].append("no_programs")
         else:
-            why = "the sandbox is off" if seccomp.supported() else "no system call filter here"
+            why = "no system call filter, or no Landlock, here" if confined.report["kind"] != "none" else "the sandbox is off"
             confined.report["missing"]["no_programs"] = why
     try:
         # The working directory goes in as a descriptor: the path could lead elsewhere by the time it starts.

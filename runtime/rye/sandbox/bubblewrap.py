@@ -402,4 +402,5 @@ def _report(policy: Policy, view: hidden_paths.View, shield: project_mounts.Shie
     }
     if policy.network == "off":
         holds["unix_sockets_off"] = no_filter
-    return report("bubblewrap", policy, holds, no_filter)
+    # Only Landlock keeps a command from bubblewrap's own process, to which no filter of programs applies.
+    return report("bubblewrap", policy, holds, no_filter or ("" if launcher.abi() else "this kernel has no Landlock"))

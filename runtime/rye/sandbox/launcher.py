@@ -44,6 +44,8 @@ FILES: Final = 0x2 | 0x4 | 0x8 | 0x20 | 0x100 | 0x4000
 _ALL = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 _DEVICE: Final = 0x2 | 0x4 | 0x4000 | 0x8000
 _TCP, _SCOPES = 0x3, 0x3
+# A domain must refuse something: the filter refuses this anyway.
+_MAKE_DEVICES: Final = 0x40
 
 
 def _libc() -> ctypes.CDLL:
@@ -87,6 +89,15 @@ def restrict(rules: Iterable[tuple[str, int]], *, tcp: bool) -> None:
     try:
         for path, rights in rules:
             _allow(ruleset, path, rights & handled)
+        _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+
+
+def _stand_apart() -> None:
+    """Refuse this process to look into any outside of its own domain, which bubblewrap's own is: that may start programs."""
+    ruleset = _call(_CREATE, struct.pack("=Q", _MAKE_DEVICES), ctypes.c_size_t(8), ctypes.c_uint32(0))
+    try:
         _call(_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)
@@ -186,6 +197,8 @@ def start(plan: dict[str, Any]) -> None:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")
     if plan["rules"] is not None:
         restrict([(path, rights) for path, rights in plan["rules"]], tcp=plan["tcp"])
+    elif not plan["programs"] and abi():
+        _stand_apart()
     argv, env = plan["argv"], plan["env"]
     # The mark by which the processes of a run are found when whoever guarded them was killed.
     env = {**env, **{name: os.environ[name] for name in _MARKS if name in os.environ}}
