@@ -198,17 +198,16 @@ def test_a_range_behind_the_path(project):
     (project / "f.txt").write_text("".join(f"line {number}\n" for number in range(1, 8)))
     data = done("read", project, file_path="f.txt:2-3", line_ids="short")
     assert data["output"].split("\n")[:2] == ["2\tline 2", "3\tline 3"]
-    # What was asked for is all there: one word says that the file has more.
     assert data["output"].split("\n")[2].endswith("; 7 lines]")
     assert (data["file_path"], data["offset"], data["truncated"], data["next_offset"]) == ("f.txt", 2, True, 4)
     assert done("read", project, file_path="f.txt:6", line_ids="short")["output"].startswith("6\tline 6\n[version ")
     both = done("read", project, file_path="f.txt:1-2", more=[":6-", ":" + "9" * 5_000, "./f.txt"], line_ids="short")["output"]
-    # A range is of its own file alone.
+    assert "\n7\tline 7\n" in done("read", project, file_path="gone.txt:1-2", more=["f.txt"], line_ids="short")["output"]
+    assert "gone.txt" in refused("file_not_found", "read", project, file_path="gone.txt", more=["no.txt"])
     assert [both.count(f"{n}\tline {n}\n") for n in (2, 3, 7)] == [2, 1, 2]
     (project / "long.txt").write_text(("x" * 90 + "\n") * 2_000)
     data = done("read", project, file_path="long.txt:1-1500", line_ids="short")
     assert (data["line_count"] < 1_500, "[tool_result: " in data["output"]) == (True, True)
-    # A file that has this very name is that file.
     (project / "f.txt:2-3").write_text("another\n")
     assert done("read", project, file_path="f.txt:2-3")["file_path"] == "f.txt:2-3"
 

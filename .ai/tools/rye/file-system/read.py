@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T17:39:49Z:352901ffd3ca3727478fda1de6f813adab73715ad91cb2fd1da8611a5d9db88a:Kyfnbw42QwQImqpGuvkQcqjhVyrKwwlW7xjXfnVgXtAgLEQva8lqVZpfH6ky8N2mpBETQwUwdJhqH7PnK3f4AQ==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:51:11Z:d9671221b9e910d563dbbd174224c327893819222f3c3c09190a718df014a53b:xfjKnzSYwCn2qeUJsdE57oUidASLT8nJBGHb4MB-lgEZr3d8hGAUNLM4b8N6zWow7R2mnMcioNaDfHk8FdPGAA==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -135,22 +135,34 @@ OUTPUT_SCHEMA = {
 
 def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     """Return the window, or the changes since a version."""
+    more, failed = params.get("more") or (), None
     try:
-        result = _read(params, project_path, output_budget())
+        result = _of_path(params, project_path)
+    except RyeError as err:
+        if not more:
+            raise
+        # The others are read all the same.
+        failed, result = err, ok(f"[{err}]", file_path=_part(params["file_path"], "")["file_path"])
+    many = len((params.get("changes_since") or "").replace(",", " ").split()) > 1
+    for one in more:
+        _add(result, {**params, **_part(one, result["file_path"], many=many)}, project_path)
+    if failed is not None and all("error" in one for one in result["more"]):
+        raise failed
+    if any(one["file_path"] != result["file_path"] for one in result.get("more", ())):
+        result["output"] = f"{result['file_path']}:\n{result['output']}"
+    return result
+
+
+def _of_path(params: dict[str, Any], project_path: str) -> dict[str, Any]:
+    try:
+        return _read(params, project_path, output_budget())
     except WorkspaceError as err:
         # A file may have such a name, so this is looked at last.
         window = _part(params["file_path"], params["file_path"])
         if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
             raise
-        # A version that was given still names the state of that file; the range is this file's alone.
-        result = _read({**params, **window, "changes_since": params.get("changes_since")}, project_path, output_budget())
-        params = {**params, "file_path": window["file_path"]}
-    many = len((params.get("changes_since") or "").replace(",", " ").split()) > 1
-    for one in params.get("more") or ():
-        _add(result, {**params, **_part(one, params["file_path"], many=many)}, project_path)
-    if any(one["file_path"] != result["file_path"] for one in result.get("more", ())):
-        result["output"] = f"{result['file_path']}:\n{result['output']}"
-    return result
+    # A version that was given still names the state of that file; the range is this file's alone.
+    return _read({**params, **window, "changes_since": params.get("changes_since")}, project_path, output_budget())
 
 
 def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, Any]:
