@@ -15,7 +15,6 @@ import select
 import shutil
 import socket
 import stat
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from contextlib import suppress
 from typing import Any
 
 from rye.call import context, safe_text
+from rye.config import user_dirs
 
 VARIABLE = "RYE_CHANNEL"
 NONE = "none"
@@ -206,7 +206,7 @@ def _inherited(variable: str, project_path: str) -> int | None:
 def _path_with_rt() -> dict[str, str]:
     """Return the `PATH` by which `rt` is found: a client often starts us by a path, outside the environment that we lie in."""
     path = os.environ.get("PATH", os.defpath)
-    folder = os.path.dirname(sys.executable)
+    folder = os.path.dirname(user_dirs.python())
     # Last, so that no program that is found today becomes another one.
     if os.access(f"{folder}/rt", os.X_OK) and shutil.which("rt") is None:
         return {"PATH": f"{path}:{folder}"}

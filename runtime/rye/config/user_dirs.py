@@ -1,4 +1,4 @@
-"""The user's own folders: the state of a project, the trust store, the keys.
+"""The user's own folders: the state of a project, the trust store, the keys; and the Python that runs this.
 
 Everything here lies in the user's space, so a cloned repository can neither bring nor change it.
 """
@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from functools import lru_cache
 
-from rye.errors import UsageError
+from rye.errors import RyeError, UsageError
 from rye.fs import atomic, beneath
 
 
@@ -47,6 +48,21 @@ class HeldSpace:
     def __exit__(self, *_: object) -> None:
         """Look anew from now on."""
         _of_call.reset(self._before)
+
+
+def python() -> str:
+    """Return the Python that runs this, for our own processes. A host that embeds it, as uWSGI does, names itself, or nothing.
+
+    Raises:
+        RyeError: `no_python`, where its environment holds none.
+    """
+    if "python" in os.path.basename(sys.executable or ""):
+        return sys.executable
+    found = f"{sys.exec_prefix}/bin/python{sys.version_info[0]}.{sys.version_info[1]}"
+    if os.access(found, os.X_OK):
+        return found
+    why = f"This program embeds Python, and its environment holds no {found}."
+    raise RyeError("no_python", why, "Install rye in an environment, and call it by a Python of its own, such as `rye mcp`.")
 
 
 def settings_file(name: str = "rye.yaml") -> str:

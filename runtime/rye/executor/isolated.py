@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sys
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ def _granted(tool: Tool) -> tuple[str, ...]:
 
 def preview(asked: WorkerPolicy) -> dict[str, Any]:
     """Return what would hold under a policy, as `Worker.reported`, without starting anything."""
-    confined = asked.confine([sys.executable])
+    confined = asked.confine([user_dirs.python()])
     confined.close()
     confined.finish()
     return _reported(confined.report, asked)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import select
-import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -20,6 +19,7 @@ from typing import Any, Literal
 
 from rye.call import context
 from rye.call.command_channel import ready
+from rye.config import user_dirs
 from rye.errors import RyeError
 from rye.journal import file_history
 from rye.plain_class import Record, changed
@@ -208,7 +208,7 @@ def _started(
     policy: WorkerPolicy, workspace: Workspace, token: str, streams: run.Streams, answer: int
 ) -> tuple[Guarded, run.Tree]:
     options = ("-I", "-S", "-B", "-X", "utf8", "-c")
-    command = [sys.executable, *options, _STARTS[policy.serves], str(answer), _runtime(), *_packages()]
+    command = [user_dirs.python(), *options, _STARTS[policy.serves], str(answer), _runtime(), *_packages()]
     ours = partial(file_history.by_our_tools, workspace)
     guarded = guarded_run.begin(workspace, token, partial(policy.confine, command), ours, policy.mode)
     confined = guarded.confined

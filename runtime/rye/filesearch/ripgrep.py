@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from rye.call.context import advice
 from rye.call.results import parameter_text
+from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.process.child import Command, name_of_fd, own_module, program_on_path
 from rye.workspace.repositories import IGNORED_DIRECTORIES
@@ -65,7 +65,7 @@ def locate(project: os.stat_result) -> str | None:
     None where it is not installed: then the search in Python is asked, which understands the same arguments.
     """
     # The environment may lie in the project: its interpreter runs already.
-    in_environment = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "rg")
+    in_environment = os.path.join(os.path.dirname(os.path.abspath(user_dirs.python())), "rg")
     if os.access(in_environment, os.X_OK):
         return in_environment
     return program_on_path("rg", project)

@@ -11,7 +11,6 @@ import errno
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -143,7 +142,7 @@ def after_job(recording: Recording) -> list[str]:
     if not recording.token:
         return []
     # The environment of a supervisor has only what it needs, so the user's space goes in as an argument.
-    return [sys.executable, "-I", "-c", _AFTER_JOB, _RUNTIME, user_dirs.user_space(), *recording]
+    return [user_dirs.python(), "-I", "-c", _AFTER_JOB, _RUNTIME, user_dirs.user_space(), *recording]
 
 
 def end_job(user_space: str, *recording: str) -> None:

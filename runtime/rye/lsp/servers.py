@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from functools import cache
 from typing import Any
 
 from rye.config import layers as config_layers
+from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.lsp.connection import LanguageServerError
 from rye.plain_class import Record
@@ -116,7 +116,7 @@ def _major(program: str, _changed: int) -> int:
 def _program(name: str, root: str) -> str | None:
     """Return an absolute program: beside this interpreter, or on PATH; never one inside the project."""
     project = os.stat(root)
-    beside = os.path.join(os.path.dirname(sys.executable), name)
+    beside = os.path.join(os.path.dirname(user_dirs.python()), name)
     # This interpreter's own environment may lie in the project: it runs already.
     if os.sep not in name and os.access(beside, os.X_OK):
         return beside

@@ -9,7 +9,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import IO
 
 from rye.call.context import deadline
+from rye.config import user_dirs
 from rye.errors import WorkspaceError
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths
@@ -48,7 +48,7 @@ _PACKAGE_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(
 def own_module(module: str, task: str, fds: tuple[int, ...] = (), *, libraries: bool) -> Command:
     """Return the command that calls `main(task)` of a module of this package; `libraries`: it imports installed ones."""
     options = ["-I"] if libraries else ["-I", "-S"]
-    return Command([sys.executable, *options, "-c", _BOOT.format(module), _PACKAGE_ROOT, task], fds)
+    return Command([user_dirs.python(), *options, "-c", _BOOT.format(module), _PACKAGE_ROOT, task], fds)
 
 
 def program_on_path(name: str, *projects: os.stat_result) -> str | None:

@@ -13,13 +13,13 @@ import resource
 import select
 import signal
 import socket
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from rye.call.command_channel import ready
+from rye.config import user_dirs
 from rye.sandbox import resource_limits
 
 # Behind the standard library on the path, so that no module beside it stands in for one of its own.
@@ -73,7 +73,7 @@ class _Forker:
     """The process that forks reapers; used under the lock."""
 
     def __init__(self) -> None:
-        self.inherited = _inherited()
+        self.inherited, python = _inherited(), user_dirs.python()
         self._count = 0
         self._line, theirs = _pair(socket.SOCK_SEQPACKET)
         with theirs:
@@ -81,8 +81,8 @@ class _Forker:
             number = 3 if theirs.fileno() != 3 else 4
             nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
             self._pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", "-c", _START, _RUNTIME, str(number)],
+                python,
+                [python, "-I", "-S", "-c", _START, _RUNTIME, str(number)],
                 environment(),
                 # The socket first: it may have the number of a stream that this process has closed.
                 file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), number), *nothing],

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from typing import Any, Final
+
+from rye.config import user_dirs
 
 Line = list[tuple[str, str]]
 """Pieces of a line: a class (`k` keyword, `s` text, `c` comment, `n` name, `m` number, `o` operator, or none), and its text."""
@@ -93,7 +94,7 @@ def _is_wanted(text: str) -> bool:
 def _asked(texts: Sequence[tuple[str, str]]) -> list[Any]:
     """Return the answers of the lexers, in the order of the texts, as far as they came in time."""
     # `-I`: neither the project's folder nor a variable may put a module of its own in place of Pygments.
-    program = [sys.executable, "-I", "-c", _PROGRAM]
+    program = [user_dirs.python(), "-I", "-c", _PROGRAM]
     asked = "".join(f"{json.dumps(one)}\n" for one in texts).encode()
     try:
         out = subprocess.run(program, input=asked, capture_output=True, check=False, timeout=_SECONDS, cwd="/").stdout

@@ -11,7 +11,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -31,7 +30,6 @@ _INSTALLED: Final = ("/bin/", "/usr/bin/")
 _NAMESPACES: Final = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 _WORKS: Final = "works"
 _HEED: Final = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-_HEEDING: Final = (sys.executable, "-I", "-S", "-c", _HEED)
 _LIFE: Final = ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
 _USERS: Final = ("--unshare-user",)
 _NO_MORE_USERS: Final = ("--unshare-user", "--disable-userns")
@@ -108,7 +106,7 @@ def advice() -> str:
 def _probe(program: str) -> Ability:
     why = ""
     # It would inherit that its children are ignored, and wait for ever.
-    heeding = _HEEDING if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else ()
+    heeding = (user_dirs.python(), "-I", "-S", "-c", _HEED) if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else ()
     with atomic.closing(os.open("/", os.O_PATH | os.O_CLOEXEC)) as root:
         # It must mount an open descriptor, and fail if another file has taken the path since.
         mounts = (*_SYSTEM, "--tmpfs", "/tmp", "--ro-bind-fd", str(root), "/tmp")

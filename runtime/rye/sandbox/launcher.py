@@ -156,7 +156,7 @@ def import_folder() -> str:
 def own_paths() -> list[str]:
     """Return the paths that this program must be able to read: the interpreter's and this package's."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return [sys.executable, _interpreter(), sys.prefix, sys.base_prefix, package, *_items_beside(package)]
+    return [_named(), _interpreter(), sys.prefix, sys.base_prefix, package, *_items_beside(package)]
 
 
 def _items_beside(package: str) -> list[str]:
@@ -166,13 +166,21 @@ def _items_beside(package: str) -> list[str]:
     return [] if os.path.isdir(f"{package}/.ai") else [path for name in _ITEMS if os.path.isdir(path := f"{bundle}/{name}")]
 
 
+def _named() -> str:
+    # Not above, since this module also runs by itself, in each sandbox without bubblewrap.
+    from rye.config import user_dirs
+
+    return user_dirs.python()
+
+
 @cache
 def _interpreter() -> str:
-    """Return the running interpreter as the kernel knows it: a link on the way of its name may lie in the project."""
+    """Return the interpreter as the kernel knows the running one: a link on the way of its name may lie in the project."""
+    named = _named()
     try:
-        return os.readlink("/proc/self/exe")
+        return os.readlink("/proc/self/exe") if named == sys.executable else os.path.realpath(named)
     except OSError:
-        return os.path.realpath(sys.executable)
+        return os.path.realpath(named)
 
 
 def start(plan: dict[str, Any]) -> None:

@@ -70,6 +70,7 @@ threading.Thread.start = started
 use()
 assert sum(one.name == "rye-tool" for one in threading.enumerate()) < 4 and not os.path.exists(f"{project}/late")
 """,
+    "a program that embeds Python": "for sys.executable in ('/bin/true', '', None): use()",
     "sockets that time out": """
 import socket
 from concurrent.futures import ThreadPoolExecutor

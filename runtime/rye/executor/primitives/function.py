@@ -7,11 +7,11 @@ and may be `async`.
 from __future__ import annotations
 
 import base64
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rye.call.safe_text import plain
+from rye.config import user_dirs
 from rye.errors import ItemError
 from rye.executor import run_code
 from rye.executor.chain import Chain, Started, declared
@@ -92,7 +92,7 @@ def _check_requirements(tool: Tool) -> None:
     missing = [(one, why) for one in wanted if (why := _why_not(one))]
     if missing:
         named = "; ".join(f"{plain(one, 100)} ({why})" for one, why in missing)
-        command = shlex.join([sys.executable, "-m", "pip", "install", *(plain(one, 100) for one, _ in missing)])
+        command = shlex.join([user_dirs.python(), "-m", "pip", "install", *(plain(one, 100) for one, _ in missing)])
         raise ItemError("requirement_missing", f"{tool.id} requires {named}.", f"Run `{command}`.")
 
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -77,7 +76,7 @@ def find(item_id: str, declared: dict[str, Any], root: str, *, own_allowed: bool
             elif kind == "path":
                 found = next((one for name in names if (one := on_path(name, root))), "")
             elif kind == "own":
-                found = sys.executable
+                found = user_dirs.python()
             else:
                 continue
             tried += names
