@@ -74,14 +74,7 @@ LINKS = {
     "a runtime that calls itself a primitive": ([("my/a", None, {"primitive": "subprocess", "config": EVIL})], "my/a", "no_primitive"),
     "a primitive of no known name": ([("my/a", None, {**PRIMITIVE, "primitive": "os.system"})], "my/a", "no_primitive"),
     # A clone's file at a reserved id serves nothing; the chain is the bundle's.
-    "a primitive at the bundle's own id": (
-        [
-            (SUBPROCESS, None, {**PRIMITIVE, "primitive": "function"}),
-            ("my/a", SUBPROCESS, {"suffixes": [".sh"], "config": EVIL}),
-        ],
-        "my/a",
-        "runtime_missing",
-    ),
+    "a primitive at the bundle's own id": ([(SUBPROCESS, None, {**PRIMITIVE, "primitive": "function"}), ("my/a", SUBPROCESS, {"suffixes": [".sh"], "config": EVIL})], "my/a", "runtime_missing"),
     "a reserved primitive that the bundle lacks": ([(EVIL_ID, None, PRIMITIVE)], EVIL_ID, "reserved_id"),
     # Even then only the system's key says what a primitive is.
     "a reserved primitive that the user lets it serve": ([(EVIL_ID, None, PRIMITIVE)], EVIL_ID, "no_primitive"),

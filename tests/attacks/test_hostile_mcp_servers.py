@@ -48,15 +48,12 @@ SERVERS = {
     "behaves": ("m = asked('tools/call'); answer(m, text('fine'))", None, 20),
     "lines without end": ("m = asked('tools/call')\nwhile True: sys.stdout.write('1\\n' * 30000)", "deadline_exceeded", 40),
     "one line without end": ("m = asked('tools/call')\nwhile True: sys.stdout.write('x' * 65536)", "mcp_server_failed", 80),
-    "answers to other requests": ("m = asked('tools/call')\nwhile True: say({'jsonrpc': '2.0', 'id': 999, 'result': {}})",
-        "deadline_exceeded|mcp_server_failed", 40),
+    "answers to other requests": ("m = asked('tools/call')\nwhile True: say({'jsonrpc': '2.0', 'id': 999, 'result': {}})", "deadline_exceeded|mcp_server_failed", 40),
     "pages without end": ((
         "n = 0\nwhile True:\n    m = asked('tools/list'); n += 1\n"
         "    answer(m, {'tools': [{**TOOL, 'name': f'n{n}', 'description': 'x' * 15_000_000}], 'nextCursor': str(n)})"
     ), "mcp_server_failed", 250),
-    "pings that are never read": (
-        "m = asked('tools/call')\nfor n in range(10**9): say({'jsonrpc': '2.0', 'id': n, 'method': 'ping'})",
-        "deadline_exceeded|mcp_server_failed", 60),
+    "pings that are never read": ("m = asked('tools/call')\nfor n in range(10**9): say({'jsonrpc': '2.0', 'id': n, 'method': 'ping'})", "deadline_exceeded|mcp_server_failed", 60),
     "errors without end": ("m = asked('tools/call')\nwhile True: sys.stderr.write('x' * 65536)", "deadline_exceeded", 40),
     "a large text": ("m = asked('tools/call'); answer(m, text('x\\n' * 4_000_000))", None, 250),
     "a large structure": ("m = asked('tools/call'); answer(m, {**text('small'), 'structuredContent': {'a': ['x' * 50] * 200_000}})", None, 250),

@@ -141,14 +141,8 @@ CASES = {
     "unsigned": ("unsigned", plain(tool_text(ID))),
     "carriage returns": ("malformed", plain(HONEST.replace(b"\n", b"\r\n"))),
     "no tool": ("malformed_item", plain(signed(b"def (\n"))),
-    "wrong manifest digest": (
-        "manifest_digest_mismatch",
-        lambda: (Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}), f"{ID}@{DIGEST}", None),
-    ),
-    "a header that lies about the digest": (
-        "digest_header_mismatch",
-        answering(MANIFESTS, 200, {"Docker-Content-Digest": "sha256:" + "a" * 64}, artifact().manifest),
-    ),
+    "wrong manifest digest": ("manifest_digest_mismatch", lambda: (Lies(answers={MANIFESTS: (200, {}, artifact(OTHER_LINE).manifest)}), f"{ID}@{DIGEST}", None)),
+    "a header that lies about the digest": ("digest_header_mismatch", answering(MANIFESTS, 200, {"Docker-Content-Digest": "sha256:" + "a" * 64}, artifact().manifest)),
     "traversal": ("bad_title", plain(HONEST, title="../../../tool.py")),
     "absolute name": ("bad_title", plain(HONEST, title="/tmp/tool.py")),
     "foreign extension": ("bad_title", plain(HONEST, title="tool.md")),

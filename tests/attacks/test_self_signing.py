@@ -62,20 +62,13 @@ WAYS = {
     "reads the user's key file": Way(BY_THE_USERS_KEY, True, "always"),
     "adds a key of its own to the user's store": Way(BY_ITS_OWN_KEY + "; cp {root}/key.toml {space}/.ai/trusted_keys/{print}.toml", True, "often"),
     "adds its key at a pretended terminal": Way(f"{BY_ITS_OWN_KEY}; " + TYPED.replace("{words}", f"{RYE} trust add {{root}}/key.toml"), True),
-    "has its key approved at a pretended terminal": Way(
-        f"{BY_ITS_OWN_KEY}; mkdir -p .ai/trusted_keys; cp {{root}}/key.toml .ai/trusted_keys/; " + TYPED.replace("{words}", f"{RYE} trust approve"), True, "often"
-    ),
+    "has its key approved at a pretended terminal": Way(f"{BY_ITS_OWN_KEY}; mkdir -p .ai/trusted_keys; cp {{root}}/key.toml .ai/trusted_keys/; " + TYPED.replace("{words}", f"{RYE} trust approve"), True, "often"),
     "lets agents sign in the user's configuration": Way(f"mkdir -p {{space}}/.ai/config; {ALLOW}{{space}}/.ai/config/rye.yaml; {SIGNED}", True),
     "lets agents sign in the project's configuration": Way(f"mkdir -p .ai/config; {ALLOW}.ai/config/rye.yaml; {SIGNED}", False),
-    "brings a user's space of its own": Way(
-        f"export USER_SPACE={{root}}/space; {RYE} keys generate; " + SIGNED.replace(" sign ", " sign --key {root}/space/.ai/keys/private_key.pem "), False
-    ),
+    "brings a user's space of its own": Way(f"export USER_SPACE={{root}}/space; {RYE} keys generate; " + SIGNED.replace(" sign ", " sign --key {root}/space/.ai/keys/private_key.pem "), False),
     "sets variables for the command": Way(BY_ITS_OWN_KEY, False, "often", more={"env": OWN_VARIABLES}),
     "a Makefile that it runs": Way("printf 'all:\\n\\t%s\\n' \"$SIGNS\" > Makefile; make", True, "often"),
-    "a git hook, at the user's next commit": Way(
-        f"mkdir -p .git/hooks; {SCRIPT}.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", True, "always",
-        "git -c user.name=u -c user.email=u@u commit -q --allow-empty -m x",
-    ),
+    "a git hook, at the user's next commit": Way(f"mkdir -p .git/hooks; {SCRIPT}.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit", True, "always", "git -c user.name=u -c user.email=u@u commit -q --allow-empty -m x"),
     "git's configuration, at the user's next status": Way(f"{SCRIPT}hook; chmod +x hook; git config core.fsmonitor {{root}}/hook", True, later="git status"),
     "a program before others in the user's PATH": Way(f"{SCRIPT}{{home}}/bin/git; chmod +x {{home}}/bin/git", True, later="PATH={home}/bin:$PATH git status"),
     "a module that Python loads at its start": Way(

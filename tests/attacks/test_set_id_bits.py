@@ -24,11 +24,7 @@ def write(project, content):
 WAYS = {
     "write": lambda project: write(project, "evil\n"),
     "undo of a mode, after a command wrote": lambda project: (bash(project, "chmod 644 s"), bash(project, "sed -i s/three/evil/ s"), undone(project, 1)),
-    "undo of mode and text, after a command wrote": lambda project: (
-        bash(project, "chmod 644 s; sed -i s/one/1/ s"),
-        bash(project, "sed -i s/three/evil/ s"),
-        undone(project, 1),
-    ),
+    "undo of mode and text, after a command wrote": lambda project: (bash(project, "chmod 644 s; sed -i s/one/1/ s"), bash(project, "sed -i s/three/evil/ s"), undone(project, 1)),
     "undo of a mode, after an edit": lambda project: (bash(project, "chmod 644 s"), write(project, "evil\n"), undone(project, 1)),
     "a removed file made anew": lambda project: (bash(project, "rm s"), write(project, "evil\n"), undone(project, 1)),
 }  # fmt: skip

@@ -45,21 +45,12 @@ _PROGRESS = {"setting": "`callTool(…, {onprogress, resetTimeoutOnProgress})`",
 PROGRAMS = {
     "claude-code": Program("Claude Code", npm=("@anthropic-ai/claude-code",), client="claude-code", agent=True),
     "codex": Program("Codex", npm=("@openai/codex",), client="codex", agent=True, setting="`mcp_servers.rye.required`, for `codex exec`", value="`true`"),
-    "gemini-cli": Program(
-        "Gemini CLI", npm=("@google/gemini-cli",), client="gemini", agent=True, value="`true`",
-        setting="trust of the folder: asked at its first start there, or `GEMINI_CLI_TRUST_WORKSPACE`",
-    ),
+    "gemini-cli": Program("Gemini CLI", npm=("@google/gemini-cli",), client="gemini", agent=True, value="`true`", setting="trust of the folder: asked at its first start there, or `GEMINI_CLI_TRUST_WORKSPACE`"),
     "opencode": Program("OpenCode", npm=("opencode-ai",), client="opencode", agent=True),
-    "openai-agents": Program(
-        "OpenAI Agents SDK", pip=("openai-agents",), driver="openai_agents", agent=True, value="`300`",
-        setting="`MCPServerStdio(client_session_timeout_seconds=…)`",
-    ),
+    "openai-agents": Program("OpenAI Agents SDK", pip=("openai-agents",), driver="openai_agents", agent=True, value="`300`", setting="`MCPServerStdio(client_session_timeout_seconds=…)`"),
     "pydantic-ai": Program("Pydantic AI", pip=("pydantic-ai-slim[mcp,openai]",), driver="pydantic_ai", agent=True),
     "langchain": Program("LangChain, LangGraph", pip=("langchain-mcp-adapters", "langchain", "langchain-openai"), driver="langchain", agent=True),
-    "smolagents": Program(
-        "smolagents", pip=("smolagents[mcp,openai]", "mcp<2"), driver="smolagents", agent=True,
-        setting="none: its model must fill in every parameter",
-    ),
+    "smolagents": Program("smolagents", pip=("smolagents[mcp,openai]", "mcp<2"), driver="smolagents", agent=True, setting="none: its model must fill in every parameter"),
     "google-genai": Program("Google GenAI SDK", pip=("google-genai", "mcp<2"), driver="google_genai", agent=True),
     "fastmcp": Program("FastMCP client", pip=("fastmcp",), driver="fastmcp"),
     "llama-index": Program("LlamaIndex", pip=("llama-index-tools-mcp",), driver="llama_index", setting="`BasicMCPClient(timeout=…)`", value="`300`"),
@@ -67,9 +58,7 @@ PROGRAMS = {
     "python-sdk-1": Program("MCP Python SDK 1.x", pip=("mcp<2",), driver="python_sdk"),
     "python-sdk-2": Program("MCP Python SDK 2.x", pip=("mcp>=2.3",), driver="python_sdk"),
     "ts-sdk-1": Program("MCP TypeScript SDK 1.x", npm=("@modelcontextprotocol/sdk@1",), driver="ts_sdk.mjs", **_PROGRESS),
-    "ts-client-2": Program(
-        "MCP TypeScript client 2.x", npm=("@modelcontextprotocol/client@2",), driver="ts_client.mjs", **_PROGRESS
-    ),
+    "ts-client-2": Program("MCP TypeScript client 2.x", npm=("@modelcontextprotocol/client@2",), driver="ts_client.mjs", **_PROGRESS),
     "google-adk": Program("Google ADK", pip=("google-adk[mcp]",), driver="google_adk", setting="`StdioConnectionParams(timeout=…)`", value="`300`"),
     "agno": Program("agno", pip=("agno", "fastmcp>=4"), driver="agno", setting="`MCPTools(timeout_seconds=…)`", value="`300`"),
     "autogen": Program("AutoGen", pip=("autogen-ext[mcp]", "mcp<2"), driver="autogen", setting="`StdioServerParams(read_timeout_seconds=…)`", value="`300`"),

@@ -52,9 +52,7 @@ WAYS = [
     Way("through a folder's symlink", "writes_outside", "ln -s $OUT d; echo WAS-HERE > d/new", "outside/new"),
     Way("through a hard link", "writes_outside", "ln $OUT/victim h; echo WAS-HERE > h", "outside/victim"),
     Way("by rename out", "writes_outside", "echo WAS-HERE > n; mv n $OUT/new", "outside/new"),
-    Way("by exchange", "writes_outside",
-        py("open('n','w').write('WAS-HERE'); ctypes.CDLL(None).renameat2(-100, b'n', -100, (out+'/victim').encode(), 2)"),
-        "outside/victim"),
+    Way("by exchange", "writes_outside", py("open('n','w').write('WAS-HERE'); ctypes.CDLL(None).renameat2(-100, b'n', -100, (out+'/victim').encode(), 2)"), "outside/victim"),
     Way("deletes a file", "writes_outside", "rm -f $OUT/victim", "!outside/victim"),
     Way("truncates a file", "writes_outside", py("os.truncate(out + '/victim', 0)"), "=outside/victim"),
     Way("by /proc/self/root", "writes_outside", "echo WAS-HERE > /proc/self/root$OUT/new", "outside/new"),
@@ -77,9 +75,7 @@ WAYS = [
     Way("by fchmod", "no_new_privileges", py("os.fchmod(os.open('s', os.O_CREAT | os.O_RDWR), 0o4755)"), "^project/s"),
     Way("by open with a mode", "no_new_privileges", py("os.umask(0); os.open('s', os.O_CREAT | os.O_RDWR, 0o4755)"), "^project/s"),
     Way("by creat", "no_new_privileges", py("os.umask(0); ctypes.CDLL(None).creat(b's', 0o6755)"), "^project/s"),
-    Way("by an unnamed file", "no_new_privileges", py(
-        "fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755); ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b's', 0x400)"
-    ), "^project/s"),
+    Way("by an unnamed file", "no_new_privileges", py("fd = os.open('.', os.O_TMPFILE | os.O_RDWR, 0o4755); ctypes.CDLL(None).linkat(-100, f'/proc/self/fd/{fd}'.encode(), -100, b's', 0x400)"), "^project/s"),
     Way("by mknod", "no_new_privileges", py("os.umask(0); os.mknod('s', 0o104755)"), "^project/s"),
     Way("by openat2", "no_new_privileges", py(
         "import struct; os.umask(0); how = struct.pack('=QQQ', os.O_CREAT | os.O_RDWR, 0o4755, 0)\n"
@@ -94,9 +90,7 @@ WAYS = [
     Way("git's configuration by git", "protected_names", "sed -i s/core/WAS-HERE/ .git/config", "project/.git/config"),
     Way("another .git in its place", "protected_names", "mv .git g; mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit"),
     Way("a common folder elsewhere", "protected_names", "echo ../WAS-HERE > .git/commondir", "project/.git/commondir"),
-    Way("renames git's folder of modules", "protected_names",
-        "mv .git/modules .git/m; mkdir -p .git/modules/s; echo WAS-HERE > .git/modules/s/config",
-        "project/.git/modules/s/config"),
+    Way("renames git's folder of modules", "protected_names", "mv .git/modules .git/m; mkdir -p .git/modules/s; echo WAS-HERE > .git/modules/s/config", "project/.git/modules/s/config"),
     Way("a .git where none is", "protected_names", "mkdir -p .git/hooks; echo WAS-HERE > .git/hooks/pre-commit", "project/.git/hooks/pre-commit", git=False),
     Way("a .git file where none is", "protected_names", "echo 'gitdir: WAS-HERE' > .git", "project/.git", git=False),
     Way("an item", "protected_names", "mkdir -p .ai/tools; echo WAS-HERE > .ai/tools/x.py", "project/.ai/tools/x.py"),
@@ -106,9 +100,7 @@ WAYS = [
     Way("an absent .mcp.json by rename", "protected_names", "echo WAS-HERE > n; mv -T n .mcp.json", "project/.mcp.json"),
     Way("a link for a .vscode", "protected_names", "mkdir v; echo WAS-HERE > v/tasks.json; rmdir .vscode; ln -s v .vscode", "project/.vscode/tasks.json"),
     Way("a hard link to git's configuration", "protected_names", "ln .git/config c; echo WAS-HERE >> c", "project/.git/config"),
-    Way("unmounts what covers it", "protected_names",
-        "unshare -Urm sh -c 'umount .git/config; umount -l .git; echo WAS-HERE >> .git/config' || echo WAS-HERE >> .git/config",
-        "project/.git/config"),
+    Way("unmounts what covers it", "protected_names", "unshare -Urm sh -c 'umount .git/config; umount -l .git; echo WAS-HERE >> .git/config' || echo WAS-HERE >> .git/config", "project/.git/config"),
     # --- secrets ---
     Way("reads ~/.ssh", "home_hidden", "cat ~/.ssh/id_rsa $KEYHOME/.ssh/id_rsa"),
     Way("reads ~/.aws", "home_hidden", "cat $KEYHOME/.aws/credentials"),
@@ -130,9 +122,7 @@ WAYS = [
     Way("a unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("out + '/stream'"))),
     Way("a unix socket in the project", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("'stream'"))),
     Way("an abstract unix socket", "unix_sockets_off", py("s = socket.socket(socket.AF_UNIX); " + _SEND.format("chr(0) + 'rye-' + str(port)"))),
-    Way("a datagram from a pair", "unix_sockets_off",
-        py("s, t = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', out + '/datagram')"), "?datagram",
-        wait=0.1),
+    Way("a datagram from a pair", "unix_sockets_off", py("s, t = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', out + '/datagram')"), "?datagram", wait=0.1),
 ]  # fmt: skip
 
 

@@ -58,18 +58,9 @@ META_KEY = rf"^({LABEL}(\.{LABEL})*/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$"
 # specification's tools, not from the code that renders.
 INTERFACES = {
     # Strict mode makes every parameter required.
-    "openai": interface(
-        *("description strict", "[a-zA-Z0-9_-]{1,64}", "parameters"),
-        root="oneOf anyOf allOf enum not", description={"maxLength": 1024}, strict={"const": False},
-    ),
-    "anthropic": interface(
-        *("description type cache_control strict", "[a-zA-Z0-9_-]{1,128}", "input_schema"),
-        parameter="^[a-zA-Z0-9_.-]{1,64}$", root="oneOf anyOf allOf",
-    ),
-    "gemini": interface(
-        *("description", "[a-zA-Z_][a-zA-Z0-9_.-]{0,62}", "parametersJsonSchema responseJsonSchema"),
-        parameter="^[A-Za-z_][A-Za-z0-9_]{0,63}$", least=1,
-    ),
+    "openai": interface(*("description strict", "[a-zA-Z0-9_-]{1,64}", "parameters"), root="oneOf anyOf allOf enum not", description={"maxLength": 1024}, strict={"const": False}),
+    "anthropic": interface(*("description type cache_control strict", "[a-zA-Z0-9_-]{1,128}", "input_schema"), parameter="^[a-zA-Z0-9_.-]{1,64}$", root="oneOf anyOf allOf"),
+    "gemini": interface(*("description", "[a-zA-Z_][a-zA-Z0-9_.-]{0,62}", "parametersJsonSchema responseJsonSchema"), parameter="^[A-Za-z_][A-Za-z0-9_]{0,63}$", least=1),
     "mcp": interface(
         *("title description icons execution", "[A-Za-z0-9_.-]{1,128}", "inputSchema outputSchema"),
         references=True,

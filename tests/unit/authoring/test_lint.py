@@ -96,10 +96,7 @@ BROKEN = {
         *((PROPERTY, '{"$ref": "http://x/y"}'), (PROPERTY, "True"), ('"required": ["file_path"]', '"required": ["file"]')),
         ("def execute", "OUTPUT_SCHEMA = []\n\n\ndef execute"),
     ],
-    "open_schema": [
-        ('    "additionalProperties": False,\n', ""),
-        (PROPERTY, '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}'),
-    ],
+    "open_schema": [('    "additionalProperties": False,\n', ""), (PROPERTY, '{"type": "object", "description": "X", "properties": {"a": {"type": "integer", "description": "A"}}}')],
     "undescribed_parameter": [(', "description": "The file"', "")], "unmarked_path": [('"format": "workspace-path", ', "")],
     "bad_parameter_name": [('"file_path":', '"file path":')], "hidden_character": [("Count words", "Count\u202e words")],
     "import_not_allowed": [
