@@ -109,8 +109,7 @@ def test_blame_names_the_change_of_each_line(changed):
     rows = said("log")
     lines = said("blame", "a.txt")
     assert [one["change"] for one in lines] == [None] * 4 + [rows[-1]["id"]] + [None] * 4 + [rows[0]["id"]]
-    text = run("blame", "a.txt")
-    assert "four" in text.splitlines()[4]
+    assert "four" in run("blame", "a.txt").splitlines()[4]
     assert "The path is empty." in run("blame", "", code=1, stream="stderr")
     # What others changed until now is shown.
     (changed / "a.txt").write_text("by hand\n")

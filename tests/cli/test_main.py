@@ -91,6 +91,11 @@ def test_a_users_space_is_never_looked_for_in_the_folder_one_stands_in(project):
     assert not (project / "relative").exists()
 
 
+def test_a_job_for_which_there_are_too_few_descriptors_has_not_timed_out(project):
+    told = [shell(f"ulimit -n {most}; RYE bash true background=true", project).stderr for most in (20, 24, 28, 32, 36)]
+    assert {b"timed out" in one for one in told if one} == {False}, told
+
+
 def test_from_an_archive_it_does_not_run_and_takes_nothing_that_lies_beside(project, tmp_path):
     zipapp.create_archive(ROOT / "runtime", tmp_path / "rye.pyz", main="rye.cli.main:command")
     shutil.copytree(ROOT / ".ai/tools", tmp_path / ".ai/tools")

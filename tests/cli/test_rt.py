@@ -357,8 +357,7 @@ def test_completion_knows_verbs_options_and_shells(project):
     ):
         assert rt("completion", "--words", *line.split(" "), cwd=project).stdout.decode().split() == found.split()
     for shell in ("bash", "zsh", "fish"):
-        script = rt("completion", shell, cwd=project)
-        assert b"rt completion --words" in script.stdout
+        assert b"rt completion --words" in rt("completion", shell, cwd=project).stdout
     assert subprocess.run(["bash", "-n"], input=rt("completion", "bash", cwd=project).stdout, check=True).returncode == 0
     assert rt("completion", "csh", cwd=project).returncode == 2
 

@@ -226,8 +226,7 @@ def test_the_gate_finds_skills_and_commands_wherever_they_lie(run, project, tmp_
     denied = (deep, linked, str(tmp_path / "elsewhere/other/scripts/run.sh"))
     for file in (*denied, "a/.claude/commands/sub/deploy.md", "README.md"):
         assert read(project, file) == ("deny" if file in denied else "no word"), file
-    said = hook(project, "SessionStart", source="startup")[1]["systemMessage"]
-    assert "The command deploy is refused" in said
+    assert "The command deploy is refused" in hook(project, "SessionStart", source="startup")[1]["systemMessage"]
 
 
 @pytest.fixture

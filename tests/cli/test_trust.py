@@ -257,8 +257,7 @@ def value_of(project, key):
 
 @pytest.mark.parametrize("named", ["lib/.git/config", "lib/.git/config.rye-set-aside"])
 def test_a_person_brings_back_what_was_set_aside_and_it_stays(project, named):
-    data = bash(project, "git init -q lib; git -C lib config core.pager ./mine")
-    assert "`rye trust settings PATH`" in data["output"]
+    assert "`rye trust settings PATH`" in bash(project, "git init -q lib; git -C lib config core.pager ./mine")["output"]
     assert value_of(project, "core.pager") == ""
     refused = shell("trust", "settings", named, cwd=project)
     assert (refused.returncode, b"Only a person at a terminal" in refused.stderr) == (1, True)

@@ -15,8 +15,7 @@ def test_each_clients_undo_takes_back_its_own_change(project, revision):
         other.call("write", {"file_path": "other.txt", "content": "2\n"})
         assert "one.txt by you" in one.text("undo")
         assert (project / "other.txt").exists()
-        told = one.call("undo")["content"][0]["text"]
-        assert "other.txt by test " in told
+        assert "other.txt by test " in one.call("undo")["content"][0]["text"]
         assert (project / "other.txt").exists()
         assert "other.txt by you" in other.text("undo")
     assert not (project / "other.txt").exists()

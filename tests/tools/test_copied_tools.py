@@ -61,8 +61,7 @@ def test_copies_of_read_and_edit_lines_work_with_line_ids_and_with_the_bundles_o
     call(copies, "rye/file-system/edit_lines", file_path="a.txt", changes=[{"line_id": ids[2], "new_content": "THREE"}])
     call(copies, "my/fs/edit_lines", file_path="a.txt", changes=[{"line_id": ids[0], "new_content": "ONE"}])
     assert (copies / "a.txt").read_text() == "ONE\nTWO\nTHREE\n"
-    listed = call(copies, "rye/file-system/undo", list=True)["data"]["output"]
-    assert "my/fs/edit_lines" in listed
+    assert "my/fs/edit_lines" in call(copies, "rye/file-system/undo", list=True)["data"]["output"]
     call(copies, "rye/file-system/undo")
     assert (copies / "a.txt").read_text() == "one\nTWO\nTHREE\n"
     call(copies, "my/fs/write", file_path="b.txt", content="new\n")

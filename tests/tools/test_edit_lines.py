@@ -463,8 +463,7 @@ def test_the_end_and_start_of_a_file_that_was_never_read_take_lines(project, fil
 
 def test_a_text_within_a_byte_that_is_shown_as_an_escape_is_not_found(project):
     (project / "old.txt").write_bytes("é\n".encode() * 20 + b"a \x95 x95\n")
-    said = refused("text_not_found", "edit_lines", project, file_path="old.txt", changes=["find|95 x|y"])
-    assert r"within a \xHH" in said
+    assert r"within a \xHH" in refused("text_not_found", "edit_lines", project, file_path="old.txt", changes=["find|95 x|y"])
     done("edit_lines", project, file_path="old.txt", changes=["find|x95|y"])
     assert (project / "old.txt").read_bytes().endswith(b"a \x95 y\n")
 

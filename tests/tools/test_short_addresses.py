@@ -132,8 +132,7 @@ def test_the_views_by_number_show_both_forms(project, file, tool, behind):
     done(f"rye/swe/{tool}", project, path="f.txt")
     answer = done("rye/swe/edit_range", project, path="f.txt", start_line=3, end_line=3, new_text="y", line_ids="short")
     assert "3: 9\ty" in answer["output"]
-    found = done("rye/swe/search_file", project, path="f.txt", pattern="y", line_ids="short")["output"]
-    assert "9\ty" in found
+    assert "9\ty" in done("rye/swe/search_file", project, path="f.txt", pattern="y", line_ids="short")["output"]
 
 
 def test_several_files_and_ranges_in_one_read(project, file):
@@ -204,8 +203,7 @@ def test_pasted_addresses_are_refused_by_every_tool_that_writes(project, file, t
         done("undo", project)
         assert file.read_bytes().startswith(b"line 1\n")
     shown(project)
-    error = refused("pasted_ids", tool, project, **parameters)
-    assert "begins a line with 2" in error
+    assert "begins a line with 2" in refused("pasted_ids", tool, project, **parameters)
     assert file.read_bytes().startswith(b"line 1\n")
 
 
@@ -228,8 +226,7 @@ def test_of_equal_lines_the_one_beside_a_change_of_others_is_shown_before_it_is_
     tools = rye.toolset(project, only=["read", "edit_lines"])
     tools.call("read", {"file_path": "f.txt"})
     file.write_text("a\nend\nB\nend\nc\n")
-    refused = tools.call("edit_lines", {"file_path": "f.txt", "changes": ["4|END"]})
-    assert "has the text of other lines" in refused
+    assert "has the text of other lines" in tools.call("edit_lines", {"file_path": "f.txt", "changes": ["4|END"]})
     assert file.read_text() == "a\nend\nB\nend\nc\n"
     # What the refusal showed can be edited; a line whose text is its own never was refused.
     assert not tools.call("edit_lines", {"file_path": "f.txt", "changes": ["4|END"]}).startswith("Error")

@@ -235,7 +235,8 @@ class Tree:
             with suppress(OSError):
                 self._line.send(b"j" + os.fsencode(order))
         self.wait(lambda: self._job is not None, _HAND_ON_SECONDS)
-        return "ok" if self._job == 0 else str(self._job or errno.ETIMEDOUT)
+        # Nothing: it ended without an answer.
+        return "ok" if self._job == 0 else str(self._job or self._errno or ("" if self.ended else errno.ETIMEDOUT))
 
     def close(self) -> None:
         """End what still runs, without asking; the reaper serves another command, ends with it, or is a job's supervisor."""
