@@ -174,11 +174,15 @@ class SchemaChecker:
             facts = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
             if "enum" in part:
                 facts.append("one of " + "|".join(map(str, part["enum"])))
-            if "minimum" in part or "maximum" in part:
-                facts.append(f"{part.get('minimum', 'any')} to {part.get('maximum', 'any')}")
+            if "minimum" in part and "maximum" in part:
+                facts.append(f"{part['minimum']} to {part['maximum']}")
+            else:
+                facts += [f"at {word} {part[key]}" for key, word in (("minimum", "least"), ("maximum", "most")) if key in part]
             facts += ["required"] if name in required else []
             facts += [f"default {json.dumps(part['default'])}"] if "default" in part else []
-            out.append(f"{name} ({', '.join(facts)})")
+            # A wrong value often is one of another meaning: milliseconds, say.
+            meaning = f": {_cut(' '.join(str(part['description']).split()))}" if name in names and "description" in part else ""
+            out.append(f"{name} ({', '.join(facts)}{meaning})")
         return safe_text.content(", ".join(out)) or "no parameters"
 
 

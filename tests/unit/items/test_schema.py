@@ -211,6 +211,7 @@ def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
         "properties": {
             "file_path": {"type": "string"},
             "limit": {"type": "integer", "minimum": 1, "maximum": 500, "default": 200},
+            "timeout": {"type": "number", "maximum": 600, "description": "Seconds"},
             "changes": {"type": "array", "items": {"type": "object", "required": ["new"]}},
         },
         "required": ["file_path"],
@@ -223,6 +224,7 @@ def test_a_wrong_value_brings_the_form_of_its_parameter_alone():
         return caught.value.hint
 
     assert hint(file_path="a", limit=501) == "Wanted: limit (integer, 1 to 500, default 200)."
+    assert hint(file_path="a", timeout=120_000) == "Wanted: timeout (number, at most 600: Seconds)."
     assert hint(file_path="a", changes=[{}]) == "Wanted: changes (array)."
     # What names no parameter, or none that there is, needs all of them.
     for parameters in ({"limit": 501}, {"file_path": "a", "limits": 1}, {"file_path": "a", "limit": 0, "x": 1}):
