@@ -92,11 +92,12 @@ def test_the_place_that_is_asked_first_serves_from_the_next_call_on(project, pat
     user = Path(os.environ["USER_SPACE"])
     mine = put(user, "tools/my/tool.py", tool("my own"))
     path.unlink()
-    path.symlink_to("later.py")
+    path.symlink_to("sub/later.py")
+    (path.parent / "sub").mkdir()
     time.sleep(SETTLED)
     assert run(project) == "my own"
-    # The link was there, and led nowhere; nothing changes in its own folder but a name that nobody asked for.
-    (path.parent / "later.py").write_bytes(tool("a link's"))
+    # The link was there, and led nowhere; nothing changes in its own folder.
+    (path.parent / "sub/later.py").write_bytes(tool("a link's"))
     assert run(project) == "a link's"
     path.unlink()
     assert run(project) == "my own"

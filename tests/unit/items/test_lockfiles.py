@@ -116,10 +116,11 @@ def test_a_folder_of_lockfiles_that_leads_outside_is_refused(locked, tmp_path):
     assert not lock(locked)
 
 
-def test_a_failing_system_lifts_no_pin(locked, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO])
+def test_a_failing_system_lifts_no_pin(locked, monkeypatch, number):
     def failing(path, *more, **named):
         if str(path).endswith("/.ai"):
-            raise OSError(errno.EMFILE, "Too many open files")
+            raise OSError(number, os.strerror(number))
         return opened(path, *more, **named)
 
     space, opened = Space("project", str(locked / ".ai")), os.open

@@ -1,6 +1,5 @@
 """Ids <-> paths, in the project, the user's and the system's space."""
 
-import errno
 import os
 from pathlib import Path
 
@@ -70,14 +69,6 @@ def test_an_oversized_item_is_an_error_and_not_an_absence(project, user_space):
     assert code(project) == "item_unreadable"
     put(project, "tools/my/tool.py", b"x" * spaces.MAX_ITEM_BYTES)
     assert len(found(project).raw) == spaces.MAX_ITEM_BYTES
-
-
-def test_a_failing_system_is_no_absence(project):
-    """Out of descriptors, the project's item must not seem missing, or the next space would serve its id."""
-    for number in (errno.EMFILE, errno.EIO):
-        with pytest.raises(ItemError, match="cannot be read now"):
-            spaces.refuse_failing(OSError(number, "failing"))
-    assert spaces.refuse_failing(OSError(errno.ENOENT, "absent")) is None
 
 
 def test_broken_key_documents_and_those_beyond_the_limit_are_left_out_and_named(project, user_space, monkeypatch):
