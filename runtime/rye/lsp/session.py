@@ -71,6 +71,7 @@ class ServerSession:
         wire: the connection to it.
         lock: locked during a question, so that documents and answers belong together.
         cold: no question was answered yet.
+        loading: the server still reads the project: it is cold, or was just told of files that came or went.
         used: when it was last asked for.
         opened: the open documents, by path.
         published: the diagnostics that it published last, by URI.
@@ -86,7 +87,7 @@ class ServerSession:
             LanguageServerError: as `LanguageServerConnection`, and as its `request`.
         """
         self.server, self.lock = server, threading.RLock()
-        self.cold, self.sees_all, self.used = True, True, time.monotonic()
+        self.cold, self.loading, self.sees_all, self.used = True, True, True, time.monotonic()
         self.opened: dict[str, _Opened] = {}
         self.published: dict[str, Published] = {}
         self.stamps: dict[str, dict[str, Stamp]] = {}
@@ -152,6 +153,7 @@ class ServerSession:
         same = self._reopened(stamps, before or {}, read)
         if before is None:
             return
+        self.loading = self.cold or stamps.keys() != before.keys()
         events = [(path, _CREATED) for path in stamps.keys() - before.keys()]
         events += [(path, _DELETED) for path in before.keys() - stamps.keys()]
         events += [(path, _CHANGED) for path in stamps.keys() & before.keys() - same if stamps[path] != before[path]]
@@ -215,7 +217,7 @@ class ServerSession:
                 self.published[uri] = Published(known.version and self.opened[path].version, known.items, known.times + 1)
         self.wire.wait_for(current, seconds, "textDocument/publishDiagnostics")
         # A server that still loads may publish an empty list first.
-        if self.cold and not self.published[uri].items:
+        if self.loading and not self.published[uri].items:
             count_before = self.published[uri].times
             self.wire.pause(_SETTLE_SECONDS, lambda: self.published[uri].times > count_before)
         return list(self.published[uri].items)

@@ -207,7 +207,7 @@ def lines(project, **parameters):
     ("options", "found"),
     [
         *[({"push": how}, [[2], [1], []]) for how in ("versioned", "unversioned", "old first")],
-        # An empty answer is waited behind only of a server that has just begun.
+        # An empty answer is waited behind only of a server that has just begun, or was just told of a new file.
         ({"push": "late"}, [[2], []]),
         ({"pull": True}, [[2], [1], []]),
         # What has no place, or is no list, is left out.
@@ -221,6 +221,13 @@ def test_diagnostics_are_those_of_the_text_on_the_disk(project, world, options, 
     for text, wanted in zip(("fine\nBAD\n", "BAD\nfine\n", "fine\n"), found, strict=False):
         put(project, **{"a.zz": text})
         assert lines(project, timeout=1 if wanted == "server_timeout" else 60) == wanted
+
+
+def test_a_new_file_has_its_diagnostics_at_the_first_question_to_a_warm_server(project, world):
+    world(push="late")
+    lines(project)
+    put(project, **{"new.zz": "BAD\n"})
+    assert lines(project, file_path="new.zz") == [1]
 
 
 def test_a_warm_server_is_not_waited_for_after_an_empty_answer(project, world, monkeypatch):
