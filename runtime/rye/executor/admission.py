@@ -178,7 +178,14 @@ class Admission:
     def _verified(self, candidate: Candidate) -> Verified:
         # The verdict belongs to this state of trust; under other keys the same bytes may be refused.
         known = _verdicts(self.state)
-        verified = bundles.signed(candidate, self.store, known)
+        try:
+            verified = bundles.signed(candidate, self.store, known)
+        except TrustError as err:
+            # The check of bytes knows no name; who calls an item may not know which file is meant.
+            whose = {"It ": f"{candidate.item_id} ", "Its ": f"{candidate.item_id}'s "}
+            message = re.sub("^Its? ", lambda found: whose[found[0]], err.message)
+            hint = err.hint.replace("`rye sign`", f"`rye sign {candidate.item_id}`")
+            raise TrustError(err.code, message, hint, **err.details) from None
         known.add(verified.file_digest)
         return verified
 
@@ -244,10 +251,7 @@ class Admission:
         except TrustError as err:
             # A bad signature is refused even with --allow-unsigned: the file was changed after it was signed.
             if not allow_unsigned or err.code != "unsigned" or candidate.space not in ("project", "user"):
-                # The check of bytes knows no name; who calls a tool may not know which file is meant.
-                message = err.message.replace("It ", f"{candidate.item_id} ", 1)
-                hint = err.hint.replace("`rye sign`", f"`rye sign {candidate.item_id}`")
-                raise TrustError(err.code, message, hint, **err.details) from None
+                raise
         return trust_verify.unsafe_unsigned(candidate.raw, form_of(candidate.item_type, candidate.suffix))
 
     def check_lockfile(self, tool: Tool, chain: Sequence[dict[str, Any]]) -> None:

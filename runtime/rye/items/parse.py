@@ -293,7 +293,7 @@ def read_knowledge(verified: Verified, item_id: str, suffix: str) -> Knowledge:
     """Return the knowledge entry that verified bytes are. Errors as `read_tool`."""
     text = verified.body.decode("utf-8", "replace")
     if suffix in (".yaml", ".yml"):
-        header, body = yaml_mapping(text), ""
+        header, body = yaml_mapping(text), text
     else:
         match = re.match(_FENCE, text) or re.match(_FRONT, text)
         if match is None:

@@ -167,7 +167,7 @@ def split(raw: bytes, form: Form) -> Signed:
     if start and not re.fullmatch(form.first, raw[: start - 1]):
         raise _malformed("Its first line is none that may be unsigned.", f"Write such as #!/usr/bin/env python3. {_SIGN}")
     if not rest:
-        raise _malformed("Nothing follows its signature line.")
+        raise _malformed("It has nothing behind its signature line.")
     # Another implementation may search for the line: two of them could verify different bytes. Of a directive that is so in
     # what is covered alone; above it other installations leave the line of an earlier signature, which nobody reads.
     start_of_directive = None if form.coverage == "file" else re.search(_DIRECTIVE, rest)

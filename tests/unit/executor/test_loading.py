@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from unittest import mock
 
 import pytest
 
@@ -32,6 +33,14 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     raw = signed(b"# Title\n" + span + b"\nafterwards\n", item_type="directive", suffix=".md")
     put(project, "directives/d.md", raw.replace(b"Title", b"FORGED"))
     assert rye.load("directive", "d", project_path=project)["content"] == span.decode() + "\n"
+    # Knowledge that is YAML is header and text at once.
+    facts = b"id: facts\ncategory: my\nports: [80]\n"
+    put(project, "knowledge/my/facts.yaml", signed(facts, item_type="knowledge", suffix=".yaml"))
+    assert rye.execute("my/facts", item_type="knowledge", project_path=project)["data"]["output"] == facts.decode().strip()
+    # A refusal names the item, whichever check it fails.
+    for forged in (facts, raw.replace(b"signed:2", b"signed:x")):
+        put(project, "directives/d.md", forged)
+        assert str(refused(mock.ANY, "directive", "d", project_path=project)).startswith(("d carries no", "d's signature line"))
 
 
 def test_a_copy_is_the_very_bytes_and_replaces_nothing_unasked(project, user_space):
