@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from support.poison import strings
 from support.signed_tools import put_yaml
 from unit.executor.test_mcp_call import digest_of
 
@@ -130,17 +131,6 @@ def called(project, stem):
     done = subprocess.run([sys.executable, "-c", CALL, project, stem], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
-
-
-def strings(value):
-    if isinstance(value, dict):
-        for key, one in value.items():
-            yield from (key, *strings(one))
-    elif isinstance(value, list):
-        for one in value:
-            yield from strings(one)
-    elif isinstance(value, str):
-        yield value
 
 
 @pytest.mark.slow

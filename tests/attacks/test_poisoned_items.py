@@ -14,7 +14,7 @@ import pytest
 
 import rye
 from support.in_process import rye as shell
-from support.poison import POISON, harm_in
+from support.poison import POISON, harm_in, strings
 from support.signed_tools import FUNCTION_RUNTIME, MINE, put, signed, tool_text, trust_key
 
 PRIMARY = "rye/primary-tools/rye_"
@@ -25,18 +25,6 @@ FORMATS = ("openai", "anthropic", "gemini", "mcp")
 def utf8(text):
     """Files hold no lone surrogates; what stands for one is the nearest a file comes."""
     return text.encode("utf-8", "replace").decode()
-
-
-def strings(value):
-    """Every string in a JSON value, keys included."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from (*strings(key), *strings(part))
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from strings(part)
-    elif isinstance(value, str):
-        yield value
 
 
 def harms(value):

@@ -8,6 +8,12 @@ from __future__ import annotations
 ESC, BEL, RLO = "\x1b", "\x07", "\u202e"
 
 
+def strings(value):
+    """Every string in a JSON value, keys included."""
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list | tuple) else []
+    return [value] if isinstance(value, str) else [text for part in parts for text in strings(part)]
+
+
 def tags(text):
     """Text in invisible tag characters (U+E0000 block)."""
     return "".join(chr(0xE0000 + ord(char)) for char in text)

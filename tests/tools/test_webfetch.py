@@ -363,6 +363,7 @@ def test_what_must_not_be_or_cannot_be_kept_is_fetched_all_the_same(project, use
     assert fetch(project, f"{site.url}/plain")["cached_seconds"] is None
     configure(user_space, "allow_hosts: []")
     assert fetch(project, f"{site.url}/plain")["code"] == "address_not_public"
+    assert 'allow_hosts: ["[::1]:7"]' in fetch(project, "http://[::1]:7/")["error"]
 
 
 def test_the_folder_of_kept_pages_stays_within_its_bound_and_the_oldest_go_first(project, user_space, site, monkeypatch):

@@ -101,10 +101,11 @@ class AddressGuard:
             if what is None and any(address in network for network in own):
                 what = "this machine's own network"
             if what is not None:
+                named = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 raise ConnectError(
                     "address_not_public",
                     f"{host} is at {address}, which is no public address ({what}).",
-                    f'To allow it, the user writes `web: {{allow_hosts: ["{host}:{port}"]}}` into {user_dirs.settings_file()}.',
+                    f'To allow it, the user writes `web: {{allow_hosts: ["{named}"]}}` into {user_dirs.settings_file()}.',
                 )
         return addresses
 
