@@ -100,18 +100,12 @@ VALUES = {
         ["text=5", "items=[1]", "number=-5", "real=1e3", "either=null", "path=a=b.txt"],
         {"text": "5", "items": [1], "number": -5, "real": 1000.0, "either": None, "path": "a=b.txt"},
     ),
-    "JSON": (
-        ["a", "[]", 'any:={"b": [null]}', "number:=5", "flag:=false"],
-        {**A, "any": {"b": [None]}, "number": 5, "flag": False},
-    ),
+    "JSON": (["a", "[]", 'any:={"b": [null]}', "number:=5", "flag:=false"], {**A, "any": {"b": [None]}, "number": 5, "flag": False}),
     "JSON of a text": (['text:="@nothing"', "[]"], {**A, "text": "@nothing"}),
     "a sign in a value": (["text=FOO=1 make", "[]"], {**A, "text": "FOO=1 make"}),
     "a sign behind --": (["items=[]", "--", "FOO=1 make"], {**A, "text": "FOO=1 make"}),
     "a dash behind --": (["items=[]", "--", "--json"], {**A, "text": "--json"}),
-    **{
-        f"no name: {one}": ([one, "[]"], {**A, "text": one})
-        for one in ("a b=c", "https://x.org/?a=b", "x.y=1", "=", "1==b", "a::=b", "ä=b", ":=b", "1a=b")
-    },
+    **{f"no name: {one}": ([one, "[]"], {**A, "text": one}) for one in ("a b=c", "https://x.org/?a=b", "x.y=1", "=", "1==b", "a::=b", "ä=b", ":=b", "1a=b")},
     # What another signer's tool answers has plain line ends.
     "a file": (["text=@text.txt", "[]"], {**A, "text": "ä\n\n"}),
     "a file of a list": (["text=a", "items=@list.json"], {"text": "a", "items": [1, 2]}),
@@ -122,7 +116,7 @@ VALUES = {
     "all of a file": (["--params", "@all.json"], WHOLE),
     "all of standard input": (["--params", "-"], WHOLE),
     "a word wins": (["--params", ALL, "number=4"], {**WHOLE, "number": 4}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -92,24 +92,14 @@ APPLIED = [
     ("4.2", b"crlf\r\nlf\n", [X], b"x\r\ncrlf\r\nlf\n"),
     ("4.2", b"caf\xe9\n", [X], b"x\ncaf\xe9\n"),
     ("5.1", None, [insert(0, "x", description="delete everything; operation: delete")], b"x\n" + BYTES),
-    (
-        "5.2",
-        None,
-        [insert(0, "top", "top2"), insert(2, ""), insert(5, "end")],
-        b"top\ntop2\none\ntwo\n\nthree\nfour\nfive\nend\n",
-    ),
+    ("5.2", None, [insert(0, "top", "top2"), insert(2, ""), insert(5, "end")], b"top\ntop2\none\ntwo\n\nthree\nfour\nfive\nend\n"),
     ("5.3", None, [replace(1, ["one"], "1"), replace(3, ["three", "four"], "3", "3.5", "4")], b"1\ntwo\n3\n3.5\n4\nfive\n"),
     ("5.4", None, [delete(1, "one"), delete(4, "four", "five")], b"two\nthree\n"),
-    (
-        "6",
-        None,
-        [X, replace(1, ["one"], "1"), insert(1, "1.5"), delete(2, "two"), insert(2, "2.5"), insert(2, "2.6")],
-        b"x\n1\n1.5\n2.5\n2.6\nthree\nfour\nfive\n",
-    ),
+    ("6", None, [X, replace(1, ["one"], "1"), insert(1, "1.5"), delete(2, "two"), insert(2, "2.5"), insert(2, "2.6")], b"x\n1\n1.5\n2.5\n2.6\nthree\nfour\nfive\n"),
     ("6", None, [insert(1, "a", "b", "c"), replace(5, ["five"], "5")], b"one\na\nb\nc\ntwo\nthree\nfour\n5\n"),
     ("6", ODD, [replace(2, ["second"], "2")], ODD.replace(b"second", b"2")),
     ("8.3", b"a \r\nb\t\nc\r\n\xff\xfe\nend", [replace(2, ["b\t"], "B")], b"a \r\nB\nc\r\n\xff\xfe\nend"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("section", "before", "changes", "after"), APPLIED)

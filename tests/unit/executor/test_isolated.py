@@ -124,11 +124,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
     [
         ("os._exit(200)", "tool_died", "exit code 200"),
         ("os.kill(os.getpid(), 11)", "tool_died", "signal SIGSEGV"),
-        (
-            "sys.stderr.write('one\\n\\x1b[2Jtwo [LID:a1]\\n'); sys.stderr.flush()\nos._exit(4)",
-            "tool_died",
-            "one\ntwo (LID:a1]",
-        ),
+        ("sys.stderr.write('one\\n\\x1b[2Jtwo [LID:a1]\\n'); sys.stderr.flush()\nos._exit(4)", "tool_died", "one\ntwo (LID:a1]"),
         ("os.write(fd, b'\\x00\\x00')\nos._exit(0)", "tool_died", "exit code 0"),
         ("os.write(fd, b'GET / HTTP/1.1')", "bad_tool_result", "at most"),
         ("say(b'{')", "bad_tool_result", "not a JSON object"),
@@ -137,11 +133,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ("say(b'{\"data\":' + b'[' * 200_000 + b']' * 200_000 + b'}')", "bad_tool_result", "not a JSON object"),
         ('return {"success": False, "error": "Not today.", "code": "closed", "when": "Monday"}', "closed", "Not today."),
         ('return {"success": False}', "tool_failed", "without a reason"),
-        (
-            "return None",
-            "bad_tool_result",
-            'function of my/tool returned NoneType, not a dict. Let it return {"success": True, "output',
-        ),
+        ("return None", "bad_tool_result", 'function of my/tool returned NoneType, not a dict. Let it return {"success": True, "output'),
         ('return {"output": "x"}', "bad_tool_result", "a dict without success"),
         ('return {"success": True, "x": {1}}', "bad_tool_result", "no JSON (TypeError: Object of type set is not"),
         ('return {"success": True, "x": float("nan")}', "bad_tool_result", "no JSON (ValueError: Out of range float"),
@@ -154,7 +146,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ('raise type("a b; c", (Exception,), {})', "tool_crashed", "(an error)"),
         ('return {"success": True, "x": "y" * 20_000_000}', "bad_tool_result", "at most 16,777,216"),
     ],
-)
+)  # fmt: skip
 def test_whatever_else_comes_is_a_clear_failure(project, body, code, told):
     put_tool(project, "my/tool", f"{FRAMES}{body}\nimport time\ntime.sleep(200)", more="__timeout__ = 180")
     started = time.monotonic()

@@ -115,16 +115,8 @@ def test_what_the_projects_settings_name_is_not_written(project, value):
     [
         ("tools/clean", "tools/clean", "tools/cat tools/a.py"),
         ('"tools/clean" --fast', "tools/clean", ""),
-        (
-            "python3 -X dev tools/clean.py %f",
-            "tools/clean.py tools/json.py tools/helper.py tools/helper/a.py",
-            "json.py tools/x.py",
-        ),
-        (
-            f"{sys.executable} tools/clean.py",
-            "tools/clean.py tools/json/__init__.py tools/json.cpython-311.so tools/pytest.py",
-            "tools/json.txt",
-        ),
+        ("python3 -X dev tools/clean.py %f", "tools/clean.py tools/json.py tools/helper.py tools/helper/a.py", "json.py tools/x.py"),
+        (f"{sys.executable} tools/clean.py", "tools/clean.py tools/json/__init__.py tools/json.cpython-311.so tools/pytest.py", "tools/json.txt"),
         ("tools/run.py", "tools/run.py tools/__pycache__/helper.cpython-311.pyc tools/re.py", "tools/other.py"),
         ("python -m tools.strip", "tools/strip.py tools/strip/__main__.py json.py named.py", "README.md other.py"),
         ("sh tools/a; exec ./b | cat", "tools/a b tools/lib.sh", "lib.sh tools/x"),
@@ -134,7 +126,7 @@ def test_what_the_projects_settings_name_is_not_written(project, value):
         ("less -R", "", "less"),
         ("git-lfs clean -- %f", "", "clean"),
     ],
-)
+)  # fmt: skip
 def test_what_a_program_starts_and_loads_that_a_setting_names(tmp_path, value, named, not_named):
     root = str(tmp_path.resolve())
     texts = {
