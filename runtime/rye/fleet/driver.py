@@ -41,6 +41,8 @@ _LOST_SECONDS: Final = 0.1
 # Seconds until a Ctrl-C is seen, and for which a scheduler may be silent meanwhile.
 _LOOK_SECONDS: Final = 0.2
 _COUNT_SECONDS: Final = 2
+# The process that has used Dask, which has threads.
+_used_by: set[int] = set()
 
 
 class Progress(NamedTuple):
@@ -92,7 +94,7 @@ def run(
 
     Raises:
         UsageError: `extra_missing`, `bad_jobs`, `bad_workers`, `state_not_shared`, `worker_version`; those of `results.opened`.
-        RyeError: `no_workers`, `scheduler_lost`.
+        RyeError: `no_workers`, `scheduler_lost`, `forked_fleet`.
         KeyboardInterrupt: what runs was ended, what came before is in `out`.
     """
     jobs = job_file.of_values(workspaces, calls, repeat=repeat, on_error=on_error)
@@ -121,6 +123,10 @@ def run_jobs(
     if not open_jobs:
         return
     require_library()
+    if _used_by and os.getpid() not in _used_by:
+        why = "This process was forked from one that has run a fleet: the threads of Dask did not come along."
+        raise RyeError("forked_fleet", why, "Start the process anew (multiprocessing's `spawn`), or call `rye fleet run`.")
+    _used_by.add(os.getpid())
     with _ctrl_c_blocked() as let_in, _client(workers, scheduler) as client:
         state = _judged_workers(client, let_in)
         _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive(let_in)

@@ -74,6 +74,14 @@ def test_python_values_give_a_record_for_each_workspace_in_their_order(workspace
     assert found[-1]["calls"][0]["code"] == "project_not_found"
     assert [(one / "a.txt").read_text() for one in workspaces] == ["one\nx\n"] * 6
     assert (seen[-1].finished, seen[-1].total, seen[-1].counts) == (7, 7, {"done": 6, "failed": 1})
+    # A forked process lacks the threads of Dask, and would wait for ever.
+    if not (pid := os.fork()):
+        signal.alarm(30)
+        try:
+            rye.fleet.run(workspaces, [edit("y")])
+        except BaseException as err:
+            os._exit(getattr(err, "code", "") != "forked_fleet")
+    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_jobs_of_one_workspace_run_in_the_order_of_the_file_whatever_it_is_called(workspaces, tmp_path):
