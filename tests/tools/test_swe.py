@@ -172,6 +172,11 @@ def test_a_shown_line_that_another_program_moved_is_refused_with_what_is_there_n
     shown.write_bytes(b"new\na\nb\nC!\nDIFFERENT\nmore\n")
     edit(project, 3, 4, "x")
     assert shown.read_bytes() == b"new\na\nx\nDIFFERENT\nmore\n"
+    # A line that was shown in no known encoding is the same line in the one that is named.
+    shown.write_bytes(b"S\xe9\n")
+    swe("open_file_chunk", project, path="f")
+    edit(project, 1, 1, "\xe9", encoding="latin-1")
+    assert shown.read_bytes() == b"\xe9\n"
 
 
 def test_own_edits_are_followed_to_the_new_numbers(project, shown):

@@ -89,8 +89,9 @@ def changed_lines(view: ShownWindow, text: Text, start: int, stop: int) -> list[
 
 def digests(text: Text, start: int, stop: int) -> list[str]:
     """Return a short digest of each of the lines [start, stop)."""
-    key = text.encoding.key
-    return [sha256(key(line)).hexdigest()[:_DIGITS] for line in text.lines(start, stop)]
+    # Of the bytes: whoever names the encoding later names the same line.
+    body = text.encoding.body
+    return [sha256(body(line)).hexdigest()[:_DIGITS] for line in text.lines(start, stop)]
 
 
 def _read(fd: int, key: bytes) -> tuple[str, dict[str, ShownWindow]]:
