@@ -336,9 +336,10 @@ def _complete(response: dict[str, Any], data: dict[str, Any]) -> None:
     if failed and response["envelope"] == ENVELOPE:
         # What the tool itself says of its failure counts.
         data = {**envelope(str(data.get("code", "tool_failed")), [str(data.get("error", ""))]), **data}
+    if failed:
+        data = {"success": False, "error": "The tool failed without a reason.", "code": "tool_failed", **data}
+        response.update(error=str(data["error"]), code=data["code"])
     response.update(status="error" if failed else "success", data=data)
-    if response["status"] == "error":
-        response.update(error=str(data.get("error", "The tool failed without a reason.")), code=data.get("code", "tool_failed"))
 
 
 def _announce(candidate: Candidate, tool: Tool, admission: Admission, project_path: str, *, is_first: bool) -> list[str]:

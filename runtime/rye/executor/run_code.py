@@ -84,12 +84,14 @@ def checked(answer: Any, item_id: str) -> dict[str, Any]:
     """Return what a tool returned, if it is a result.
 
     Raises:
-        ItemError: `bad_tool_result`: it is no dict, says neither `success` nor `error`, or is no JSON.
+        ItemError: `bad_tool_result`: it is no dict, says neither `success` nor `error`, or no yes or no there, or is no JSON.
     """
     if not isinstance(answer, dict):
         wrong = f"{type(answer).__name__}, not a dict"
     elif not answer.keys() & {"success", "error"}:
         wrong = "a dict without success"
+    elif not isinstance(answer.get("success", False), bool):
+        wrong = "a dict whose success is neither True nor False"
     else:
         try:
             # A long text need not be serialised to be checked.

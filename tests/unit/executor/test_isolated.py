@@ -135,6 +135,7 @@ FRAMES = "import os, struct, sys\nfd = int(sys.argv[1])\ndef say(b): os.write(fd
         ('return {"success": False}', "tool_failed", "without a reason"),
         ("return None", "bad_tool_result", 'function of my/tool returned NoneType, not a dict. Let it return {"success": True, "output'),
         ('return {"output": "x"}', "bad_tool_result", "a dict without success"),
+        ('return {"success": "yes", "output": "x"}', "bad_tool_result", "a dict whose success is neither True nor False"),
         ('return {"success": True, "x": {1}}', "bad_tool_result", "no JSON (TypeError: Object of type set is not"),
         ('return {"success": True, "x": float("nan")}', "bad_tool_result", "no JSON (ValueError: Out of range float"),
         ('return {"success": True, "x": 10**5_000}', "bad_tool_result", "no JSON (ValueError: Exceeds the limit"),
@@ -151,8 +152,8 @@ def test_whatever_else_comes_is_a_clear_failure(project, body, code, told):
     put_tool(project, "my/tool", f"{FRAMES}{body}\nimport time\ntime.sleep(200)", more="__timeout__ = 180")
     started = time.monotonic()
     response = call(project)
-    assert (response["status"], response["code"]) == ("error", code), response
-    assert told in response["error"]
+    assert (response["status"], response["code"], response["data"]["code"]) == ("error", code, code), response
+    assert told in response["error"] == response["data"]["error"]
     assert time.monotonic() - started < PATIENCE, "it was not waited for"
     assert response["isolation"]["permissions"] == []
 
