@@ -61,9 +61,12 @@ def test_add_list_verify_remove(run, project, tmp_path, host):
     assert (place.exists(), run("skill", "list")[1]) == (False, [])
 
 
-def test_a_zip_file_and_the_home(run, tmp_path):
+def test_a_zip_file_and_the_home(run, tmp_path, monkeypatch):
     source = make(tmp_path / "downloads")
-    for name, top in (("pdf.zip", "pdf/"), ("flat/pdf.zip", "")):
+    (source / ".git").write_text("gitdir: scripts\n")
+    monkeypatch.setattr("tempfile.tempdir", str(source.parent))
+    # The last one's stem is `..`.
+    for name, top in (("pdf.zip", "pdf/"), ("flat/pdf.zip", ""), ("flat/...zip", "")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             for path in sorted(one for one in source.rglob("*") if one.is_file()):
@@ -71,19 +74,20 @@ def test_a_zip_file_and_the_home(run, tmp_path):
         code, (row,), _ = run("skill", "add", str(tmp_path / name), "--user")
         assert (code, row["verdict"], row["scope"]) == (0, "pinned", "user")
         assert (tmp_path / "home/.agents/skills/pdf/scripts/run.sh").stat().st_mode & 0o100
+        assert [(tmp_path / "home/.agents/skills/pdf/.git").exists(), list(source.parent.iterdir())] == [False, [source]]
         assert run("skill", "remove", "pdf", "--user")[0] == 0
 
 
 PDF = ("pdf/SKILL.md", HEADER.format("pdf"))
 
 
-def zipped(*entries, link=False):
+def zipped(*entries, link=False, method=zipfile.ZIP_DEFLATED):
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(data, "w", method) as archive:
         for name, content in entries:
             info = zipfile.ZipInfo(name)
             info.external_attr = ((stat.S_IFLNK if link and name != "pdf/SKILL.md" else stat.S_IFREG) | 0o644) << 16
-            archive.writestr(info, content)
+            archive.writestr(info, content, method)
     return data.getvalue()
 
 
@@ -94,6 +98,7 @@ def zipped(*entries, link=False):
         *(zipped(PDF, (name, "x")) for name in ("pdf/../../out", "/tmp/out")),
         zipped(PDF, ("pdf/link", "/etc/passwd"), link=True),
         zipped(PDF, ("pdf/bomb", b"\0" * (65 << 20))),
+        *(zipped(PDF, method=method) for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)),
         zipped(("a/SKILL.md", HEADER.format("a")), ("b/SKILL.md", HEADER.format("b"))),
         zipped(("README", "x")),
     ],

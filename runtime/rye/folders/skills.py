@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 from rye.call.safe_text import plain
 from rye.config import settings
@@ -149,7 +149,7 @@ def allowed(row: dict[str, Any], project: str) -> bool:
 
 
 def add(source: str, project: str, store: TrustStore, *, host: str = "agents", user: bool = False) -> dict[str, Any]:
-    """Copy a skill to where a host looks, byte for byte, and pin it.
+    """Copy a skill to where a host looks, byte for byte and without `.git`, and pin it.
 
     Args:
         source: a folder, or a ZIP file with one skill at its top or in one folder.
@@ -179,7 +179,9 @@ def add(source: str, project: str, store: TrustStore, *, host: str = "agents", u
         if row["verdict"] not in GOOD["none"] or (row["verdict"] != "valid" and not allowed({"verdict": "pinned"}, project)):
             hint = row["hint"] or "The setting skills.require asks for a signature that you trust."
             raise TrustError("skill_refused", f"The skill was not added: {row['verdict']}.", hint)
-        files, digests, room = dict[str, bytes](), tree.read(source).digests, _MOST_BYTES
+        # A repository that came with it would have programs of its own started by whoever uses git there.
+        digests = {one: digest for one, digest in tree.read(source).digests.items() if ".git" not in one.lower().split("/")}
+        files, room = dict[str, bytes](), _MOST_BYTES
         for one, digest in digests.items():
             files[one] = atomic.read_regular(os.path.join(source, one), room + 1)[0]
             room -= len(files[one])
@@ -238,8 +240,11 @@ def _unpacked(path: str, into: str) -> str:
             if len(entries) > _MOST_ENTRIES or sum(one.file_size for one in entries) > _MOST_BYTES:
                 raise BadZipFile(f"it has more than {_MOST_ENTRIES:,} entries, or {_MOST_BYTES >> 20} MiB")
             tops = {name.split("/")[0] for name in names}
-            # Without a folder of its own it has the archive's name.
-            below = into if "SKILL.md" not in names else os.path.join(into, Path(path).stem)
+            if {one.compress_type for one in entries} - {ZIP_STORED, ZIP_DEFLATED}:
+                # Of these alone zipfile unpacks no more at a time than it was asked for.
+                raise BadZipFile("it is compressed in another way than by deflate")
+            # Never the archive's own name, which may lead out.
+            below = into if "SKILL.md" not in names else os.path.join(into, "skill")
             # Of each entry as much as it says, whatever it unpacks to.
             archive.extractall(below)
             for one in entries:
