@@ -220,7 +220,8 @@ def web_server(app: App, most: int, **others: Any) -> Any:
             super().connection_lost(exc)
 
     common = {
-        "log_level": "warning",
+        # A warning is for what a stranger sent: each would be a line, and a full pipe of lines would hold the server up.
+        "log_level": "error",
         "access_log": False,
         "server_header": False,
         "ws": "none",

@@ -121,14 +121,15 @@ def test_a_wrong_token_is_refused(server):
 
 def test_other_paths_and_large_bodies_are_refused(server):
     right = {"Authorization": f"Bearer {server.token}"}
+    assert post(server.url, Connection="Upgrade", Upgrade="websocket")[0] == 401
     assert post(server.url.replace("/mcp", "/other"), **right)[0] == 404
     assert post(server.url, b" " * (4 * 1024 * 1024 + 1), **right)[0] == 413
-    assert post(server.url, b"1000001\r\n" + b" " * 5_000_000, **right, Transfer_Encoding="chunked", Content_Length=None)[
-        0
-    ] in (400, 413)
+    chunked = {**right, "Transfer_Encoding": "chunked", "Content_Length": None}
+    assert post(server.url, b"1000001\r\n" + b" " * 5_000_000, **chunked)[0] in (400, 413)
     # A stranger's body is not read at all.
     assert post(server.url, b"", Content_Length=str(10**12))[0] == 401
-    assert post(server.url, **right)[0] == 200
+    # Nor does it write lines where the server's own are.
+    assert (post(server.url, **right)[0], server.errors) == (200, [])
 
 
 def test_control_without_the_guard_a_foreign_name_and_page_are_served():

@@ -135,9 +135,7 @@ class Site:
 
     def server(self) -> Server:
         """Return the web server, bounded in connections."""
-        made: Server = local_http.web_server(
-            self.app, _MOST_CONNECTIONS, log_level="error", date_header=False, timeout_keep_alive=30
-        )
+        made: Server = local_http.web_server(self.app, _MOST_CONNECTIONS, date_header=False, timeout_keep_alive=30)
         return made
 
     def _pages(self) -> Starlette:
