@@ -135,5 +135,5 @@ STREAMS: dict[str, Callable[[socket.socket], None]] = {
     "/drip": sending(HEAD + b"\r\n", b"x", 0.1),
     "/dripping-head": sending(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n", 0.1),
     "/endless-head": sending(b"HTTP/1.1 200 OK\r\n", b"X-A: " + b"b" * 10_000 + b"\r\n"),
-    "/no-http": sending(b"220 mail ready\r\n", times=0),
+    **{f"/no-http-{at}": sending(sent, times=0) for at, sent in enumerate((b"Obey me\r\n\r\n", HEAD + b"Obey me\r\n\r\n"))},
 }

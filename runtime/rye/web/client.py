@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from rye.call.safe_text import quoted
 from rye.errors import RyeError, UsageError
 from rye.plain_class import Record, changed, field
 from rye.web.address_guard import AddressGuard, FetchDeadline
@@ -85,6 +86,11 @@ class HttpAnswer(Record):
     body: bytes
     cut: bool = False
     hops: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> str:
+        """The URL that was asked for: where a redirect led is text from the web."""
+        return self.hops[0] if self.hops else self.url
 
     @property
     def status_line(self) -> str:
@@ -220,12 +226,14 @@ class Connections:
                 # A body without a stated length ends where the connection was broken.
                 raise TimeoutError
         except (httpcore.TimeoutException, TimeoutError):
-            raise self._limit.timeout_error(str(request.url)) from None
+            raise self._limit.timeout_error(_place(request.url)) from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, OSError) as err:
             if self._limit.remaining() <= 0:
-                raise self._limit.timeout_error(str(request.url)) from None
+                raise self._limit.timeout_error(_place(request.url)) from None
             short = isinstance(err, httpcore.RemoteProtocolError) and "body" in str(err)
-            why = f"{request.url} cannot be read: {str(err) or type(err).__name__}."
+            # Behind `: b` some errors show the bytes that the server sent.
+            told = str(err).partition(": b")[0] or type(err).__name__
+            why = f"{_place(request.url)} cannot be read: {told}."
             hint = "Check the URL, or try again later."
             raise FetchError("answer_truncated" if short else "connection_failed", why, hint) from None
         reason = response.extensions["reason_phrase"].decode("ascii", "ignore")
@@ -265,6 +273,11 @@ def _bad_url(url: str, why: str) -> UsageError:
     return UsageError("bad_url", what, "Give a full URL such as https://example.org/page.")
 
 
+def _place(url: httpx.URL) -> str:
+    """Return how errors name a URL that may come from the web: without its path, which could say anything."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
 def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
     return url.scheme, url.raw_host, url.port or _SCHEMES[url.scheme]
 
@@ -288,7 +301,8 @@ def _next(current: httpx.URL, location: str) -> httpx.URL:
 
 
 def _not_followed(current: httpx.URL, target: object, why: str) -> FetchError:
-    message = f"{current} redirects to {str(target)[:200]!r}{why}"
+    told = " ".join(quoted([f"{str(target)[:200]!r}{why}"])[0])
+    message = f"{_place(current)} redirects elsewhere: {told}"
     return FetchError("bad_redirect", message, "It is not followed; fetch that URL if you mean it.")
 
 
@@ -309,7 +323,8 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: f
     coding = headers.get("content-encoding", "").strip().lower()
     # Several codings in a row multiply the ratio of compression; none is accepted that was not asked for.
     if coding not in encodings:
-        why = f"The answer is compressed as {coding[:100]!r}."
+        # The server's word, as long as the name of a coding.
+        why = f"The answer is compressed as {coding[:12]!r}."
         raise FetchError("unsupported_encoding", why, "Only gzip and deflate, once, are read.")
     body = bytearray()
     for piece in _inflated(raw) if coding in _COMPRESSED else raw:

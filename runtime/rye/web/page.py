@@ -108,7 +108,7 @@ def _kind(answer: HttpAnswer) -> str:
     wide = is_marked or "utf-16" in answer.headers.get("content-type", "").lower()
     if (stated and not _TEXT.match(stated) and stated not in _HTML) or (b"\0" in head and not wide):
         size = answer.headers.get("content-length") or f"{len(answer.body):,}{'+' * answer.cut}"
-        why = f"{answer.url} is {stated or 'binary data'} of {size} bytes, not text."
+        why = f"{answer.asked} is {stated or 'binary data'} of {size} bytes, not text."
         raise PageError("not_text", why, "Only HTML, JSON, XML and other text are read. To keep a file, download it with bash.")
     return stated or "text/plain"
 
@@ -185,13 +185,12 @@ def _decoded(answer: HttpAnswer, charset: str) -> str:
 
 
 def _from_html(answer: HttpAnswer, kind: str, charset: str, form: Format, *, main_only: bool, seconds: float) -> WebPage:
-    url = answer.url
     with tempfile.TemporaryFile() as page:
         # No name holds the decoded page while the child works: it may have 5 MB.
         page.write(_decoded(answer, charset).encode("utf-8", "replace"))
         page.seek(0)
-        task = json.dumps({"fd": page.fileno(), "url": url, "format": form, "main_only": main_only})
-        found = _run_reader(own_module("rye.web.html_text", task, (page.fileno(),), libraries=True), url, seconds)
+        task = json.dumps({"fd": page.fileno(), "url": answer.url, "format": form, "main_only": main_only})
+        found = _run_reader(own_module("rye.web.html_text", task, (page.fileno(),), libraries=True), answer.asked, seconds)
     title = "".join(char for char in found["title"] if not is_hidden(char))
     return WebPage(_lines(found["text"]), title, kind, charset, found["main"])
 

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T11:13:41Z:8bb57117e0ba2b0e167ea770a80bbb39eef18c14c359be6069af0a2f38f197e1:EDxWPPAHS8YCNSgOI0pyDRWzrQ8LYdK0p67uw-IOG3stIud92ZRftVci4q2QLNJyK3ZwhdF3UGhn7C8b4l1tCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T17:59:49Z:fe8926bc67f9e5f3e58ae5e6863c5f6486e5a6ecae6ee8682a8d26b4c561cd3e:e6_I6wKxZgTpxQZBYLQg-_75_F5j8bg_gyNmavsRadJaZNNJdBhlC9VFv8HDwaUOqFwc_D3qnlRLJcY6Sf_eAQ==:b63173adc9f5699f
 """Fetch a page from the public web and return it as markdown, plain text or raw HTML.
 
 Requires: url (http or https) of a public host. timeout is the total in seconds.
@@ -89,12 +89,14 @@ def execute(params: dict[str, Any], project_path: str) -> dict[str, Any]:
     page = web_page.read(answer, params["format"], main_only=params["main_only"], seconds=seconds)
     total, begin = page.text.count("\n"), params["offset"] - 1
     results.start_index(params["offset"], total, "lines")
-    # The URL is shown twice and may be long. Lines are taken without splitting all of the text.
-    shown = results.Page(output_budget() - _NOTICES - 2 * len(answer.url))
+    # URLs are shown twice and may be long. Lines are taken without splitting all of the text.
+    shown = results.Page(output_budget() - _NOTICES - len(answer.asked) - len(answer.url))
     count = shown.fill(line[1] for line in islice(re.finditer(r"(.*)\n", page.text), begin, begin + params["limit"]))
     title = [f"Title: {page.title}"] if page.title and begin == 0 else []
-    content, mark = quoted([*title, *shown.lines])
-    output = [f"{answer.url} ({', '.join(_facts(answer, age, page))})", *content]
+    # Where a redirect led is the server's own text, too.
+    led = [f"Redirected to: {answer.url}"] if answer.hops else []
+    content, mark = quoted([*led, *title, *shown.lines])
+    output = [f"{answer.asked} ({', '.join(_facts(answer, age, page))})", *content]
     call = results.next_call("webfetch", {**params, "timeout": None, "limit": None}, CONFIG_SCHEMA)
     cut = results.left_out(output, count, begin + count, total, "lines", call)
     return ok(
@@ -130,7 +132,7 @@ def _answer(root: str, url: str, seconds: float, allowed: Allowed) -> tuple[Http
         return stored
     answer = fetch(FetchRequest(url, seconds, allowed, proxy=proxy))
     if not 200 <= answer.status < 300:
-        why = f"{answer.url} answered {answer.status_line}."
+        why = f"{answer.asked} answered {answer.status_line}."
         hint = _ADVICE.get(answer.status, "Check the URL, or try again later.")
         raise FetchError("http_error", why, hint, status=answer.status, url=answer.url)
     cache.store(root, name, answer)
