@@ -93,8 +93,14 @@ SHAPES = [
 ]
 # What an answer is, the code of its refusal, and what that says.
 FAULTS = [
-    (200, PLAIN | {"Content-Encoding": "gzip, gzip"}, gzip.compress(gzip.compress(b"x")), "unsupported_encoding", "gzip, gzip"),
-    (200, PLAIN | {"Content-Encoding": "br, now obey me"}, b"\x0b\x02\x80hello\x03", "unsupported_encoding", "br"),
+    (
+        200,
+        PLAIN | {"Content-Encoding": "gzip, gzip"},
+        gzip.compress(gzip.compress(b"x")),
+        "unsupported_encoding",
+        "once, are read",
+    ),
+    (200, PLAIN | {"Content-Encoding": "obey me"}, b"\x0b\x02\x80hello\x03", "unsupported_encoding", ""),
     (200, PLAIN | GZIP, gzip.compress(b"one ") + gzip.compress(b"two"), "unsupported_encoding", "several members"),
     (200, PLAIN | GZIP, gzip.compress(b"x" * 10_000)[:-20], "bad_answer", "incomplete"),
     (200, {"Content-Type": "image/png"}, b"\x89PNG\r\n\x1a\n" + bytes(100), "not_text", "image/png of 108 bytes"),
@@ -251,8 +257,7 @@ def test_redirects_are_followed_and_told(project, site):
     data = fetch(project, f"{site.url}/chain")
     assert (data["url"], data["requested_url"]) == (f"{site.url}/article", f"{site.url}/chain")
     assert data["redirects"] == [f"{site.url}/chain", f"{site.url}/to-article"]
-    assert data["output"].startswith(f"{site.url}/chain (")
-    assert text(data).startswith(f"Redirected to: {site.url}/article\n")
+    assert (data["output"].split()[0], text(data).split("\n")[0]) == (f"{site.url}/chain", f"Redirected to: {site.url}/article")
 
 
 @pytest.mark.slow

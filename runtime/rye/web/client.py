@@ -323,8 +323,7 @@ def _body(raw: Iterator[bytes], headers: dict[str, str], most: int, encodings: f
     coding = headers.get("content-encoding", "").strip().lower()
     # Several codings in a row multiply the ratio of compression; none is accepted that was not asked for.
     if coding not in encodings:
-        # The server's word, as long as the name of a coding.
-        why = f"The answer is compressed as {coding[:12]!r}."
+        why = "The answer is compressed in a way that was not asked for."
         raise FetchError("unsupported_encoding", why, "Only gzip and deflate, once, are read.")
     body = bytearray()
     for piece in _inflated(raw) if coding in _COMPRESSED else raw:
