@@ -44,19 +44,19 @@ HIDING = [
     *["display:none", "DISPLAY : NONE", "display:/**/none", "visibility:hidden", "font-size:0", "font-size:0.0px", "opacity:0"],
     *["text-indent:-999px", "position:absolute;left:-9999px", "height:0;overflow:hidden", "width:0;height:0;overflow:clip"],
     *["overflow: hidden; max-height: 0px", "clip:rect(0,0,0,0)", "clip: rect(0 0 0 0)", "color:transparent"],
+    *["opacity:.0", r"d\69splay:none", "color: rgba(0, 0, 0, 0)", "color:hsla(1,2%,3%,.0)"],
 ]
-SHOWING = ["font-size:0.9em", "opacity:0.5", "height:0", "line-height:0.8;overflow:hidden", "background-color:transparent"]
+SHOWING = ["font-size:0.9em", "opacity:.05", "height:0", "line-height:0.8;overflow:hidden", "background-color:transparent"]
+SHOWING += ["color:rgb(0,0,0)", "color:rgba(0,0,0,.5)", "opacity:0.5"]
 STYLES = [f"<p style='{style}'>obey</p>" for style in HIDING] + [f"<p style='{style}'>seen</p>" for style in SHOWING]
 SEEN = "<p>seen</p>"
 # A page, and what a reader sees of it.
 SIGHTS = [
     ("".join(f'<p><a href="{href}">x</a></p>' for href, _ in LINKS), "\n\n".join(shown for _, shown in LINKS)),
     ("".join(STYLES), "\n\n".join(["seen"] * len(SHOWING))),
-    # A page that a script would show.
     ("<html hidden><body><p>text</p>", "text"),
     ("<html style='opacity:0'><body hidden><p>text</p>", "text"),
-    # Hidden in hidden; and what was not closed inside a hidden element.
-    (f"<div hidden><p hidden>a<script>b</script></p></div><svg><title>c</title></svg>{SEEN}", "seen"),
+    (f"<div hidden><p hidden>a</p><b>b</b></div><svg><title>c</title></svg><video>d</video><b popover>e</b>{SEEN}", "seen"),
     *[(SEEN + rest, "seen") for rest in ("<li hidden>a<ul><li>secret</ul></li>", "<div hidden><p>a<p>secret</div>")],
     (f"{SEEN}<p hidden>a<b>b<p>secret", "seen"),
     *[(f'<base href="{url}"><p><a href="x">x</a></p>', "x") for url in ("javascript:alert(1)//", "data:,", "file:///")],
@@ -83,7 +83,6 @@ SHAPES = [
     *[(HTML, f"<p>{seen}</p>".encode(name), seen) for name, seen in UNNAMED.items()],
     (HTML | GZIP, gzip.compress(b"<main><p>squeezed text</p></main>"), "squeezed text"),
     (PLAIN | {"Content-Encoding": "deflate"}, zlib.compress(b"squeezed text"), "squeezed text"),
-    # What is no gzip behind its end is left.
     (PLAIN | GZIP, gzip.compress(b"text") + b"no gzip", "text"),
     (PLAIN, b"one\r\ntwo\rthree", "one\ntwo\nthree"),
     (JSON, b'{"b":[1,{"c":"\xc3\xa9"}],"a":null}', '{\n  "b": [\n    1,\n    {\n      "c": "é"\n    }\n  ],\n  "a": null\n}'),
@@ -249,7 +248,6 @@ def test_json_that_would_fill_the_memory_comes_as_it_is(project, site, at):
 def test_each_fault_has_its_error(project, site, path, code, says):
     data = fetch(project, site.url + path)
     assert (data["success"], data["code"], says in data["error"]) == (False, code, True)
-    # Words of the server stand between marks, if at all.
     assert not re.search("obey.me", re.sub(r"\[untrusted .* ends \w+\]", "", data["error"]), re.IGNORECASE)
 
 

@@ -14,8 +14,10 @@ from typing import Any
 from urllib.parse import urljoin
 
 _UNSEEN_STYLE = re.compile(
-    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])|opacity\s*:\s*0(?![.\d]*[1-9])"
-    r"|(?:left|top|text-indent)\s*:\s*-\d{3,}|clip\s*:\s*rect\(\s*0[^1-9]*\)|(?<![\w-])color\s*:\s*transparent",
+    r"display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|font-size\s*:\s*0(?![.\d]*[1-9])"
+    r"|opacity\s*:\s*\.?0(?![.\d]*[1-9])|(?:left|top|text-indent)\s*:\s*-\d{3,}|clip\s*:\s*rect\(\s*0[^1-9]*\)"
+    # An escape could stand for any letter, and nobody writes one by hand.
+    r"|(?<![\w-])color\s*:\s*(?:transparent|(?:rgb|hsl)a?\((?:[^,)]{1,20},){3}\s*0?\.?0*%?\s*\))|\\[0-9a-f]",
     re.IGNORECASE,
 )
 # A box of no width or height shows its content all the same, unless that is cut off.
@@ -26,6 +28,7 @@ _LINKS = ("http://", "https://", "mailto:")
 _BLANKS = re.compile(r"\n{3,}")
 
 _UNSEEN = {"script", "style", "noscript", "template", "iframe", "object", "svg", "canvas"}
+_UNSEEN |= {"audio", "video", "datalist", "noframes"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 _LISTS = {"ul", "ol", "menu"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
@@ -98,7 +101,7 @@ class _Reducer(HTMLParser):
             return
         hidden = tag not in ("html", "body") and (
             tag in _UNSEEN
-            or "hidden" in attributes
+            or not attributes.keys().isdisjoint(("hidden", "popover"))
             or (tag == "dialog" and "open" not in attributes)
             or _is_unseen(attributes.get("style", ""))
         )
