@@ -11,12 +11,11 @@ import random
 import signal
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from support.harness import times
-from support.shell_calls import bash, configure, job, record, set_sandbox, sleepers
+from support.shell_calls import bash, configure, job, set_sandbox, sleepers
 from support.waiting import PATIENCE, until
 
 # An answer that nobody reads ends the supervisor. It waits first, so that the starter is surely gone.
@@ -110,17 +109,11 @@ def test_control_a_supervisor_that_ends_with_its_starter_leaves_lost_jobs_which_
 
 
 @pytest.mark.slow
-def test_a_command_that_stops_its_supervisor_is_a_listed_job_or_gone(project, user_space):
+def test_a_job_that_is_refused_since_its_supervisor_was_stopped_is_gone(made, project, user_space):
     set_sandbox(user_space, "off")
-    refused = 0
-    for number in (random.SystemRandom().randrange(100_000_000, 999_999_999) for _ in range(4)):
-        answer = bash(project, f"kill -STOP $PPID; setsid sleep {number} & wait", background=True)
-        refused += answer.get("code") == "job_not_started"
-        if answer["success"]:
-            supervisor = record(user_space, answer["job_id"])["supervisor"]
-            state = Path(f"/proc/{supervisor}/status")
-            until(lambda: "(stopped)" in state.read_text())
-            os.kill(supervisor, signal.SIGCONT)
-            job(project, "end", answer["job_id"])
-        assert sleepers(number) == [], answer
-    assert refused, "each had answered before it was stopped"
+    starts, number = Starts(made, project, random.Random(1)), random.SystemRandom().randrange(100_000_000, 999_999_999)
+    # The command stops it before it answers.
+    starts.start(f"kill -STOP $PPID; setsid sleep {number} & wait", FRAGILE)
+    assert until(lambda: sleepers(number))
+    made.ended()
+    assert (sleepers(number), [row["command"] for row in job(project, "list")["jobs"]]) == ([], ["true"])
