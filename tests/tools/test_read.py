@@ -201,6 +201,7 @@ def test_a_range_behind_the_path(project):
     assert data["output"].split("\n")[2].endswith("; 7 lines]")
     assert (data["file_path"], data["offset"], data["truncated"], data["next_offset"]) == ("f.txt", 2, True, 4)
     assert done("read", project, file_path="f.txt:6", line_ids="short")["output"].startswith("6\tline 6\n[version ")
+    assert done("read", project, file_path="f.txt:2", limit=3, line_ids="short")["line_count"] == 3
     both = done("read", project, file_path="f.txt:1-2", more=[":6-", ":" + "9" * 5_000, "./f.txt"], line_ids="short")["output"]
     assert "\n7\tline 7\n" in done("read", project, file_path="gone.txt:1-2", more=["f.txt"], line_ids="short")["output"]
     assert "gone.txt" in refused("file_not_found", "read", project, file_path="gone.txt", more=["no.txt"])

@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T17:51:11Z:d9671221b9e910d563dbbd174224c327893819222f3c3c09190a718df014a53b:xfjKnzSYwCn2qeUJsdE57oUidASLT8nJBGHb4MB-lgEZr3d8hGAUNLM4b8N6zWow7R2mnMcioNaDfHk8FdPGAA==:b63173adc9f5699f
+# rye:signed:2026-11-28T18:31:37Z:9a7b2c88292e37ad6d2cd87da8cbf2130fee2104a3250034513ff5818cd958a0:XCiuJleZ6uIujaiv-3Vc1zp_KIj8iHHZkrQWh3v6wMMKshlMOLB1jLibc2xfpapO9gkCxa-7X-107FO8PimoDw==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -161,6 +161,9 @@ def _of_path(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         window = _part(params["file_path"], params["file_path"])
         if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
             raise
+    if window.get("limit") == 1 and params["limit"] != CONFIG_SCHEMA["properties"]["limit"]["default"]:
+        # `a.py:20` and how many lines: as with an offset.
+        window["limit"] = params["limit"]
     # A version that was given still names the state of that file; the range is this file's alone.
     return _read({**params, **window, "changes_since": params.get("changes_since")}, project_path, output_budget())
 
