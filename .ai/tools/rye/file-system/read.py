@@ -161,7 +161,7 @@ def _of_path(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         window = _part(params["file_path"], params["file_path"])
         if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
             raise
-    if window.get("limit") == 1 and params["limit"] != CONFIG_SCHEMA["properties"]["limit"]["default"]:
+    if window.get("limit") == 1 and params["limit"] != _MOST_LINES:
         # `a.py:20` and how many lines: as with an offset.
         window["limit"] = params["limit"]
     # A version that was given still names the state of that file; the range is this file's alone.
@@ -222,6 +222,7 @@ def _add(result: dict[str, Any], params: dict[str, Any], project_path: str) -> N
 
 # Lines printed at a time. Bytes: kept for the notices; left where another window begins; that a line with its ID takes at least.
 _BATCH, _NOTICES, _LEAST, _SHORTEST = 500, 400, 1_000, 13
+_MOST_LINES = 2_000  # as in the schema
 _CELLS = '[cells: edit a line as its text; behind the last line of a cell "# %%" or "# %% [markdown]" and text add one]'
 
 
