@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T18:31:37Z:9a7b2c88292e37ad6d2cd87da8cbf2130fee2104a3250034513ff5818cd958a0:XCiuJleZ6uIujaiv-3Vc1zp_KIj8iHHZkrQWh3v6wMMKshlMOLB1jLibc2xfpapO9gkCxa-7X-107FO8PimoDw==:b63173adc9f5699f
+# rye:signed:2026-11-28T18:38:32Z:3524bd24f8ce3aba171f4bfe84cbe4f9a3fd3c05b919a257b177beadcc5ebbac:9JJEauzHpzHtp2Qzdpf7AsRAMv00TChz5rRAyXmsgVEbeUzAN9BgX_r06U2qMKsGBon3AI7nS1QtwLECrfe-Ag==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
