@@ -161,11 +161,10 @@ def _of_path(params: dict[str, Any], project_path: str) -> dict[str, Any]:
         window = _part(params["file_path"], params["file_path"])
         if err.code != "file_not_found" or window["file_path"] == params["file_path"]:
             raise
-    if window.get("limit") == 1 and params["limit"] != _MOST_LINES:
-        # `a.py:20` and how many lines: as with an offset.
-        window["limit"] = params["limit"]
+    # A line and how many: as with an offset.
+    given = {"limit": params["limit"]} if window.get("limit") == 1 and params["limit"] != _MOST_LINES else {}
     # A version that was given still names the state of that file; the range is this file's alone.
-    return _read({**params, **window, "changes_since": params.get("changes_since")}, project_path, output_budget())
+    return _read({**params, **window, **given, "changes_since": params.get("changes_since")}, project_path, output_budget())
 
 
 def _read(params: dict[str, Any], project_path: str, budget: int) -> dict[str, Any]:
