@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T18:38:32Z:3524bd24f8ce3aba171f4bfe84cbe4f9a3fd3c05b919a257b177beadcc5ebbac:9JJEauzHpzHtp2Qzdpf7AsRAMv00TChz5rRAyXmsgVEbeUzAN9BgX_r06U2qMKsGBon3AI7nS1QtwLECrfe-Ag==:b63173adc9f5699f
+# rye:signed:2026-11-28T18:39:18Z:8f7257f4008dff33bb8b06ec2d367fa42b9a4778da75d33c7ee66e0b46f446c3:5qQenSgrnlW1LQjEySxRQvKgh63seA7DbRDlsRGG-r_tw3oglFgDalvyCZ31iNZZAN0OrVUZcp1fhEdfqWHkCg==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
