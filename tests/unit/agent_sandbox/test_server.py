@@ -246,10 +246,12 @@ def test_an_upload_is_judged_when_it_is_placed(server, web, root, tmp_path, size
 def test_a_folder_that_becomes_a_repository_while_the_upload_is_copied_is_refused(server, web, root):
     """The command waits for the file beside the target, and renames the folder that it lies in."""
     (root / "raced").mkdir()
-    wait = "shopt -s nullglob dotglob; cd raced; f=(); while [ ${#f[@]} = 0 ]; do f=(g/*.tmp); done"
+    wait = "shopt -s nullglob dotglob; cd raced; touch begun; f=(); while [ ${#f[@]} = 0 ]; do f=(g/*.tmp); done"
     for rename, status in (("mv g .git", 404), ("mv g other; ln -s other g", 400), ("true", 200)):
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(execute, web, f"{wait}; {rename}; ls -A .git other", timeout_seconds=60)
+            until((root / "raced/begun").exists)
+            (root / "raced/begun").unlink()
             with uploading(server, "raced/g/config", b"#" * 96_000_000, 9) as send:
                 assert send() == status, rename
             waiting.result()
