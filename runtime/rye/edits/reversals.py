@@ -69,10 +69,11 @@ def reversals(
 def _later(ws: Workspace, entries: Sequence[Entry]) -> str:
     """Name the changes of some entries' files that came later and still stand, the newest first."""
     history, names = History(ws), dict[str, None]()
+    ids, paths = {one.id for one in entries}, {one.path for one in entries}
     for row in history:
-        if any(row.id == one.id for one in entries):
+        if row.id in ids:
             break
-        if row.undoes is None and row.id not in history.undone and any(row.path == one.path for one in entries):
+        if row.undoes is None and row.id not in history.undone and row.path in paths:
             names[short(row.batch or row.id)] = None
     return f" Later changes, to be undone first: {', '.join([*names][:_NAMED])}." if names else ""
 
