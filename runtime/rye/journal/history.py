@@ -188,10 +188,31 @@ def _is_sound(line: bytes) -> bool:
         return False
 
 
+def _rows_of(where: Path) -> list[Row]:
+    """Return the rows of all entries, oldest first; the caller holds the lock.
+
+    Those that the index has keep their order: an edit has its ID before its file is written, and so before what others
+    recorded meanwhile. Only one that lost its row is put among them by its ID.
+    """
+    found = (atomic.read(where / _INDEX, _LARGEST) or b"").splitlines()
+    rows = {row.id: row for line in found if (row := _row(line)) is not None}
+    names = {name[:-5] for name in os.listdir(where) if name.endswith(".json")}
+    # The entries of the newest lines may be on their way.
+    arriving = {*[*rows][-_ARRIVING:]}
+    known = [row for row in rows.values() if row.id in names or row.id in arriving]
+    for name in sorted(names - rows.keys()):
+        path = where / f"{name}.json"
+        if entry := entries.load(path):
+            at = len(known)
+            while at and known[at - 1].id > name:
+                at -= 1
+            known.insert(at, row_of(entry, path))
+    return known
+
+
 def _rebuild(where: Path) -> bytes:
-    """Make the index from the entries, ordered by their IDs; the caller holds the lock."""
-    found = ((path, entries.load(path)) for path in sorted(where.glob("*.json")))
-    data = b"".join(_line(row_of(entry, path)) for path, entry in found if entry is not None)
+    """Make the index anew; the caller holds the lock."""
+    data = b"".join(map(_line, _rows_of(where)))
     # Where it cannot be written, it is made anew at every look.
     with contextlib.suppress(OSError):
         atomic.write(where / _INDEX, data, 0o600, durably=False)
@@ -217,15 +238,8 @@ def trim(where: Path) -> None:
     """
     stored_state.prune_when_due()
     with _locked(where):
-        found = (where / _INDEX).read_bytes().splitlines()
-        rows = {row.id: row for line in found if (row := _row(line)) is not None}
-        names = {name[:-5] for name in os.listdir(where) if name.endswith(".json")}
         # Only this comparison with the folder finds an entry that lost its row.
-        if len(rows) < len(found) or names - rows.keys():
-            rows = {row.id: row for line in _rebuild(where).splitlines() if (row := _row(line)) is not None}
-        # The entries of the newest lines may be on their way.
-        arriving = {*[*rows][-_ARRIVING:]}
-        current = [row for row in rows.values() if row.id in names or row.id in arriving]
+        current = _rows_of(where)
         first = _first_kept(current)
         for row in current[:first]:
             (where / f"{row.id}.json").unlink(missing_ok=True)

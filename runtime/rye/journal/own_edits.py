@@ -72,7 +72,7 @@ class OwnEdits:
     def _rest(self, change: Change, contents: Contents) -> Change:
         """Return a change without what our tools made of the file before, where one step follows the other."""
         steps = self._steps.get(change.path)
-        if not steps or not _fits(change.before, steps[0].before):
+        if not steps:
             return change
         found, left = _left(steps, change.before, contents)
         return change._replace(before=left) if found else change
@@ -88,8 +88,8 @@ class OwnEdits:
 def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple[bool, State | None]:
     """Return whether it can be told what the last of some steps left, and that; `before` is what the first one found."""
     now = before
-    for number, step in enumerate(steps):
-        if number and step.before != steps[number - 1].after:
+    for step in steps:
+        if not _fits(now, step.before):
             return False, None
         now, before = step.after, now
         if now is not None and now.mode < 0:
@@ -118,10 +118,11 @@ def _content(entry: Entry, digest: str, before: State | None, contents: Contents
 
 
 def _fits(found: State | None, recorded: State | None) -> bool:
-    """Tell whether what a look found is what an entry says."""
+    """Tell whether what a look found, or an entry left, is what an entry says."""
     if found is None or recorded is None:
         return found is recorded
-    return (found.kind, found.value) == (recorded.kind, recorded.value) and recorded.mode in (-1, found.mode)
+    is_alike = (found.kind, found.value) == (recorded.kind, recorded.value)
+    return is_alike and (found.mode == recorded.mode or -1 in (found.mode, recorded.mode))
 
 
 def _recorded_since(ws: Workspace, newest: str) -> Iterator[tuple[str, _Step]]:

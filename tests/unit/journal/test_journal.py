@@ -1,13 +1,16 @@
 """The journal is true: an entry stands for every change that landed, whatever ended the call, and its undo works."""
 
 import hashlib
+import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from rye.config import user_dirs
+from rye.fs import atomic
 from rye.journal import entries, history, journal, recovery
 from rye.plain_class import changed
 from rye.workspace import atomic_replace, cache
@@ -235,3 +238,26 @@ def test_a_damaged_index_is_made_anew(project, file, damage):
     assert listed(project) == before
     assert [done("undo", project)["undone"] for _ in range(2)] == before[:2]
     assert file.read_bytes() == NEW
+
+
+def test_a_line_of_the_index_that_is_being_written_is_waited_for(project, file):
+    """A reader can see a part of it, as the kernel copies it page by page, and its entry comes after it."""
+    for data in (NEW, OLD, NEW):
+        written(project, data)
+    index = folder(project) / "index"
+    # An edit has its ID before it is made, so one with a higher ID can come before it.
+    older, newer, last = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(newer + older + last[:50])
+    before = [json.loads(line[9:])[0] for line in (last, older, newer)]
+    entry = folder(project) / f"{before[0]}.json"
+    with ThreadPoolExecutor() as pool:
+        with atomic.locked(folder(project) / "lock"):
+            entry.rename(entry.with_suffix(".new"))
+            reader = pool.submit(listed, project)
+            time.sleep(0.2)
+            assert not reader.done()
+            with open(index, "ab") as appended:
+                appended.write(last[50:])
+        assert reader.result() == before[1:]
+    entry.with_suffix(".new").rename(entry)
+    assert listed(project) == before

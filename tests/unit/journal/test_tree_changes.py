@@ -370,6 +370,25 @@ def test_what_a_look_had_recorded_when_it_was_killed_is_recorded_once(started, m
     assert (undo(started)["undone"], (started / "a.txt").read_text()) == (entry["entry_id"], "one\n")
 
 
+def test_what_someone_does_after_an_edit_is_theirs_alone_also_after_an_undo_that_was_killed(started, monkeypatch):
+    change = bash(started, "rm a.txt; echo two > b.txt")["change_id"]
+    with monkeypatch.context() as patch:
+        store = known_tree.store
+        patch.setattr(known_tree, "store", lambda *given: os._exit(9) if (started / "a.txt").exists() else store(*given))
+        if not os.fork():
+            undo(started, entry_id=change)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+    for _ in range(2):
+        assert call("edit_lines", started, file_path="a.txt", changes=[{"find": "one\n", "replace": "ours\none\n"}])["success"]
+    (started / "a.txt").unlink()
+    bash(started, "true")
+    entries = listed(started)
+    assert [entry["tool"].rpartition("/")[2] for entry in entries] == [SOMEONE_ELSE, "edit_lines", "edit_lines", "undo", "bash"]
+    for entry in entries[:3]:
+        assert undo(started, entry_id=entry["entry_id"])["success"], entry
+    assert (started / "a.txt").read_text() == "one\n"
+
+
 def test_a_socket_is_left_and_named_and_the_rest_comes_back(started):
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(started / "old.sock"))
