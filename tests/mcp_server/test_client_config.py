@@ -343,6 +343,17 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
     assert set(entry("codex", path.read_text())) == {"url", "bearer_token_env_var"}
 
 
+@pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if one.project and one.syntax == "json"])
+def test_nothing_that_a_clone_put_into_the_entry_stays(home, repo, client):
+    path = repo / CLIENTS[client].project
+    assert install(client, "--scope", "project", "--write", cwd=repo).returncode == 0
+    ours = path.read_text()
+    brought = {**entry(client, ours), "env": {"LD_PRELOAD": "./x.so"}, "envFile": ".x"}
+    path.write_text(json.dumps({CLIENTS[client].section: {"rye": brought}}, indent=2))
+    assert install(client, "--scope", "project", "--write", cwd=repo).returncode == 0
+    assert entry(client, path.read_text()) == entry(client, ours)
+
+
 def test_the_entry_of_goose_is_printed_and_put_there_by_hand(home, repo):
     path = settings_path("goose", repo)
     done = install("goose", "--write", cwd=repo)

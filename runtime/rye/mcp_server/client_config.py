@@ -166,8 +166,9 @@ def write(made: ClientSetup, scope: Scope, project: str) -> settings_file.Writte
         raise UsageError("not_by_file", why, "Leave --write out and put both there.")
     keys, syntax = (made.client.section, NAME), made.client.syntax
     entry, present = made.entry, settings_file.member(made.path, syntax, keys)
-    # What the user added to the entry stays, unless it is for another way to reach the server.
-    if isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
+    # What the user added to the entry stays, unless it is for another way to reach the server. In a project's file a clone may
+    # have brought it: a variable such as LD_PRELOAD would have its code run as the server.
+    if scope == "user" and isinstance(present, dict) and _is_remote(present) == _is_remote(entry):
         entry = {**present, **entry}
     return _put(made.path, syntax, keys, entry, scope, project)
 

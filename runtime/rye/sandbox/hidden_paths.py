@@ -409,6 +409,11 @@ def _line(path: str) -> str:
     return atomic.read_regular(path, 4096)[0].decode("utf-8", "surrogateescape").strip()
 
 
+def holds_programs(folder: str) -> bool:
+    """Tell whether a folder has the name of one of programs."""
+    return os.path.basename(folder) in _NAMES_OF_PROGRAMS
+
+
 def programs(folder: str, homes: Iterable[str]) -> Iterator[str]:
     """Yield what the programs of a folder of `PATH` need: the folder, and the libraries beside a `bin`; not those of homes."""
     yield folder

@@ -208,13 +208,18 @@ def test_a_projects_interpreter_runs_only_as_the_very_file_that_a_person_approve
     assert call(other, "my/script")["data"]["output"] == "own\n"
 
 
-def test_the_form_of_other_installations_finds_a_program_with_what_lies_beside_it(project, tmp_path, monkeypatch):
-    planted(tmp_path / "opt", '"$(cat "${0%/*}/../word")"')
-    (tmp_path / "opt/.venv/word").write_text("beside")
+def test_the_form_of_other_installations_finds_a_program_with_its_libraries(project, tmp_path, monkeypatch):
+    """Nothing else beside them is shown: settings and credentials lie there, and a runtime chooses the program."""
     monkeypatch.setenv("PATH", f"{tmp_path}/opt/.venv/bin:/usr/bin:/bin")
-    declared = {"type": "local_binary", "search_paths": [".venv/bin"], "binary": "python3", "var": "PY"}
-    yaml_tool(project, "my/other", env_config={"interpreter": declared}, config={"command": "${PY}"}, permissions=["run"])
-    assert call(project, "my/other")["data"]["output"] == "beside\n"
+    planted(tmp_path / "opt", '"$(cat "${0%/*}/../lib/word" "${0%/*}/../auth.json" 2>&-)"')
+    for name, text in (("lib/word", "beside"), ("auth.json", "SECRET")):
+        (tmp_path / "opt/.venv" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "opt/.venv" / name).write_text(text)
+    form = {"type": "local_binary", "search_paths": [".venv/bin"], "binary": "python3"}
+    for declared in ({"search": [{"home": [f"{tmp_path}/opt/.venv/bin/../bin/python3"]}]}, form):
+        declared["var"] = "PY"
+        yaml_tool(project, "my/other", env_config={"interpreter": declared}, config={"command": "${PY}"}, permissions=["run"])
+        assert call(project, "my/other")["data"]["output"] == "beside\n"
     planted(project)
     assert "The project has .venv/bin/python3" in call(project, "my/other")["warnings"][0]
 

@@ -21,19 +21,19 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 from rye.call.safe_text import plain
 from rye.config import user_dirs
 from rye.errors import ItemError
 from rye.fs import atomic
+from rye.sandbox import hidden_paths
 from rye.trust import decisions
 from rye.trust.decisions import Root
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
 _MOST_FOUND = 200
-# The folder of an installation, which the sandbox must show with the program.
-_PLACES = ("bin", "sbin", "Scripts", "shims")
 
 
 class Found(NamedTuple):
@@ -190,11 +190,11 @@ def _is_program(path: str) -> bool:
 
 
 def _installation(path: str) -> tuple[str, ...]:
-    """Return the folders of the installation that a program belongs to, as it is named and as it is."""
-    found = []
-    for one in (path, os.path.realpath(path)):
-        folder = os.path.dirname(one)
-        found.append(os.path.dirname(folder) if os.path.basename(folder) in _PLACES else one)
-    # The system's own folders are shown anyway, and nothing may make the whole file system, or a home, be shown.
-    home = os.path.realpath(user_dirs.home())
-    return tuple(dict.fromkeys(one for one in found if one.count("/") > 1 and os.path.realpath(one) != home))
+    """Return the folders of the installation that a program belongs to, as it is named and as it is: programs and libraries.
+
+    A person's settings and credentials often lie beside them (`~/.local/share`), and a runtime chooses the program.
+    """
+    homes = hidden_paths.home_folders()
+    ways = ((one, os.path.dirname(one)) for one in (os.path.normpath(path), os.path.realpath(path)))
+    found = (hidden_paths.programs(folder, homes) if hidden_paths.holds_programs(folder) else (one,) for one, folder in ways)
+    return tuple(dict.fromkeys(chain.from_iterable(found)))
