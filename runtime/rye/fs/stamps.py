@@ -46,10 +46,10 @@ def stamp(path: str, dir_fd: int | None = None) -> Stamp | None:
     return info.st_dev, info.st_ino, info.st_size, info.st_ctime_ns
 
 
-def identity(place: str | int, *, follow: bool = True) -> tuple[int, int] | None:
+def identity(place: str | bytes | int, *, dir_fd: int | None = None, follow: bool = True) -> tuple[int, int] | None:
     """Return the device and inode of what a path or a descriptor leads to; None where nothing is, or it is hidden."""
     try:
-        info = os.stat(place, follow_symlinks=follow)
+        info = os.stat(place, dir_fd=dir_fd, follow_symlinks=follow)
     except OSError:
         return None
     return info.st_dev, info.st_ino

@@ -63,7 +63,6 @@ WITH_HOOKS: Final = tuple(_BY_KIND["hooks"].split())
 _EVERY: Final = (*NAMES, *PATTERNS, *WITH_HOOKS)
 _PARTS: Final = {name: tuple(name.casefold().split("/")) for name in _EVERY}
 _FIRST: Final = frozenset(parts[0] for parts in _PARTS.values())
-_FIRST_AS_SPELLED: Final = frozenset(name.split("/", 1)[0] for name in _EVERY)
 _SETTING = "protected.allow"
 
 
@@ -107,14 +106,13 @@ def _with_existing_start(root_fd: int, paths: Sequence[str]) -> list[str]:
     with closing(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root_fd)) as fd:
         entries = os.listdir(fd)
     # Another spelling counts where the file system finds it, as one that folds case does.
-    folded_firsts = {one.casefold() for one in entries}.intersection(_FIRST)
-    likely = [one for one in _FIRST_AS_SPELLED if one.casefold() in folded_firsts]
-    firsts, found = {one for one in likely if beneath.exists(root_fd, one)}, list[str]()
-    folded = [(one, case_folded(os.fsencode(one))) for one in entries] if any(name in PATTERNS for name in paths) else []
-    for name in paths:
+    firsts, found = _FIRST.intersection(map(str.casefold, entries)), list[str]()
+    folded = [(one, case_folded(os.fsencode(one))) for one in entries]
+    # Most roots have none of the names.
+    for name in paths if firsts else [one for one in PATTERNS if one in paths]:
         if name in PATTERNS:
             found += [one for one, spelled in folded if _is_like(spelled, name)]
-        elif name.split("/", 1)[0] in firsts:
+        elif _PARTS[name][0] in firsts and beneath.exists(root_fd, name.split("/", 1)[0]):
             found.append(name)
     return found
 
@@ -230,13 +228,10 @@ def _users_own(root_fd: int, parts: beneath.Parts) -> str | None:
     closed = {stamps.identity(f"{users}/{name}"): name for name in _CLOSED}
     for at, below in enumerate(parts):
         # By identity at every level: a link or another spelling leads to the same device and inode.
-        try:
-            fd, _ = beneath.open_beneath(root_fd, parts[:at], beneath.DIRECTORY)
-        except OSError:
+        current = stamps.identity(b"/".join(parts[:at]) or b".", dir_fd=root_fd)
+        if current is None:
             # It does not exist yet, and what is above it was looked at.
             return None
-        with closing(fd):
-            current = stamps.identity(fd)
         if current in closed:
             return f"the user's own .ai/{closed[current]}"
         if current == own and below not in ITEMS:

@@ -285,7 +285,7 @@ def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
     pointers = list[str]()
     # What is damaged, as by a power cut, is stored anew by the next look.
     with suppress(OSError, ValueError, TypeError):
-        stored = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or b"[]")
+        stored = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or "[]")
         pointers = [one for one in stored if isinstance(one, str)]
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
     for pointer in pointers:
@@ -353,7 +353,8 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
     Settings are those of the repositories above the file, also above the root, and the user's own.
     """
     target = os.path.join(root, os.fsdecode(b"/".join(parts)))
-    users = list(_users_files())
+    seen: dict[str, stamps.Stamp | None] = {}
+    users = list(_users_files(seen))
     inner = (b"".join(part + b"/" for part in parts[:depth]) for depth in range(len(parts)))
     for work_tree in (*inner, *(os.fsencode(f"{one}/") for one in enclosing(root))):
         work_tree_path = os.path.join(root, os.fsdecode(work_tree))
@@ -362,16 +363,10 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
         for data, folder in (*_settings_of(root_fd, work_tree, work_tree_path), *users):
             if found := _names(data, target, work_tree_path, folder):
                 return found
-    return "settings of the user" if _is_users(target) else ""
-
-
-def _is_users(target: str) -> bool:
-    """Tell whether a file by its real path is one of the user's own settings, or would be."""
     there = stamps.identity(target, follow=False)
     # Of what is not there yet a link of the user may have the name.
-    return (
-        target in map(os.path.realpath, users_settings()) if there is None else there in map(stamps.identity, users_settings())
-    )
+    is_users = target in map(os.path.realpath, seen) if there is None else there in [one and one[:2] for one in seen.values()]
+    return "settings of the user" if is_users else ""
 
 
 def enclosing(root: str) -> Iterator[str]:
@@ -412,8 +407,8 @@ def _names(data: bytes, target: str, parent: str, folder: str) -> str:
         parent: the work tree.
         folder: where the settings lie.
     """
-    # Most settings have neither.
-    for key, value in re.findall(_NAMED_PATH, data) if re.search(b"(?i)path|templatedir", data) else ():
+    paths, named_programs = _named_in(data)
+    for key, value in paths:
         is_hooks = key.lower() == b"hookspath"
         named = os.path.expanduser(os.fsdecode(value).strip().strip('"'))
         # Git counts hooks from the work tree, and included files from the file that includes them.
@@ -423,13 +418,20 @@ def _names(data: bytes, target: str, parent: str, folder: str) -> str:
                 return "init.templateDir"
         elif target == real or (is_hooks and _is_hook_of(target, real)):
             return "core.hooksPath" if is_hooks else "include.path"
-    if named_programs := re.findall(_NAMED_PROGRAM, data):
+    if named_programs:
         # Few settings name a program, and every call loads this module.
         from rye.workspace import programs
 
         if any(programs.loaded(os.fsdecode(value), parent).holds(target) for value in named_programs):
             return "settings of a program"
     return ""
+
+
+@lru_cache(maxsize=8)
+def _named_in(data: bytes) -> tuple[list[tuple[bytes, bytes]], list[bytes]]:
+    """Return the paths with their keys, and the programs, that some settings name."""
+    # Most settings have none of the keys.
+    return re.findall(_NAMED_PATH, data) if re.search(b"(?i)path|templatedir", data) else [], re.findall(_NAMED_PROGRAM, data)
 
 
 def _is_hook_of(target: str, folder: str) -> bool:
@@ -444,15 +446,19 @@ def users_settings() -> tuple[str, str]:
     return f"{xdg if os.path.isabs(xdg) else f'{home}/.config'}/git/config", f"{home}/.gitconfig"
 
 
-def _users_files() -> Iterator[tuple[bytes, str]]:
-    """Yield the content and the folder of each file of settings for all repositories, and of those that these include."""
-    waiting, seen = [SYSTEMS, *users_settings()], set[str]()
+def _users_files(seen: dict[str, stamps.Stamp | None]) -> Iterator[tuple[bytes, str]]:
+    """Yield the content and the folder of each file of settings for all repositories, and of those that these include.
+
+    `seen` gains their paths, with what is there.
+    """
+    waiting = [SYSTEMS, *users_settings()]
     while waiting and len(seen) < _MOST_INCLUDED:
-        path = waiting.pop()
+        # The first three always count, whatever the others include.
+        path = waiting.pop(0)
         if path not in seen:
-            seen.add(path)
+            seen[path] = stamps.stamp(path)
+            data, included = _users(path, seen[path])
             folder = os.path.dirname(path)
-            data, included = _users(path, stamps.stamp(path))
             if data:
                 yield data, folder
             waiting += [os.path.join(folder, os.path.expanduser(one)) for one in included]
