@@ -178,14 +178,7 @@ class Admission:
     def _verified(self, candidate: Candidate) -> Verified:
         # The verdict belongs to this state of trust; under other keys the same bytes may be refused.
         known = _verdicts(self.state)
-        try:
-            verified = bundles.signed(candidate, self.store, known)
-        except TrustError as err:
-            # The check of bytes knows no name; who calls an item may not know which file is meant.
-            whose = {"It ": f"{candidate.item_id} ", "Its ": f"{candidate.item_id}'s "}
-            message = re.sub("^Its? ", lambda found: whose[found[0]], err.message)
-            hint = err.hint.replace("`rye sign`", f"`rye sign {candidate.item_id}`")
-            raise TrustError(err.code, message, hint, **err.details) from None
+        verified = bundles.signed(candidate, self.store, known)
         known.add(verified.file_digest)
         return verified
 
@@ -226,7 +219,7 @@ class Admission:
             if err.code != "untrusted_key" or bundle_id == bundles.SYSTEM or not os.path.isfile(document):
                 raise
             hint = f"If you know whose it is, run `rye trust add {document}`."
-            raise TrustError(err.code, f"The installed bundle {bundle_id}: {err.message}", hint, **err.details) from None
+            raise TrustError(err.code, err.message, hint, **err.details) from None
 
     def _space(self, name: str) -> Space:
         # Entry points are read only for items of installed bundles: reading them is slow.

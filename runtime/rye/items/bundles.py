@@ -70,7 +70,10 @@ def read(raw: bytes | None, bundle_id: str, store: TrustStore, known: Container[
     """
     if raw is None:
         raise TrustError("unsigned", f"The bundle {bundle_id} has no manifest, so nothing of it is served.", _REPAIR)
-    verified = verify.verify(raw, form_of("tool", ".yaml"), store, known)
+    try:
+        verified = verify.verify(raw, form_of("tool", ".yaml"), store, known)
+    except TrustError as err:
+        raise TrustError(err.code, f"The manifest of {bundle_id}: {err.message}", err.hint, **err.details) from None
     # A key that was approved for one project says nothing of what is installed for all.
     if verified.key.role not in (("system",) if bundle_id == SYSTEM else ("system", "user", "explicit")):
         why = f"The manifest of {bundle_id} is signed by a key that does not count for it."
@@ -108,7 +111,12 @@ def signed(candidate: Candidate, store: TrustStore, known: Container[str] = ()) 
     Raises:
         TrustError: its `code` is the verdict.
     """
-    verified = verify.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), store, known)
+    try:
+        verified = verify.verify(candidate.raw, form_of(candidate.item_type, candidate.suffix), store, known)
+    except TrustError as err:
+        # The check of bytes knows no name; who calls an item may not know which file is meant.
+        hint = err.hint.replace("`rye sign`", f"`rye sign {candidate.item_id}`")
+        raise TrustError(err.code, f"{candidate.item_id}: {err.message}", hint, **err.details) from None
     # What a project or a user may serve under a reserved id, `spaces.serves` decides.
     if candidate.space not in ("project", "user"):
         spaces.check_reserved_id(candidate.item_id, verified.key.role)

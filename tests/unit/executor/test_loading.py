@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from unittest import mock
 
 import pytest
 
@@ -38,9 +37,10 @@ def test_an_items_text_comes_without_what_the_signature_leaves_out(project):
     put(project, "knowledge/my/facts.yaml", signed(facts, item_type="knowledge", suffix=".yaml"))
     assert rye.execute("my/facts", item_type="knowledge", project_path=project)["data"]["output"] == facts.decode().strip()
     # A refusal names the item, whichever check it fails.
-    for forged in (facts, raw.replace(b"signed:2", b"signed:x")):
-        put(project, "directives/d.md", forged)
-        assert str(refused(mock.ANY, "directive", "d", project_path=project)).startswith(("d carries no", "d's signature line"))
+    forgeries = {"tools/my/tool.py": path.read_bytes() + b"\r\n", "directives/d.md": raw.replace(b"signed:2", b"signed:x")}
+    for name, forged in forgeries.items():
+        kind, _, item_id = os.path.splitext(put(project, name, forged).relative_to(project / ".ai"))[0].partition("s/")
+        assert str(refused("malformed", kind, item_id, project_path=project)).startswith(f"{item_id}: ")
 
 
 def test_a_copy_is_the_very_bytes_and_replaces_nothing_unasked(project, user_space):
