@@ -165,9 +165,11 @@ def _url(plan: Plan, texts: dict[str, str], absent: list[str]) -> str:
     if missing := templates.names(rest) & set(absent):
         why = f"The URL needs {', '.join(sorted(missing))}."
         raise UsageError("bad_value", why, "Give it; its author can make it required.")
-    # A segment of dots alone would lead elsewhere, whatever is encoded: `.` is never encoded.
-    if any(set(text) <= {"."} and text for name, text in texts.items() if name in templates.names(rest.partition("?")[0])):
-        raise UsageError("bad_value", "A part of a URL's path cannot be made of dots.", "Give another value.")
+    # A segment of dots alone would lead elsewhere, whatever is encoded: `.` is never encoded. An empty one does so, too.
+    for part in rest.partition("?")[0].split("/"):
+        if templates.names(part) and not templates.fill(part, encoded, {}).strip("."):
+            why = f"{part} in the URL's path cannot be empty or made of dots."
+            raise UsageError("bad_value", why, "Give another value.")
     url = head[0] + templates.fill(rest, encoded, {})
     pairs = [
         f"{quote(name, safe='')}={quote(templates.fill(value, texts, {}), safe='')}"
