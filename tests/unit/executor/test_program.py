@@ -96,7 +96,8 @@ def test_exit_codes_are_mapped_and_a_failure_says_its_last_words(project):
     answer = call(project, "my/tells")
     assert (answer["status"], answer["error"], answer["code"]) == ("error", "told", "my_code")
     # A chain that asks for JSON gets an object, or a refusal.
-    for printed, code in (('{"a": 1}', None), *((one, "bad_tool_result") for one in ("[1]", "text", '{"a": 1e999}', ""))):
+    bad = ("[1]", "text", '{"a": 1e999}', "", '{"success": "yes"}')
+    for printed, code in (('{"a": 1}', None), *((one, "bad_tool_result") for one in bad)):
         yaml_tool(project, "my/json", config={"command": "printf", "args": ["%s", printed], "output": "json"})
         assert call(project, "my/json").get("code") == code, printed
 

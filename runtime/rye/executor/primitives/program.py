@@ -283,7 +283,11 @@ def _result(tool: Tool, plan: Plan, outcome: run.Outcome, stdout: _Kept, stderr:
     if errors:
         result["stderr"] = errors
     if outcome.exit_code == 0:
-        return {**result, "success": found is None or found.get("success", True) is True, **_said_error(found)}
+        success = True if found is None else found.get("success", True)
+        if not isinstance(success, bool):
+            why = f"{tool.id} printed an object whose success is neither true nor false. Report it to the tool's owner."
+            result |= {"error": why, "code": "bad_tool_result"}
+        return {**result, "success": success is True, **_said_error(found)}
     code = plan.exit_codes.get(str(outcome.exit_code), "command_failed")
     declared = _said_error(found)
     if not declared:
