@@ -155,6 +155,10 @@ def _signed(target: Target, raw: bytes, key: PrivateKey, store: TrustStore, row:
             tool_files.read(item, spaces.Space("", os.fsdecode(_anchor(target)[0])))
             # A reader would find out only when it runs the tool that it can never be called.
             schema.SchemaChecker(item.schema)
+        elif isinstance(item, parse.Knowledge) and not str(item.header.get("title") or "").strip():
+            # Readers take entries of other installations as they are.
+            why = f"{target.item_id} has no title, by which it is listed and searched for."
+            raise ItemError("malformed_item", why, "Write `title: …` into its header.")
     row["digest"] = verified.digest
     return signed
 

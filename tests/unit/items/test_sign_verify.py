@@ -195,6 +195,7 @@ REFUSED = {
         *((NOTES, raw) for raw in (b"# No header\n", b"# Late\n\n" + ENTRY, b"<!-- anything else -->\n" + ENTRY)),
         *((NOTES, raw) for raw in (b"```yaml\nid: k\n", b"```json\n{}\n```\n", b"```yaml\n```\n")),
     ],
+    ("malformed_item", "my/k has no title"): [(NOTES, ENTRY.replace(b"title: T", t)) for t in (b"", b"title: ' '", b"title:")],
     # YAML that could be read otherwise elsewhere.
     ("malformed_item", "repeats a key"): [
         *((YAML, RUNS + more) for more in (b"category: my\n", b"config: {a: 1, a: 2}\n", b"config:\n  - {b: 1, b: 2}\n")),
@@ -239,7 +240,7 @@ def test_what_a_reader_would_refuse_is_not_signed(project, code, word):
         *((NOTES, raw) for raw in (ENTRY.replace(b"```yaml", b"```yml", 1), b"\n\n" + ENTRY)),
         *((NOTES, mark + ENTRY) for mark in (b"<!-- rye:unsigned -->\n\n", b"<!-- rye:unsigned -->\n<!-- rye:unsigned -->\n")),
         (".ai/knowledge/yours/k.md", ENTRY.replace(b"category: my\n", b"")),
-        (DATA, b"id: k\ncategory: my\nfact: 1\n"),
+        (DATA, b"id: k\ncategory: my\ntitle: K\nfact: 1\n"),
     ],
 )
 def test_what_every_reader_reads_alike_is_signed(project, path, raw):
