@@ -17,7 +17,7 @@ from rye.config import user_dirs
 from rye.errors import UsageError
 from rye.lsp.connection import LanguageServerError
 from rye.plain_class import Record
-from rye.process.child import is_outside
+from rye.process.child import environment_outside, is_outside
 
 _FILE = "lsp.yaml"
 # For a program to say its version.
@@ -95,17 +95,23 @@ def _argv(name: str, settings: dict[str, Any], root: str) -> tuple[str, ...] | N
         raise UsageError("bad_config", f"The server {name!r} in {_FILE} has no command.", hint)
     program = _program(os.path.expanduser(command[0]), root)
     least = settings.get("least_version", 0)
-    if program is None or (least and _major(program, os.stat(program).st_mtime_ns) < least):
+    if program is None or (least and _major(program, os.stat(program).st_mtime_ns, root) < least):
         return None
     return (program, *command[1:])
 
 
 @cache
-def _major(program: str, _changed: int) -> int:
-    """Return the first number that `--version` prints, or 0; asked once for each process and state of the file."""
+def _major(program: str, _changed: int, root: str) -> int:
+    """Return the first number that `--version` prints, or 0; asked once for each process, project and state of the file."""
     try:
         result = subprocess.run(
-            [program, "--version"], cwd="/", stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+            [program, "--version"],
+            cwd="/",
+            env=environment_outside(os.stat(root)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return 0

@@ -74,6 +74,20 @@ def is_outside(file: str, project: os.stat_result) -> bool:
     return bool(found) and not any(os.path.samestat(one, project) for one in found)
 
 
+def environment_outside(*projects: os.stat_result) -> dict[str, str]:
+    """Return the environment without paths that one of the projects could have brought, for a program that is none of theirs.
+
+    Mostly it is a script: `env` finds its interpreter by PATH, where an activated environment of the project comes first.
+    """
+    kept = {}
+    for name, value in os.environ.items():
+        parts = value.split(os.pathsep)
+        some = [one for one in parts if not os.path.isabs(one) or all(is_outside(one, project) for project in projects)]
+        if some or name == "HOME":
+            kept[name] = os.pathsep.join(some or parts)
+    return kept
+
+
 def name_of_fd(fd: int) -> str:
     """Return the path under which a child opens an inherited descriptor."""
     return f"/proc/self/fd/{fd}"

@@ -338,9 +338,9 @@ def install(folder, name, says="1"):
     """A program that tells its version, and is the scripted server else."""
     argv = [PYTHON, scripted_server.__file__, '{"pull": true}', str(folder / "log")]
     command = " ".join(f"'{word}'" for word in argv)
-    (folder / name).write_text(
-        f"#!/bin/sh\n[ \"$1\" = --version ] && echo x >> {folder}/asked && echo '{says}' && exit\nexec {command}\n"
-    )
+    # As a script in JavaScript is run by the first `node` of PATH.
+    tells = f"node; echo x >> {folder}/asked && echo '{says}' && exit"
+    (folder / name).write_text(f'#!/bin/sh\n[ "$1" = --version ] && {{ {tells}; }}\nexec {command}\n')
     (folder / name).chmod(0o755)
 
 
@@ -365,11 +365,15 @@ def test_the_first_that_is_installed_is_taken(project, bins):
         *[(says, "typescript-language-server") for says in ("Version 5.9.3", "what?")],
     ],
 )
-def test_a_compiler_without_a_server_is_passed_over_and_asked_once(project, bins, says, name):
+def test_a_compiler_without_a_server_is_passed_over_and_asked_once(project, bins, says, name, monkeypatch):
     install(bins, "tsc", says)
     install(bins, "typescript-language-server")
+    # An activated environment of the project, where a command can write.
+    put(project, **{".venv/bin/node": f"#!/bin/sh\necho ran > {bins}/escaped\n"})
+    (project / ".venv/bin/node").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project}/.venv/bin:{bins}")
     assert [server(project, path) for path in ("a.ts", "b.tsx")] == [name] * 2
-    assert (bins / "asked").read_text() == "x\n"
+    assert ((bins / "asked").read_text(), (bins / "escaped").exists()) == ("x\n", False)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from rye.call import context, safe_text
 from rye.errors import RegistryError
 from rye.fs import atomic
 from rye.plain_class import Record, field
-from rye.process.child import program_on_path
+from rye.process.child import environment_outside, program_on_path
 from rye.workspace.workspace import Workspace, find_root
 
 _MOST = 1 << 20
@@ -104,14 +104,16 @@ def _from_auth(auth: dict[str, Any], host: str) -> Credentials:
 
 def _from_helper(name: str, host: str) -> Credentials | None:
     """Ask a helper; None where it knows nothing of the host."""
-    path = _program(name)
+    projects = _projects()
+    path = program_on_path(f"docker-credential-{name}", *projects) if _NAME.fullmatch(name) else None
     if path is None:
         raise _bad(host, f"the helper docker-credential-{name[:40]} is not on the PATH, outside of the project")
     try:
         # A helper needs the user's own environment: it talks to a keychain.
         # From `/`, so that a helper finds no configuration of the project's.
+        env = environment_outside(*projects)
         result = subprocess.run(
-            [path, "get"], input=host.encode(), capture_output=True, check=False, timeout=_HELPER_SECONDS, cwd="/"
+            [path, "get"], input=host.encode(), capture_output=True, check=False, timeout=_HELPER_SECONDS, cwd="/", env=env
         )
         if result.returncode != 0:
             return None
@@ -123,16 +125,13 @@ def _from_helper(name: str, host: str) -> Credentials | None:
     return Credentials(identity=secret) if username == "<token>" else Credentials(str(username), str(secret))
 
 
-def _program(name: str) -> str | None:
-    """Return the real path of a helper on PATH; what the project could have brought is no helper."""
-    if not _NAME.fullmatch(name):
-        return None
-    # The folder that one works in, and the project of the call, which may be another.
+def _projects() -> list[os.stat_result]:
+    """Return the project that one works in, and that of the call, which may be another: what they bring is no helper."""
     roots = [find_root()]
     workspace = context.current().workspace
     if isinstance(workspace, Workspace):
         roots.append(workspace.root)
-    return program_on_path(f"docker-credential-{name}", *map(os.stat, roots))
+    return [*map(os.stat, roots)]
 
 
 def _bad(host: str, why: str) -> RegistryError:
