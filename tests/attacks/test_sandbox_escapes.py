@@ -237,9 +237,14 @@ def test_require_insists_on_limits_only_where_the_user_names_them(project, user_
     assert "control group" in refused["error"]
 
 
-def test_where_rye_lies_in_the_project_the_report_says_so(project, user_space, monkeypatch):
+@pytest.mark.parametrize(
+    "place", [("rye.sandbox.sandbox._own_places", lambda: {os.getcwd() + "/.venv"}), ("sys.path", [*sys.path, "src"])]
+)
+def test_where_rye_lies_in_the_project_the_report_says_so(project, user_space, monkeypatch, place):
+    """Or its Python looks for modules there, as after an editable installation: a `sitecustomize.py` would be the next one's."""
     held = attempted(project, "true")[1]
-    monkeypatch.setattr(sandbox, "_own_places", lambda: {f"{project}/.venv"})
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(*place)
     assert {*held} - {*attempted(project, "true")[1]} == {"writes_outside"}
     configure(user_space, "sandbox: {require: [writes_outside]}\n")
     assert sandbox.OWN_PROJECT in bash(project, "true", sandbox="require")["error"]

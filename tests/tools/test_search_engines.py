@@ -183,8 +183,10 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
     for folder in ("tools", "hop", "links", "empty", "project/link"):
         (tmp_path / folder).mkdir()
     for folder in (project, tmp_path / "tools"):
-        (folder / "rg").write_text(f"#!/bin/sh\necho $0 >> {canary}\nexit 1\n")
-        (folder / "rg").chmod(0o755)
+        # A script, whose interpreter is sought as the program itself is.
+        for name in ("rg", "interpreter")[: 1 + (folder == project)]:
+            (folder / name).write_text(f"#!/bin/sh\n{'interpreter' * (name == 'rg')}\necho $0 >> {canary}\nexit 1\n")
+            (folder / name).chmod(0o755)
     for link, target in {
         "project/link/rg": tmp_path / "tools/rg",
         "project/tools": tmp_path / "tools",
@@ -203,7 +205,7 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
         assert not canary.exists()
     # Control: from these it is started, as the very file that was judged.
     for folder in ("tools", "links"):
-        monkeypatch.setenv("PATH", str(tmp_path / folder))
+        monkeypatch.setenv("PATH", f"{project}:{tmp_path / folder}")
         done("grep", project, pattern="x")
     assert {*canary.read_text().split()} == {str(tmp_path / "tools/rg")}
 

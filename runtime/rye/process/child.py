@@ -21,7 +21,8 @@ from rye.errors import WorkspaceError
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths
 
-_PASSED = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
+# No PATH: a program that is a script would find its interpreter in an activated environment of the project.
+_PASSED = ("LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
 _MAX_RECORD = 1 << 24

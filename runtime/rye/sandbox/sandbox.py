@@ -29,6 +29,7 @@ Repositories that a command makes inside the project are looked at when it is ov
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Final, Literal, cast
@@ -42,7 +43,7 @@ from rye.workspace.workspace import project_changed
 
 __all__ = [
     "ALWAYS", "NOT_MADE", "OWN_PROJECT", "Confined", "Mode", "Policy", "Settings", "confine", "confines", "effective",
-    "holds_rye", "insist", "layers", "not_made", "properties_of",
+    "holds_rye", "insist", "layers", "loads_from", "not_made", "properties_of",
 ]  # fmt: skip
 
 ALWAYS: Final = (
@@ -166,7 +167,7 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
         else:
             confined.report["holds"].append(resource_limits.NAME)
         confined = changed(confined, groups=groups)
-        if "writes_outside" in confined.report["holds"] and policy.write_project and holds_rye(policy.root):
+        if "writes_outside" in confined.report["holds"] and policy.write_project and loads_from(policy.root):
             confined.report["holds"].remove("writes_outside")
             confined.report["missing"]["writes_outside"] = OWN_PROJECT
     try:
@@ -181,13 +182,21 @@ def confine(argv: list[str], policy: Policy, mode: Mode = "auto") -> Confined:
     return confined
 
 
-OWN_PROJECT: Final = "rye itself is installed in this project"
+OWN_PROJECT: Final = "rye itself is installed in this project, or its Python looks for modules here"
 """Why a sandbox holds less there: what a command changes of it runs outside."""
 
 
 def holds_rye(root: str) -> bool:
     """Tell whether the interpreter or the package that runs here lies in a project."""
     return any(hidden_paths.is_below(path, root) for path in _own_places())
+
+
+def loads_from(root: str) -> bool:
+    """Tell whether what runs here lies in a project, or its modules may, by an editable installation or PYTHONPATH.
+
+    There this process, or the next one, would load a `sitecustomize.py` that a command wrote.
+    """
+    return holds_rye(root) or any(hidden_paths.is_below(os.path.realpath(folder), root) for folder in sys.path)
 
 
 @cache

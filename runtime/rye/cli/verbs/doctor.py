@@ -103,9 +103,9 @@ def _sandbox(project: str) -> Iterator[Diagnosis]:
         yield Diagnosis("sandbox", "problem", detail, bubblewrap.advice())
     else:
         yield Diagnosis("sandbox", "problem", f"none: {'; '.join(why_not.values())}", bubblewrap.advice())
-    if sandbox.holds_rye(os.path.realpath(project)):
+    if sandbox.loads_from(os.path.realpath(project)):
         detail = f"{sandbox.OWN_PROJECT}: what a command changes of it runs outside the sandbox"
-        yield Diagnosis("sandbox", "note", detail, "Install it in an environment elsewhere.")
+        yield Diagnosis("sandbox", "note", detail, "Install it in an environment of its own, elsewhere.")
     # Made and removed for real: whether control groups may be written shows only in the attempt.
     groups, why = resource_limits.make(resource_limits.configured())
     resource_limits.release(groups)
