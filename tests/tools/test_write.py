@@ -6,6 +6,8 @@ from hashlib import sha256
 
 import pytest
 
+from rye.errors import ItemError
+from rye.items.parse import python_tree
 from support.calling import done, ids, refused, rows
 
 # Defects 16, 18, 19: characters were counted, `${…}` was expanded, 200 kB were too long for a command line.
@@ -247,3 +249,16 @@ def test_a_new_syntax_error_is_told_and_nothing_of_the_file_runs(project, name, 
         refused("syntax_error", "write", project, file_path=name, content=after.decode(), guard="refuse")
     warnings = done("write", project, file_path=name, content=after.decode())["warnings"]
     assert [said in one for one in warnings] == [True] if said else warnings == []
+
+
+def test_no_file_of_the_current_folder_is_read_for_a_syntax_error(project, monkeypatch):
+    monkeypatch.chdir(project)
+    pipes = []
+    for name in ("edited", "<unknown>"):
+        os.mkfifo(name)
+        pipes.append(os.open(name, os.O_RDWR | os.O_NONBLOCK))
+        os.write(pipes[-1], b"x\n")
+    assert "at line 1" in done("write", project, file_path="a.py", content="def f(:\n")["warnings"][0]
+    with pytest.raises(ItemError, match="not valid Python: invalid syntax"):
+        python_tree(b"def f(:\n")
+    assert [os.read(pipe, 9) for pipe in pipes] == [b"x\n"] * 2

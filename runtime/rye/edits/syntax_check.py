@@ -133,7 +133,8 @@ def _python(data: bytes) -> Broken | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Only parsed: nothing of the file runs. Not by `ast`, which takes twice as long to make objects of the tree.
-            symtable.symtable(data, "edited", "exec")  # type: ignore[arg-type] # bytes, whose coding line counts
+            # Without a name: of an error Python reads the line in the file that has it, in the current folder.
+            symtable.symtable(data, "", "exec")  # type: ignore[arg-type] # bytes, whose coding line counts
     except SyntaxError as err:
         return Broken(f"Python {sys.version_info[0]}.{sys.version_info[1]}", str(err.msg), err.lineno or 1)
     return None

@@ -360,7 +360,8 @@ def python_tree(body: bytes) -> ast.Module:
     try:
         text = text_of(body)
         with _PARSING:
-            return ast.parse(text)
+            # Without a name: of an error Python reads the line in the file that has it, in the current folder.
+            return ast.parse(text, filename="")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as err:
         where = f" (line {err.lineno})" if isinstance(err, SyntaxError) and err.lineno else ""
         why = f"{err.msg}{where}" if isinstance(err, SyntaxError) else str(err)
