@@ -35,7 +35,7 @@ _TRIM_EVERY = 64 * 1024
 _KEEP_SHARE = 0.9
 _TAIL = 16 * 1024
 _NEWEST = 4 * 1024
-_FIRST_DIGITS = re.compile(rb'^[0-9a-f]{8} \["([0-9a-f]{11})', re.MULTILINE)
+_FIRST_DIGITS = re.compile(rb'\n[0-9a-f]{8} \["([0-9a-f]{11})')
 _ARRIVING = 256
 _LARGEST = 64 * 1024 * 1024
 _ID_DIGITS = 15
@@ -100,7 +100,7 @@ def next_number(ws: Workspace, now: float) -> int:
         size = os.fstat(file.fileno()).st_size
         # The tail is enough: IDs ascend. No CRC is checked, because a number too high only leaves a gap.
         for most in (_NEWEST, _TAIL):
-            found = found or _FIRST_DIGITS.findall(os.pread(file.fileno(), most, max(0, size - most)))
+            found = found or _FIRST_DIGITS.findall(b"\n" + os.pread(file.fileno(), most, max(0, size - most)))
     # All of one length, so that they compare as their numbers do.
     return max(int(now * 1000), int(max(found, default=b"0"), 16) + 1)
 

@@ -249,7 +249,7 @@ def give_ids_at(index: Index, texts: Mapping[int, bytes]) -> None:
             used.add(made)
             index.marks[at] = LineId(made, loose_digest(text))
         # In ascending order, on which alignment and the stored rows rely.
-        index.marks = dict(sorted(index.marks.items()))
+        index.marks = {at: index.marks[at] for at in sorted(index.marks)}
 
 
 def begin_epoch(index: Index, epoch: int) -> None:

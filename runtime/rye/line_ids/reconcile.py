@@ -8,6 +8,7 @@ the IDs of what is gone stay reserved.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from types import MappingProxyType
@@ -133,7 +134,7 @@ class _Transition:
             versions=[*self.old.versions, (self.revision, self.content_hash[:8])][-VERSIONS_STORED:],
         )
         self._revive(index, marks, revived)
-        index.marks = dict(sorted(marks.items()))
+        index.marks = {at: marks[at] for at in sorted(marks)}
         self._number(index, revived)
         self._bury(index, gaps)
         return index
@@ -289,23 +290,18 @@ class _Transition:
                 self.found[old[self._loose(at)]] = at
 
     def _surviving_ids(self) -> dict[int, LineId]:
-        marks: dict[int, LineId] = {}
-        positions = sorted(self.old.marks)
-        at = 0
+        marks, known = dict[int, LineId](), self.old.marks
+        positions = sorted(known)
         for old_at, new_at, length in self.blocks:
-            while at < len(positions) and positions[at] < old_at:
-                at += 1
-            while at < len(positions) and positions[at] < old_at + length:
-                mark = self.old.marks[positions[at]]
-                new_place = positions[at] - old_at + new_at
-                # A block's first line has another line above it now, unless both begin the file.
-                if positions[at] == old_at and not (old_at == 0 and new_at == 0):
-                    mark = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short_shown)
-                marks[new_place] = mark
-                at += 1
+            within = positions[bisect_left(positions, old_at) : bisect_left(positions, old_at + length)]
+            marks.update({at - old_at + new_at: known[at] for at in within})
+            # A block's first line has another line above it now, unless both begin the file.
+            if within[:1] == [old_at] and (old_at or new_at):
+                mark = known[old_at]
+                marks[new_at] = LineId(mark.id, mark.loose, self.revision, mark.shown, mark.short_shown)
         for old_at, new_at in self.found.items():
-            if old_at in self.old.marks:
-                mark = self.old.marks[old_at]
+            if old_at in known:
+                mark = known[old_at]
                 loose = self.loose_of_new.get(new_at, mark.loose)
                 marks[new_at] = LineId(mark.id, loose, self.revision, mark.shown, mark.short_shown)
         return marks

@@ -458,10 +458,10 @@ def _users_files(seen: dict[str, stamps.Stamp | None]) -> Iterator[tuple[bytes, 
         if path not in seen:
             seen[path] = stamps.stamp(path)
             data, included = _users(path, seen[path])
-            folder = os.path.dirname(path)
             if data:
+                folder = os.path.dirname(path)
                 yield data, folder
-            waiting += [os.path.join(folder, os.path.expanduser(one)) for one in included]
+                waiting += [os.path.join(folder, os.path.expanduser(one)) for one in included]
 
 
 @lru_cache(maxsize=_MOST_INCLUDED)
