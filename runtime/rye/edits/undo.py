@@ -30,8 +30,6 @@ from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
-# So often a change is planned anew while a command writes its files.
-_LOOKS = 5
 
 
 class _Chosen(Record):
@@ -411,7 +409,7 @@ def _answer(
 
 def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chosen) -> tuple[tree_changes.Look, tree_undo.Plan]:
     """Return how a command's change is taken back, and the last look before that."""
-    for _ in range(_LOOKS):
+    for _ in range(tree_changes.MOST_LOOKS):
         # What changed until now is recorded as what it is, before anything is written.
         look.attribute()
         planned = tree_undo.plan(ws, look.contents, entry, chosen.part, chosen.hunks)

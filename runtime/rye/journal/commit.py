@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +50,8 @@ class Committed(NamedTuple):
 
 
 @contextlib.contextmanager
-def _beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
-    """Run an edit of ours, told apart from what commands change; `made` are the contents that it brings."""
+def _beside_commands(ws: Workspace, changes: Sequence[Change]) -> Iterator[None]:
+    """Run an edit of ours, told apart from what commands change."""
     with known_tree.unlooked(ws.fd):
         # Asked while nobody looks: a command that begins later finds the edit made and recorded.
         if not known_tree.is_running(ws.fd):
@@ -60,7 +60,7 @@ def _beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[No
     # Imported here: few edits are made beside a command.
     from rye.journal import tree_changes
 
-    with tree_changes.beside_commands(ws, made), known_tree.unlooked(ws.fd):
+    with tree_changes.beside_commands(ws, [(one.entry, one.data) for one in changes]), known_tree.unlooked(ws.fd):
         yield
 
 
@@ -84,7 +84,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     if not is_own:
         profile.refuse_changes(ws.root)
     if len(changes) == 1 and batch is None:
-        with _beside_commands(ws, [changes[0].data]):
+        with _beside_commands(ws, changes):
             return _commit_one(ws, changes[0])
     batch = batch or os.urandom(16).hex()
     # The IDs become file names in the journal, so those that are made in one millisecond must differ.
@@ -103,7 +103,7 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     made = _with_folders(changes, made)
     steps = [Step(change.place, entry) for change, entry in zip(changes, made, strict=True)]
     # The right to write comes second: who waits for the tree can still run out of time.
-    with _beside_commands(ws, [change.data for change in changes]), deadline().commit():
+    with _beside_commands(ws, changes), deadline().commit():
         record = _begin(ws, steps, batch)
         try:
             for step, change in zip(steps, changes, strict=True):

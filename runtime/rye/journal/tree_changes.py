@@ -37,6 +37,9 @@ from rye.snapshots.tree import Scope, TreeTooLargeError, Walk
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
+MOST_LOOKS: Final = 5
+"""So often a look is made anew where a running command writes meanwhile what is to be changed."""
+
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
@@ -191,14 +194,20 @@ def drop(ws: Workspace, recording: Recording) -> None:
 
 
 @contextmanager
-def beside_commands(ws: Workspace, made: Iterable[bytes | None]) -> Iterator[None]:
+def beside_commands(ws: Workspace, edits: Sequence[tuple[Entry, bytes | None]]) -> Iterator[None]:
     """Run an edit of ours: what running commands changed until now is recorded first, and the edit is not taken for theirs.
 
     The contents that it brings are stored: where a command changes one before the next look, that is what it was before.
     """
     with suppress(OSError, TreeTooLargeError), look_at(ws) as look:
-        look.attribute()
-        for data in made:
+        seen = look
+        for _ in range(MOST_LOOKS):
+            seen.attribute()
+            if seen.saw(one for entry, _ in edits for one in entry.changes):
+                break
+            # A command that is at work on a file may leave it as it was: that is a change, too, and comes before the edit.
+            seen = seen.again()
+        for _, data in edits:
             if data is not None and len(data) <= context.settings().number("record.max_file_bytes"):
                 look.contents.put(data)
         look.contents.save()
@@ -317,7 +326,7 @@ class Look:
         found = None if mark is None else state_of(mark)
         if found is None or now is None:
             return found is now
-        return found.value is None or found[:3] == now[:3]
+        return found.value is None or ((found.kind, found.value) == (now.kind, now.value) and now.mode in (-1, found.mode))
 
     def said_of_left_out(self, since: int) -> dict[str, str]:
         """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""

@@ -23,8 +23,10 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.fs import beneath
+from rye.journal import history, tree_changes
 from rye.snapshots import known_tree
 from rye.workspace import running_commands
+from rye.workspace.workspace import Workspace
 from support.calling import call, undo
 from support.harness import environment, fingerprint
 from support.in_process import rye as rye_command
@@ -105,6 +107,27 @@ def test_a_command_beside_a_job_names_it(started):
     job = bash(started, "read line", background=True)["job_id"]
     assert bash(started, "echo x > b.txt")["changed_beside"] == ["read line"]
     call("rye/bash/job", started, action="end", job_id=job)
+
+
+def test_what_a_command_puts_back_between_a_look_and_an_edit_is_recorded_before_the_edit(started, monkeypatch):
+    """A formatter that empties a file before it writes the same text, say."""
+    file, aside, attribute = started / "a.txt", started / "b.txt", tree_changes.Look.attribute
+    job = bash(started, "read line", background=True)["job_id"]
+
+    def puts_back(look):
+        made = attribute(look)
+        aside.exists() and aside.rename(file)
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tree_changes, "look_at", lambda ws, look=tree_changes.look_at, **of: file.rename(aside) and look(ws, **of))
+        patch.setattr(tree_changes.Look, "attribute", puts_back)
+        assert call("edit_lines", started, file_path="a.txt", changes=["find|one|two"])["success"]
+    call("rye/bash/job", started, action="end", job_id=job)
+    with Workspace(started) as ws:
+        made = [change for row in history.History(ws) for change in history.entry_of(ws, row).changes if change.path == "a.txt"]
+    contents = [[one and one.value for one in change[1:]] for change in made]
+    assert [before for before, _ in contents[:-1]] == [after for _, after in contents[1:]], contents
 
 
 def shell(project, script):
