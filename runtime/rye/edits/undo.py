@@ -425,7 +425,7 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     """Undo what a command changed, or its part at one path."""
     (entry,) = chosen.entries
     held = [os.fsencode(one.path) for one in entry.files or () if chosen.part in (None, one.path)]
-    with cache.locked(ws, *held), tree_changes.look_at(ws) as first:
+    with cache.locked(ws, *held), tree_changes.look_at(ws, beside=held) as first:
         if chosen.part is None and not chosen.hunks:
             # Another process may have taken it back since it was chosen.
             _entry(ws, History(ws), entry.id)

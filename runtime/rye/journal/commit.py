@@ -83,6 +83,8 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
         return Committed([], [])
     if not is_own:
         profile.refuse_changes(ws.root)
+    # While these locks were waited for, their holder may have been killed: its change comes first.
+    recovery.recover(ws, beside=[change.place.path for change in changes])
     if len(changes) == 1 and batch is None:
         with _beside_commands(ws, changes):
             return _commit_one(ws, changes[0])

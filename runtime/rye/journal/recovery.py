@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ from rye.workspace.atomic_replace import conflict, digest_at, discard, is_tempor
 from rye.workspace.workspace import Place, Workspace
 
 _PHASES = (".prepare", ".commit", ".abort", ".done")
-_WAIT_SECONDS = 1.0
+WAIT_SECONDS = 1.0
 _MOST_NOTES = 1_000
 _GONE = ("file_not_found", "not_a_directory", "is_directory", "not_regular_file", "path_outside", "protected_path")
 
@@ -211,10 +211,11 @@ def finish_commit(ws: Workspace, record: Path, steps: Sequence[Step]) -> None:
 # --- after a crash ---
 
 
-def recover(ws: Workspace) -> list[str]:
+def recover(ws: Workspace, *, patience: float = 0.0, beside: Collection[bytes] = ()) -> list[str]:
     """Settle what a crash left, of single changes and of commits; called before every change and undo.
 
-    What another process holds locked is left alone: it is at work.
+    What another process holds locked is left alone: it is at work. Of single changes it is waited for, for `patience` seconds.
+    The caller holds the locks of the paths `beside`.
 
     Returns:
         What became of the commits, and which of their files were left alone.
@@ -226,7 +227,7 @@ def recover(ws: Workspace) -> list[str]:
             if path.suffix == ".folders":
                 journal.recover_folders(ws, path)
             else:
-                messages += _settle(ws, path)
+                messages += _settle(ws, path, patience, beside)
         except (OSError, WorkspaceError):
             # Locked, or trouble with the disk: it stays, for the next call.
             continue
@@ -267,14 +268,15 @@ def _load(path: Path) -> list[Entry] | None:
     return found if all(is_temporary(entry.temporary.encode()) for entry in found) else None
 
 
-def _settle(ws: Workspace, path: Path) -> list[str]:
+def _settle(ws: Workspace, path: Path, patience: float, beside: Collection[bytes]) -> list[str]:
     recorded, single = _load(path), path.suffix not in _PHASES
     if recorded is None:
         journal.drop_if_old(path)
         return []
     paths = [names.parse(entry.path) for entry in recorded]
     # A lock that stays held belongs to a live process that is still at work on this commit.
-    with cache.locked(ws, *paths, patience=0.0 if single else _WAIT_SECONDS), ExitStack() as stack:
+    most = patience if single else WAIT_SECONDS
+    with cache.locked(ws, *paths, patience=most, beside=beside), ExitStack() as stack:
         # Under the lock once more: the process that held it may have settled it.
         if not path.exists():
             return []

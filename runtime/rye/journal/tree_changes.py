@@ -12,7 +12,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -431,18 +431,21 @@ def _digests(entry: Entry) -> Iterator[bytes]:
 
 
 @contextmanager
-def look_at(ws: Workspace, *, quick: bool = False, ending: str = "", at_end: bool = False) -> Iterator[Look]:
+def look_at(
+    ws: Workspace, *, quick: bool = False, ending: str = "", at_end: bool = False, beside: Collection[bytes] = ()
+) -> Iterator[Look]:
     """Hold the project's tree and look at it; what was cut off before is finished first. Raises OSError, TooLargeError.
 
     Errors else, and `at_end`, as `known_tree.locked`.
 
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
-    runs and none ends. `ending` is one that is over: only others write on.
+    runs and none ends. `ending` is one that is over: only others write on. `beside` are paths whose locks the caller holds.
     """
     # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
-    # an edit has its file locked when it waits for the tree.
+    # an edit has its file locked when it waits for the tree. Who holds the file of one may have waited for the process that
+    # was killed: its change would count as found here, and as its own later.
     with suppress(OSError, WorkspaceError):
-        recovery.recover(ws)
+        recovery.recover(ws, patience=recovery.WAIT_SECONDS, beside=beside)
     with known_tree.locked(ws.fd, at_end=at_end) as where, Contents(where) as contents:
         tree_undo_steps.recover(ws, where, contents)
         look = Look(ws, where, contents, quick=quick, ending=ending)

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
@@ -161,8 +161,10 @@ def _write(dir_fd: int, name: str, data: bytes | Sequence[bytes]) -> None:
 
 
 @contextmanager
-def locked(ws: Workspace, *paths: bytes, patience: float = _MAX_WAIT) -> Iterator[None]:
+def locked(ws: Workspace, *paths: bytes, patience: float = _MAX_WAIT, beside: Collection[bytes] = ()) -> Iterator[None]:
     """Hold the locks of some files (physical project-relative paths) across processes and threads.
+
+    The caller holds those of the paths `beside` already.
 
     Files share 256 lock files, taken in one order, so that holders of several never wait for each other in a circle.
 
@@ -177,7 +179,8 @@ def locked(ws: Workspace, *paths: bytes, patience: float = _MAX_WAIT) -> Iterato
     most = min(patience, _MAX_WAIT, deadline().remaining())
     try:
         with atomic.in_order("files", again=True):
-            _lock_somewhere(held, ws, sorted({name_of(path)[:2] for path in paths}), started, started + most)
+            wanted = {name_of(path)[:2] for path in paths} - {name_of(path)[:2] for path in beside}
+            _lock_somewhere(held, ws, sorted(wanted), started, started + most)
             yield
     finally:
         while held:

@@ -164,7 +164,7 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
     with pytest.raises(Cut):
         change(project)
     monkeypatch.undo()
-    monkeypatch.setattr(recovery, "_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(recovery, "WAIT_SECONDS", 0.0)
     stands = contents(project)
     with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
         assert recovery.recover(ws) == []

@@ -118,13 +118,32 @@ def test_folders_that_a_change_makes_or_removes_come_and_go_with_it(project, bef
         assert (project / "n/e/w.txt").read_bytes() == OLD
 
 
-def test_a_change_at_work_is_left_alone_and_one_whose_folder_is_gone_is_dropped(project, file):
-    begun(project, OLD, NEW)
-    with Workspace(str(project)) as ws, cache.locked(ws, b"file"):
-        assert not recover(project)
+def test_a_change_at_work_is_left_alone_and_one_of_a_killed_process_is_recorded_once(project, file, monkeypatch):
+    done("read", project, file_path="file")
+    done("rye/bash/bash", project, command="true")
+    killed, recovered = [], recovery.recover
+
+    def kill():
+        if not killed:
+            killed.append(begun(project, OLD, NEW).id)
+            file.write_bytes(NEW)
+
+    with monkeypatch.context() as patch:
+        # An edit has looked for what a crash left, and waits for its lock.
+        patch.setattr(recovery, "recover", lambda ws, **of: (recovered(ws, **of), kill())[0])
+        edit = done("edit_lines", project, file_path="file", changes=["end+|three"], on_stale="rebase")["entry_id"]
+    assert listed(project) == [edit, *killed]
+    assert [done("undo", project, entry_id=one)["success"] for one in (edit, killed.pop())]
+    with Workspace(project) as ws, ThreadPoolExecutor(1) as pool:
+        with cache.locked(ws, b"file"):
+            kill()
+            assert not recover(project)
+            command = pool.submit(done, "rye/bash/bash", project, command="true")
+            time.sleep(0.3)
+        assert "changed" not in command.result()
+    assert listed(project)[0] == killed[0]
     begun(project, OLD, NEW, "gone/file")
-    assert recover(project)
-    assert listed(project) == []
+    assert (recover(project), len(listed(project))) == (True, 5)
 
 
 def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):

@@ -52,25 +52,22 @@ def test_what_someone_does_after_edits_is_theirs_alone(looked, codec, first):
     assert path.read_bytes() == LINES.encode(codec)
 
 
-@pytest.mark.parametrize("way", ["write", "edit"])
-def test_what_a_tool_made_and_someone_removed_is_recorded_as_removed(looked, way):
-    done("write", looked, file_path="new.txt", content="one\n")
+@pytest.mark.parametrize("way", ["write", "edit", "delete"])
+def test_what_a_tool_made_or_removed_and_someone_took_or_put_back_is_recorded(looked, way):
+    file = looked / ("utf-8.txt" if way == "delete" else "new.txt")
+    if way != "delete":
+        done("write", looked, file_path="new.txt", content="one\n")
     if way == "edit":
         edit(looked, "new.txt", "one", "two")
-    content = (looked / "new.txt").read_text()
-    (looked / "new.txt").unlink()
+    content = file.read_text()
+    if way == "delete":
+        done("edit_lines", looked, file_path=file.name, changes=[f"{file.name} delete file"])
+        file.write_text(content)
+    else:
+        file.unlink()
     (other,) = by_someone_else(looked)
     assert undo(looked, entry_id=other["entry_id"])["success"]
-    assert (looked / "new.txt").read_text() == content
-
-
-def test_what_a_tool_removed_and_someone_put_back_is_recorded_as_made(looked):
-    content = (looked / "utf-8.txt").read_bytes()
-    done("edit_lines", looked, file_path="utf-8.txt", changes=["utf-8.txt delete file"])
-    (looked / "utf-8.txt").write_bytes(content)
-    (other,) = by_someone_else(looked)
-    assert undo(looked, entry_id=other["entry_id"])["success"]
-    assert not (looked / "utf-8.txt").exists()
+    assert (file.read_text() if file.exists() else None) == (None if way == "delete" else content)
 
 
 def test_showing_the_record_does_not_cut_a_running_commands_change_in_parts(looked):

@@ -103,25 +103,16 @@ def test_what_is_written_into_a_mapping_after_a_look_is_recorded(started, kind):
         assert undo(started, file_path="a.txt")["success"]
 
 
-def test_a_command_beside_a_job_names_it(started):
+def test_a_command_beside_a_job_names_it_and_what_a_job_puts_back_just_before_an_edit_is_recorded(started, monkeypatch):
+    """A formatter that empties a file before it writes the same text, say."""
     job = bash(started, "read line", background=True)["job_id"]
     assert bash(started, "echo x > b.txt")["changed_beside"] == ["read line"]
-    call("rye/bash/job", started, action="end", job_id=job)
-
-
-def test_what_a_command_puts_back_between_a_look_and_an_edit_is_recorded_before_the_edit(started, monkeypatch):
-    """A formatter that empties a file before it writes the same text, say."""
-    file, aside, attribute = started / "a.txt", started / "b.txt", tree_changes.Look.attribute
-    job = bash(started, "read line", background=True)["job_id"]
-
-    def puts_back(look):
-        made = attribute(look)
-        aside.exists() and aside.rename(file)
-        return made
-
+    file, aside, attribute = started / "a.txt", started / "c.txt", tree_changes.Look.attribute
     with monkeypatch.context() as patch:
-        patch.setattr(tree_changes, "look_at", lambda ws, look=tree_changes.look_at, **of: file.rename(aside) and look(ws, **of))
-        patch.setattr(tree_changes.Look, "attribute", puts_back)
+        patch.setattr(
+            tree_changes, "look_at", lambda ws, look=tree_changes.look_at, **of: file.rename(aside) and look(ws, **of)
+        )
+        patch.setattr(tree_changes.Look, "attribute", lambda look: (attribute(look), aside.exists() and aside.rename(file)))
         assert call("edit_lines", started, file_path="a.txt", changes=["find|one|two"])["success"]
     call("rye/bash/job", started, action="end", job_id=job)
     with Workspace(started) as ws:
