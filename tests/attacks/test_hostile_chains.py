@@ -86,7 +86,7 @@ LINKS = {
     "a link moved to another id": ([("my/other", SUBPROCESS, {"config": EVIL, "item_id": "my/other"})], "my/a", "misplaced"),
     "a tool as a link": ([], "my/a", "wrong_link"),
     "knowledge as a link": ([], "my/a", "runtime_missing"),
-    "a link outside by a symbolic link": ([], "my/a", "runtime_missing"),
+    "a link outside by a symbolic link": ([], "my/a", "item_unreadable"),
     "an id that leads out": ([], "../../outside", "runtime_missing"),
 }  # fmt: skip
 

@@ -163,8 +163,7 @@ def verdicts(manifest: Manifest, space: Space, store: TrustStore) -> list[dict[s
                 if item_id not in present:
                     raise TrustError("tampered", "It is listed, and its file is gone.", "Reinstall the bundle.")
                 path = present[item_id]
-                # By the space's own reader, which follows no link out of the bundle.
-                raw = spaces.read_file(space, path.relative_to(space.folder).as_posix()) or b""
+                raw = spaces.read_item(space, path) or b""
                 admit(Candidate(item_type, item_id, path.suffix, space.name, str(path), raw), store, manifest)
             except RyeError as err:
                 row.update(verdict=err.code if isinstance(err, TrustError) else "malformed", hint=str(err))
@@ -196,8 +195,8 @@ def compose(space: Space, facts: Mapping[str, Any]) -> bytes:
         item_table = {}
         for item_id, path in spaces.items_in(space, item_type):
             form_of(item_type, path.suffix)
-            # As a reader does, beneath the folder: a link that leads out is refused now, not at the first call.
-            raw = spaces.read_file(space, path.relative_to(space.folder).as_posix())
+            # A link that leads out of its folder is refused now, not at the first call.
+            raw = spaces.read_item(space, path)
             if raw is None:
                 raise ItemError("item_unreadable", f"{path} cannot be read.", "Make it a regular file.")
             item_table[item_id] = sha256(raw).hexdigest()

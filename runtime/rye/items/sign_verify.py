@@ -219,7 +219,8 @@ def _opened(target: Target, *, links: bool) -> Iterator[tuple[workspace.Place, b
             root = stack.enter_context(closing(os.open(folder, beneath.DIRECTORY)))
             parent = stack.enter_context(closing(beneath.open_beneath(root, parts[:-1], beneath.DIRECTORY)[0]))
             if links:
-                opened, _ = beneath.open_beneath(root, parts, _READ)
+                # As whoever runs the item reads it: a link in its place may not lead out of its folder.
+                opened, _ = beneath.open_beneath(parent, parts[-1:], _READ)
             else:
                 # In the folder held open: the path could lead elsewhere when the file is replaced.
                 opened = os.open(parts[-1], _READ | os.O_NOFOLLOW, dir_fd=parent)

@@ -183,7 +183,11 @@ def _not_found(item_type: str, item_id: str, search_path: Sequence[Space], shado
     if shadowed:
         why = f"{item_id} is reserved for the system bundle, which lacks it; {shadowed[0]} does not serve it."
         return ItemError("reserved_id", why, "Move it to an id that does not begin with rye/.")
-    close = similar_ids(item_id, (known for known, _, _ in served_items(item_type, search_path)))
+    listed = {known: path for known, _, path in served_items(item_type, search_path)}
+    if item_id in listed and (listed[item_id].is_symlink() or not listed[item_id].is_file()):
+        why = f"{listed[item_id]} is a link that leads out of its folder or nowhere, or no regular file."
+        return ItemError("item_unreadable", why, "Put the file itself there.")
+    close = similar_ids(item_id, listed)
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use `rye search` to find what there is."
     path = headless(item_id, search_path)
     hint = f"{path} has no header that names its runtime: `rye lint {path}` says what to write." if path else hint
@@ -246,6 +250,13 @@ def read_file(space: Space, path: str, basis: Basis = NOT_KEPT) -> bytes | None:
         return None
     with closing(root):
         return _read(root, os.fsencode(path).split(b"/"))
+
+
+def read_item(space: Space, path: Path) -> bytes | None:
+    """Return an item's file as `find` reads it: a link in its place leads no further than its folder. None where it does."""
+    stem, suffix = os.path.splitext(path.relative_to(space.folder).as_posix())
+    found = _read_first(space, stem, (suffix,), NOT_KEPT)
+    return None if found is None else found[1]
 
 
 def _read_first(space: Space, stem: str, suffixes: tuple[str, ...], basis: Basis) -> tuple[str, bytes] | None:

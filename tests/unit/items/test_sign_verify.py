@@ -84,15 +84,23 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     tools = project / ".ai/tools/my"
     tools.mkdir(parents=True)
     os.mkfifo(tools / "fifo.py")
-    for name, target in (("zero", "/dev/zero"), ("out", outside), ("dangling", "nowhere"), ("loop", "loop.py")):
+    # In the space, but not in the item's folder.
+    put(project, ".ai/lib/aside.py", tool(item_id="my/aside"), MINE)
+    links = {"zero": "/dev/zero", "out": outside, "dangling": "nowhere", "loop": "loop.py", "aside": "../../lib/aside.py"}
+    for name, target in links.items():
         os.symlink(target, tools / f"{name}.py")
     put(project, ".ai/tools/my/large.py", b"#" * (spaces.MAX_ITEM_BYTES + 1))
     put(project, ".ai/tools/my/limit.py", b"#" * spaces.MAX_ITEM_BYTES)
     (tools / "folder.py").mkdir()
     rows = {row["item_id"][3:]: row for row in rye.verify(everything=True, space="project")}
-    assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(
-        ("dangling", "fifo", "large", "loop", "out", "zero"), "malformed"
-    ) | {"limit": "unsigned"}
+    assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(("fifo", "large", *links), "malformed") | {
+        "limit": "unsigned"
+    }
+    # Each way to ask says the same.
+    answers = {name: rye.execute(f"my/{name}", {})["error"] for name in ("fifo", *links)}
+    assert (set(answers), all("leads out" in one for one in answers.values())) == ({*rows} - {"large", "limit"}, True)
+    assert rye.search("*", "tool", space="project")["unverified"] == {"malformed": len(rows) - 1, "unsigned": 1}
+    assert [verdict(f"my/{name}")["verdict"] for name in links] == ["malformed"] * len(links)
     assert ("named pipe" in rows["fifo"]["hint"], "leads out" in rows["out"]["hint"]) == (True, True)
     assert "larger than 1,048,576" in rows["large"]["hint"]
     os.unlink(tools / "limit.py")
@@ -100,7 +108,7 @@ def test_what_cannot_be_read_is_a_row_and_never_a_hang(project):
     assert {row["status"] for row in rows} == {"failed"}
     assert all(row["error"] and row["code"] and row["hint"] for row in rows)
     assert verdict(str(tools / "../my/large.py"))["verdict"] == "malformed"
-    # A link within its space serves, and is not replaced by signing.
+    # A link within its folder serves, and is not replaced by signing.
     put(project, ".ai/tools/my/greet.py", tool(), MINE)
     os.symlink("my/greet.py", project / ".ai/tools/link.py")
     assert verdict(".ai/tools/link.py")["verdict"] == "misplaced"
