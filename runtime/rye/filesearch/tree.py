@@ -31,7 +31,7 @@ from rye.filesearch.ripgrep import Pattern, SearchScope
 from rye.fs import atomic, beneath, names
 from rye.fs.atomic import closing
 from rye.line_ids.render import Hit
-from rye.process.child import Child, Command, scratch_file, split_records
+from rye.process.child import Child, Command, name_of_fd, scratch_file, split_records
 from rye.workspace import protected_paths
 from rye.workspace.workspace import Workspace
 
@@ -171,10 +171,21 @@ class SearchTree:
         limit.check()
         folder, seconds = self.ws.fd if self.is_file else self.fd, min(MAX_SECONDS, limit.remaining() - _SPARE)
         with Child(command, folder, seconds, MAX_MEMORY) as child:
-            yield from split_records(chain(child.blocks(), [ending]), end)
+            yield from split_records(chain(child.blocks(self._refuse_pipes), [ending]), end)
             self.timed_out |= child.timed_out
             code, stderr = child.end(), child.stderr()
         self._judge(code, stderr, pattern)
+
+    def _refuse_pipes(self) -> None:
+        """Refuse a search that ripgrep does not end, as it waits at a `.gitignore`. Raises WorkspaceError `search_failed`."""
+        for folder, _, files, folder_fd in os.fwalk(".", dir_fd=self.fd) if not self.is_file else ():
+            check_deadline()
+            path = f"{name_of_fd(folder_fd)}/.gitignore"
+            if ".gitignore" not in files or not os.path.exists(path) or os.path.isfile(path):
+                continue
+            why = f"{self.shown(f'{folder}/.gitignore'[2:])} is no regular file, and the search waits for it."
+            hint = advice("no_ignore", f"Remove it, or give {parameter_text(no_ignore=True)}.", "Remove it.")
+            raise WorkspaceError("search_failed", why, hint)
 
     def _judge(self, code: int, stderr: bytes, pattern: Pattern | None) -> None:
         # First: where the host reaps all children itself, no exit code is known.

@@ -10,7 +10,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import IO
@@ -27,6 +27,8 @@ _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
 _MAX_RECORD = 1 << 24
 _STEP_SECONDS = 0.1
+# A search that waits for something takes about a twentieth of the processor.
+_IDLE_SECONDS, _IDLE_SHARE = 1.0, 0.2
 
 
 class Command(Record):
@@ -154,13 +156,17 @@ class Child:
         self.end()
         self._stderr.close()
 
-    def blocks(self) -> Iterator[bytes]:
-        """Yield the output as it comes, until it ends or the time is up; the child is gone then."""
+    def blocks(self, when_idle: Callable[[], None] | None = None) -> Iterator[bytes]:
+        """Yield the output as it comes, until it ends or the time is up; the child is gone then.
+
+        `when_idle` is called, once, when it has hardly worked for a second: it may wait for what never comes.
+        """
         pipe = self._process.stdout
         assert pipe is not None  # asked for above
         fd, limit = pipe.fileno(), deadline()
         poll = select.poll()
         poll.register(fd, select.POLLIN | select.POLLHUP)
+        looked, used = time.monotonic(), 0.0
         while True:
             seconds_left = min(self._end - time.monotonic(), limit.remaining())
             if seconds_left <= 0:
@@ -168,12 +174,24 @@ class Child:
                 break
             # In steps, because the call may be cancelled meanwhile.
             if not poll.poll(min(seconds_left, _STEP_SECONDS) * 1000):
+                if when_idle and time.monotonic() - looked > _IDLE_SECONDS:
+                    looked, before, used = time.monotonic(), used, self._processor_time()
+                    if used - before < _IDLE_SECONDS * _IDLE_SHARE:
+                        when_idle()
+                        when_idle = None
                 continue
             block = os.read(fd, _BLOCK)
             if not block:
                 break
             yield block
         self._finish()
+
+    def _processor_time(self) -> float:
+        """Return the seconds that it worked; 0 where the system does not tell."""
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{self._process.pid}/stat", "rb") as file:
+            # Behind the name of the program, which may hold anything.
+            return sum(map(int, file.read().rpartition(b")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
 
     def _finish(self) -> None:
         if not self.timed_out:
