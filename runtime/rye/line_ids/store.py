@@ -141,8 +141,9 @@ _REMEMBERED, _REMEMBERED_BYTES = 500, 16 << 20  # records; decoded, they take so
 def _remember(ws: Workspace, path: bytes, known: _Known) -> None:
     """Remember what a file's record says: the next call in this process need not decode it, nor read it where it stands."""
     at = user_dirs.user_ai(), ws.identity, path
-    # Emptied at once: a long process that looks at many files pays one decode each for it, and no bookkeeping.
-    held = [len(one.raw) for one in _checked.values()] if at not in _checked else []
+    # Emptied at once: a long process that looks at many files pays one decode each for it, and no bookkeeping. Other threads
+    # add theirs meanwhile.
+    held = [len(one.raw) for one in list(_checked.values())] if at not in _checked else []
     if len(held) >= _REMEMBERED or sum(held) > _REMEMBERED_BYTES:
         _checked.clear()
     _checked[at] = known

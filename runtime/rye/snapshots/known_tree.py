@@ -171,11 +171,10 @@ def remember(where: Path, now: Known) -> None:
     """Remember the tree that is stored: the next look need not parse it."""
     _latest.pop(str(where), None)
     _latest[str(where)] = _identity(where), now
-    # A server has few projects at a time; of large ones it remembers the last.
-    while len(_latest) > 1 and (
-        len(_latest) > _MOST_TREES or sum(len(one.folders) for _, one in _latest.values()) > _MOST_FOLDERS
-    ):
-        del _latest[next(iter(_latest))]
+    # A server has few projects at a time; of large ones it remembers the last. Other threads have theirs remembered meanwhile.
+    sizes = [(name, len(one.folders)) for name, (_, one) in list(_latest.items())]
+    while len(sizes) > 1 and (len(sizes) > _MOST_TREES or sum(size for _, size in sizes) > _MOST_FOLDERS):
+        _latest.pop(sizes.pop(0)[0], None)
 
 
 def _write_whole(where: Path, now: Known) -> None:

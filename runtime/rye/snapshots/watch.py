@@ -52,6 +52,8 @@ class Watch:
             that is not looked into it may have written a file unseen. None where there was none.
     """
 
+    _fd = -1
+
     def __init__(self, root_fd: int, skipped: frozenset[str]) -> None:
         """Prepare a watch of an open root; `skipped` are the names of folders that are not looked into."""
         self.tree: Folders | None = None
@@ -71,7 +73,7 @@ class Watch:
         info = os.fstat(root_fd)
         self._device, self._is_complete = info.st_dev, True
         self._libc = ctypes.CDLL(None, use_errno=True)
-        self._fd, self.type = -1, type_of(info.st_dev)
+        self.type = type_of(info.st_dev)
         if self.type in _LOCAL:
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self._most = min(_MOST_FOLDERS, _limit() // _SHARE)
@@ -81,6 +83,8 @@ class Watch:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self.tree = -1, None
+
+    __del__ = close
 
     def changed(self, tree: Folders) -> set[str] | None:
         """Return the folders of a tree that changed since it was stored; None where that is not known."""
@@ -228,7 +232,8 @@ def of_project(root_fd: int, skipped: frozenset[str]) -> Watch:
         found = Watch(root_fd, skipped)
     _watches[key] = found
     while len(_watches) > _MOST_WATCHES:
-        _watches.popitem(last=False)[1].close()
+        # Not closed: another thread may be at a look by it.
+        _watches.popitem(last=False)
     return found
 
 

@@ -24,7 +24,8 @@ from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.fs import beneath
 from rye.journal import history, tree_changes
-from rye.snapshots import known_tree
+from rye.line_ids import store
+from rye.snapshots import known_tree, watch
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 from support.calling import call, undo
@@ -119,6 +120,31 @@ def test_a_command_beside_a_job_names_it_and_what_a_job_puts_back_just_before_an
         made = [change for row in history.History(ws) for change in history.entry_of(ws, row).changes if change.path == "a.txt"]
     contents = [[one and one.value for one in change[1:]] for change in made]
     assert [before for before, _ in contents[:-1]] == [after for _, after in contents[1:]], contents
+
+
+def test_what_other_threads_remember_meanwhile_breaks_no_call(started, monkeypatch):
+    class Other:
+        @property
+        def raw(self):
+            store._checked[object()] = self
+            return b""
+
+        @property
+        def folders(self):
+            known_tree._latest[object()] = None, self
+            return b""
+
+    roots = [os.open(one, os.O_RDONLY) for one in ("/", "/dev", "/proc", "/usr", "/var")]
+    monkeypatch.setattr(store, "_checked", {0: Other()})
+    monkeypatch.setattr(known_tree, "_latest", {0: (None, Other())})
+    drain = watch.Watch._drain
+    monkeypatch.setattr(
+        watch.Watch, "_drain", lambda own: drain((own, *(watch.of_project(one, own.skipped) for one in roots))[0])
+    )
+    assert call("read", started, file_path="a.txt")["success"]
+    assert bash(started, "echo x > b.txt").get("changed") == ["b.txt"]
+    for one in roots:
+        os.close(one)
 
 
 def shell(project, script):
