@@ -11,9 +11,9 @@ import os
 import sys
 import threading
 import time
+from _queue import Empty, SimpleQueue  # `queue` loads more, which takes time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from rye.call import context, safe_text

@@ -11,8 +11,8 @@ import json
 import os
 import sys
 import threading
+from _queue import SimpleQueue  # `queue` loads more, which takes time
 from collections.abc import Callable
-from queue import SimpleQueue
 from types import CodeType, ModuleType
 from typing import Any
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from rye.config import user_dirs
 from rye.errors import WorkspaceError
@@ -124,7 +124,7 @@ def record_stamp(ws: Workspace, path: bytes) -> stamps.Stamp | None:
     return None if found == stamps.UNKNOWN else found
 
 
-class _Known(NamedTuple):
+class _Known(Record):
     """A record that this process has decoded and checked; `stamp` is of its file, where that tells of every change."""
 
     key: bytes
