@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import NoReturn
 
-from rye.cli import options, process, terminal
-from rye.cli.table import VERBS
+from rye.cli import process
+
+# As `typing` has it, see `process`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 
 def command() -> NoReturn:
@@ -23,6 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    from importlib import import_module
+
+    from rye.cli import options, terminal
+    from rye.cli.table import VERBS
+
     when, words = options.color_before(words)
     terminal.choose(when)
     if not words or words[0] in ("-h", "--help", "-V", "--version"):

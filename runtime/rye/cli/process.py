@@ -8,11 +8,12 @@ import gc
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TextIO
 
-from rye.errors import RyeError, TrustError, UsageError
+# As `typing` has it: what is loaded before `run` is loaded while garbage is still sought among it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final, NoReturn
 
 # Objects between two collections: importing makes tens of thousands, hardly one of which is garbage.
 _ALLOCATIONS = 100_000
@@ -94,6 +95,8 @@ def _message(err: OSError, unprinted: OSError | None) -> str:
 
 def _guarded(command: str, run: Callable[[], int], *, as_json: bool) -> int:
     """Run the command, and report a refusal. The answer is flushed here, also help, so that a failed write is an error."""
+    from rye.errors import RyeError, TrustError, UsageError
+
     try:
         return run()
     except RyeError as err:
@@ -172,38 +175,3 @@ def exit_code(response: dict[str, Any]) -> int:
 
 class UnprintedError(OSError):
     """The answer cannot be written to standard output."""
-
-
-@contextmanager
-def answer_stream() -> Iterator[TextIO]:
-    """Point descriptor 1 at standard error for good, and return another one for the answer, which no tool knows.
-
-    Otherwise a tool that outlives its call could still write into the answer.
-
-    Raises:
-        UnprintedError: what was written there cannot be printed.
-    """
-    if not _writes_to_stdout(sys.stdout):
-        yield sys.stdout
-        return
-    sys.stdout.flush()
-    real = os.dup(1)
-    # From here on a print of a tool, or of a child that it leaves running, reaches standard error.
-    os.dup2(2, 1)
-    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
-        try:
-            yield answer
-            answer.flush()
-        except OSError as err:
-            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
-            if isinstance(err, BrokenPipeError) or err.filename is not None:
-                raise
-            raise UnprintedError(*err.args) from None
-
-
-def _writes_to_stdout(stream: TextIO) -> bool:
-    try:
-        return stream.fileno() == 1
-    except (OSError, ValueError, AttributeError):
-        return False

@@ -1,4 +1,4 @@
-"""What the verbs of the command line share: the project, typed paths, extras that are missing, and whether a person is there.
+"""What the verbs of the command line share: the project, typed paths, missing extras, who is there, and where answers go.
 
 What gives trust or signs is never done by an agent's command unless its user allowed it.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from rye.call import context
+from rye.cli.process import UnprintedError
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
 from rye.fs import names
@@ -160,3 +163,38 @@ def _direct_url() -> dict[str, Any]:
     except (metadata.PackageNotFoundError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def answer_stream() -> Iterator[TextIO]:
+    """Point descriptor 1 at standard error for good, and return another one for the answer, which no tool knows.
+
+    Otherwise a tool that outlives its call could still write into the answer.
+
+    Raises:
+        UnprintedError: what was written there cannot be printed.
+    """
+    if not _writes_to_stdout(sys.stdout):
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    real = os.dup(1)
+    # From here on a print of a tool, or of a child that it leaves running, reaches standard error.
+    os.dup2(2, 1)
+    with open(real, "w", encoding=sys.stdout.encoding, errors="backslashreplace", newline="") as answer:
+        try:
+            yield answer
+            answer.flush()
+        except OSError as err:
+            # The reader went away, or the disk is full: what is still buffered has nowhere to go.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), real)
+            if isinstance(err, BrokenPipeError) or err.filename is not None:
+                raise
+            raise UnprintedError(*err.args) from None
+
+
+def _writes_to_stdout(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError, AttributeError):
+        return False

@@ -6,8 +6,12 @@ rt open src/app.py:120        rt edit src/app.py 120 124 << 'EOF'
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+
+# As `typing` has it, see `process`.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, NoReturn
 
 _EPILOG = """\
 examples:
@@ -93,10 +97,9 @@ def _call(name: str, args: Any) -> int:
     """Make the calls of a verb, one after the other, and print each answer."""
     from rye import api
     from rye.call.context import CallOptions
-    from rye.cli.process import answer_stream
     from rye.cli.rt import printing as rt_printing
     from rye.cli.rt.verbs import CALLS, VERBS
-    from rye.cli.shared import project_to_work_in
+    from rye.cli.shared import answer_stream, project_to_work_in
 
     args.project = project_to_work_in(args.project)
     options = CallOptions(writes_call=None if args.json else rt_printing.typed_call)

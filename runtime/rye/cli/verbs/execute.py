@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rye.call.context import CallOptions, Cancellation
 from rye.cli import terminal, words
-from rye.cli.process import answer_stream, exit_code
-from rye.cli.shared import at_terminal, current_in, project_to_work_in, require_person
+from rye.cli.process import exit_code
+from rye.cli.shared import answer_stream, at_terminal, current_in, project_to_work_in, require_person
 from rye.cli.terminal import harmless, note, printable, told_json
 from rye.config import user_dirs
 from rye.errors import RyeError, UsageError
