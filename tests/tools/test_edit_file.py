@@ -86,7 +86,6 @@ def test_to_name_the_nearest_lines_costs_a_bounded_work(project, monkeypatch, wi
         ("big5", "功 \\\n", "\\"),
         ("cp949", "갂 B\n", "B"),
         ("johab", "가 a\n", "a"),
-        ("euc_jp", "表示 x\n", "x"),
     ],
 )
 def test_nothing_is_found_within_a_character(project, encoding, text, old):

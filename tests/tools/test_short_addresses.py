@@ -66,6 +66,7 @@ STORIES = {
     "numbers stay": [("others", "1\ta\n2\tb\n"), READ, ("edit", ["2|2\tB"]), ("is", "1\ta\n2\tB\n")],
     "a line is not cut": [
         ("others", "x" * 600 + "\n"),
+        ("not", "text_count", ["find|x|y"], "500 of 600"),
         READ,
         *[("not", "pasted_ids", [f"1|{cut}"], "be lost") for cut in CUTS],
     ],
@@ -316,7 +317,8 @@ def test_a_line_that_was_never_shown_has_its_number_for_address(project, tool, p
         done("edit_lines", project, file_path="f.txt", changes=["8|eight\nmore"])
     for _ in range(2):
         error = no("unseen_lines", project, "30-33|x", line_ids="short")
-        assert ("4 lines were never shown: read or grep 30-33 first" in error, "\n30\tline 30\n" in error) == (True, True)
+        assert ("4 lines were never shown: 30-33.\n" in error, "\n30\tline 30\n" in error) == (True, True)
+        assert 'Call read(file_path="f.txt:@30-33"); what' in error
     named = view_lines(str(project), "f.txt", lambda document: document.shorts(0, document.count))
     assert named == [*map(str, range(1, 8)), str(count + 1), str(count + 2), *map(str, range(9, count + 1))]
     # The same where another program wrote, and where the line is seen first in the other form.

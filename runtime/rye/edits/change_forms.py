@@ -45,6 +45,7 @@ FORMS = (
     'or an object: {"line_id": 12, "new_content": "text"}'
 )
 """The forms in words, for a refusal."""
+_NO_CHANGE = "is no change."
 
 # Longer than any path with addresses: a regular expression over more could take seconds.
 _LONGEST_HEAD = 5_000
@@ -82,7 +83,9 @@ def parsed(changes: list[Any], file_path: str) -> list[Change]:
             wrong.append(f"Change {number}: {err}")
     if wrong:
         listed = "\n".join(f"- {text}" for text in wrong)
-        hint = "Correct the changes and send all of them again."
+        # Once, however many have none of the forms.
+        hint = f"Write {FORMS}.\n" if any(text.endswith(_NO_CHANGE) for text in wrong) else ""
+        hint += "Correct the changes and send all of them again."
         raise EditError("malformed_change", f"Nothing was written:\n{listed}\n", hint, problems=wrong)
     return out
 
@@ -112,7 +115,7 @@ def _parsed(number: int, change: Any, file_path: str) -> Change:
     if len(kinds) > 1:
         raise ValueError(f"{' and '.join(kinds)} cannot go together.")
     if not kinds:
-        raise ValueError(f"it needs new_content, find with replace, or where to move or copy the lines; or write {FORMS}.")
+        raise ValueError(f"it needs new_content, find with replace, or where to move or copy the lines: it {_NO_CHANGE}")
     return Change(number, file, kinds[0], fields)
 
 
@@ -143,7 +146,7 @@ def from_string(word: str) -> dict[str, Any]:
         return {**_file(found), "delete_file": True}
     if found := _RENAME.fullmatch(text):
         return {**_file(found), "rename_to": found["to"]}
-    raise ValueError(f"{word[:60]!r} is no change. Write {FORMS}.")
+    raise ValueError(f"{word[:60]!r} {_NO_CHANGE}")
 
 
 def _find(found: re.Match[str], text: str) -> dict[str, Any]:

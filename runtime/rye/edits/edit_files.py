@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
@@ -179,7 +181,7 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
     """Hold every file of a call under its lock, and open those whose lines change.
 
     Raises:
-        EditError: `duplicate_file`; WorkspaceError: as `open_for_edit`, `protected_path`.
+        EditError: `duplicate_file`, `is_link`; WorkspaceError: as `open_for_edit`, `protected_path`.
     """
     lines, others = dict[str, None]({job.file_path: None} if job.is_single else {}), dict[str, None]()
     for change in changes:
@@ -199,6 +201,10 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
                 if name in renamed
                 else stack.enter_context(job.ws.place(name))
             )
+            if name in others and name not in renamed and _is_link(job.ws, name):
+                why = f"{name} is a link, to {place.shown}. Nothing was written."
+                hint = f"Name {place.shown}, or change the link itself in bash."
+                raise EditError("is_link", why, hint)
             if any(other.place.path == place.path for other in files.values()):
                 raise EditError("duplicate_file", f"{name} is named twice, by two paths.", "Name each file by one path.")
             files[name] = _File(name, place)
@@ -215,6 +221,14 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
                 document.show_as_cells()
             files[name].document = document
         yield files
+
+
+def _is_link(ws: Workspace, name: str) -> bool:
+    """Tell whether a path names a link. One that was opened: its folders were followed inside the project."""
+    try:
+        return stat.S_ISLNK(os.lstat(b"/".join(ws.components(name)), dir_fd=ws.fd).st_mode)
+    except OSError:
+        return False
 
 
 def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:

@@ -232,10 +232,8 @@ class Checker:
         """Refuse a change of lines that were never shown, or only by their IDs where it names them by number."""
         marks, named = self.document.index.marks, name or self._named_lines(lines)
         by_id = all(at in marks and marks[at].shown >= 0 for at in lines)
-        why = "was shown by its ID only: name it by that." if by_id else "was never shown: read or grep it first."
-        which = (
-            f"line {named} {why}" if len(lines) == 1 else f"{len(lines)} lines were never shown: read or grep {named} first."
-        )
+        why = "was shown by its ID only: name it by that." if by_id else "was never shown."
+        which = f"line {named} {why}" if len(lines) == 1 else f"{len(lines)} lines were never shown: {named}."
         # A refusal that prints IDs shows no number, and the ID that it asks for was shown.
         self.problems.unshown.update(() if by_id and self.problems.form != "short" else lines)
         # They count as shown only once they were read: the ends are enough to see whether they are the right ones.
@@ -275,12 +273,14 @@ class Checker:
                 )
                 self.problems.add("text_count", f"Change {change.number}: {mistake}", *found.lines)
                 return
-            near = edits_splices.similar_lines(self.document, start, stop, old)
+            near, count, is_whole = edits_splices.similar_lines(self.document, start, stop, old)
             but = "But for white space"
             if any("\\x" in text for at in near for text in self.document.texts(at, at + 1)):
                 but += r", or within a \xHH that is one byte,"
-            more = f" {but} these lines have it." if near else ""
-            self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *near)
+            part = "it" if is_whole else "its first line" if count == 1 else f"its first {count} lines"
+            more = f" {but} these lines have {part}." if near else ""
+            shown = [line for at in near for line in range(at, at + count)]
+            self.problems.add("text_not_found", f"Change {change.number}: no line has the text {old[:80]!r}.{more}", *shown)
             return
         self.plans += [Plan(change.number, one.start, one.stop, one.lines, quoted=True) for one in found.splices]
 
@@ -435,8 +435,7 @@ def _check_overlaps(plans: Sequence[Plan], problems: Problems) -> None:
     for plan in plans:
         # A change that begins where another ends does not overlap it.
         if plan.start < reach:
-            problems.add(
-                "overlapping_changes", f"Changes {min(holder, plan.number)} and {max(holder, plan.number)} overlap.", plan.start
-            )
+            numbers = f"{min(holder, plan.number)} and {max(holder, plan.number)}"
+            problems.add("overlapping_changes", f"Changes {numbers} overlap: make them one.", plan.start)
         if plan.stop > reach:
             reach, holder = plan.stop, plan.number

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from rye.call.context import advice
-from rye.call.results import call_text
+from rye.call.results import call_text, shorten
 from rye.edits.change_forms import Change
 from rye.errors import EditError, WorkspaceError
 from rye.line_ids import addresses, store
@@ -25,6 +25,7 @@ from rye.workspace.workspace import Workspace
 
 MAX_SHOWN = 40
 """Lines that a refusal shows at most."""
+_MOST_PLACES = 5
 
 ENDS = ("start", "end")
 """Names of the places before the first line and behind the last one."""
@@ -107,8 +108,9 @@ def excerpt(
         if out and at != last + 1:
             out.append("…")
         row = document.rows(at, at + 1)[0]
-        short = addresses.printed(row.short or "", row.text[:500])
-        out.append(short if form == "short" else f"{row.number}: [LID:{row.id}] {row.text[:500]}")
+        # Marked where it is cut: who took it for the whole line would write over the rest.
+        text = shorten(row.text, _SHORT)
+        out.append(addresses.printed(row.short or "", text) if form == "short" else f"{row.number}: [LID:{row.id}] {text}")
         last = at
     # The refusal prints these lines, so the next request may change them.
     document.shown(*joined_ranges((at, at + 1) for at in positions_shown if at not in unshown), short=form == "short")
@@ -129,7 +131,7 @@ def refusal(document: Document, problems: Problems) -> EditError:
         now += f"\nNearest IDs: {', '.join(close) or 'none'}. Available: {', '.join(ids)}{more}."
     kind, names = problems.codes[0], "addresses" if problems.form == "short" else "IDs"
     hint = (
-        f"Call read or grep, then send the changes again: lines of {document.path} that a refusal shows first do not count."
+        f"Call {_reading(document, problems)}; what a refusal shows first does not count. Then send the changes again."
         if problems.unshown
         else "Correct the changes and send all of them again."
         if shown or kind in ("malformed_change", "pasted_ids")
@@ -138,6 +140,20 @@ def refusal(document: Document, problems: Problems) -> EditError:
     return EditError(
         kind, f"Nothing was written to {document.path}:\n{listed}{now}\n", hint, problems=problems.messages, **problems.details
     )
+
+
+def _reading(document: Document, problems: Problems) -> str:
+    """Return the call that reads the lines of which a change was refused because nobody was shown them."""
+    places = joined_ranges((at, at + 1) for at in sorted(problems.unshown))
+    if len(places) > _MOST_PLACES:
+        places = [(places[0][0], places[-1][1])]
+    marks = []
+    for start, stop in places:
+        ends = [document.index.addresses.names(at, at + 1)[0] for at in (start, stop - 1)]
+        by_name, by_number = "-".join(dict.fromkeys(ends)), f"{start + 1}-{stop}"
+        marks.append(f":@{by_name}" if problems.form == "short" else f":{by_number}")
+    more = {"more": marks[1:]} if marks[1:] else {}
+    return call_text("read", file_path=f"{document.path}{marks[0]}", **more)
 
 
 def names_in(index: Index, changes: Sequence[Change]) -> list[str]:

@@ -380,8 +380,23 @@ def _regions(places: list[int], size: int, starts: list[int]) -> list[tuple[int,
     return out
 
 
-def similar_lines(document: Document, start: int, stop: int, old: str) -> list[int]:
-    """Return up to five lines that are the first line of a text but for white space."""
-    first_line = "".join(old.strip("\n").partition("\n")[0].split())
-    texts = enumerate(document.texts(start, stop) if first_line else (), start)
-    return [at for at, text in texts if first_line in "".join(text.split())][:5]
+def similar_lines(document: Document, start: int, stop: int, old: str) -> tuple[list[int], int, bool]:
+    """Return up to five places where a text begins but for white space, how many of its lines stand there, and whether all do.
+
+    Of all places those that have most of it.
+    """
+    first, *others = ["".join(line.split()) for line in old.strip("\n").split("\n")]
+    texts = ["".join(text.split()) for text in document.texts(start, stop)] if first else []
+
+    def run(at: int) -> int:
+        count = 0
+        for line, text in zip(others, texts[at + 1 : at + 1 + len(others)], strict=False):
+            if line != text and not (count == len(others) - 1 and text.startswith(line)):
+                break
+            count += 1
+        return count + 1
+
+    # Bounded: where all lines are alike, each would be tried with each.
+    runs = {at: run(at) for at in [at for at, text in enumerate(texts) if first in text][: 1 + 100_000 // (1 + len(others))]}
+    most = max(runs.values(), default=0)
+    return [start + at for at, count in runs.items() if count == most][:5], most, most == len(others) + 1
