@@ -9,8 +9,9 @@ Models and clients that fill in every parameter write null or an empty text for 
 
 Names that are nearly right are understood: `filePath`, `path` or `cmd` where a tool has `file_path` or `command`; but only
 where a name can mean one thing: it is none of the tool's own, the tool takes no further names, and exactly one of its
-parameters that were not given is meant. Everything else is left to the executor, which refuses it and says what was
-probably meant.
+parameters that were not given is meant. So are the first and last line of a file in place of offset and limit, and the members
+of an item beside the list that it belongs in: `old_string` and `new_string` where `changes` is wanted. Everything else is left
+to the executor, which refuses it and says what was probably meant.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ _MEANINGS: Final = tuple(
         "mode outputmode",
         "ignorecase caseinsensitive icase i",
         "literal fixedstrings plain",
-        "context contextlines surroundinglines c a b",
+        "context contextlines surroundinglines c a b before after",
         "background runinbackground isbackground",
         "depth maxdepth levels",
         "dryrun preview",
         "timeout timeoutseconds timeouts",
         "changes edits",
         "jobid id outputid shellid bashid",
+        "entryid id changeid",
         "data input",
         "parameters params arguments args",
         "sort sortby order",
@@ -65,8 +67,14 @@ _MEANINGS: Final = tuple(
 """Names that mean the same, each folded; a group applies where a tool has exactly one of them."""
 
 
-_NEEDLESS: Final = frozenset(("description", "n", "linenumbers"))
-"""Names of a note to the reader, or of what a tool does anyway: left out where it has no such parameter."""
+_SWITCH: Final = ("true", "false")
+_NEEDLESS: Final = {"n": _SWITCH, "linenumbers": _SWITCH, "replaceall": ("false",), "overwrite": ("true",)}
+"""Names and values of what a tool does anyway: left out, as a note to the reader is, where it has no such parameter."""
+_SIDES: Final = frozenset(("a", "b", "before", "after"))
+_RANGES: Final = ("viewrange", "linerange", "lines", "range")
+_ENDS: Final = ("endline", "end", "toline", "lastline")
+_LAST_LINE: Final = -1
+_STARTS: Final = ("startline", "start", "fromline", "firstline", "offset")
 
 
 def folded(name: str) -> str:
@@ -89,6 +97,7 @@ def _with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dic
     known = schema.get("properties", {})
     if schema.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
         return arguments
+    arguments = _with_context(known, _with_window(known, arguments))
     used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
     # What is new comes last: beside old text it is `replace`, beside lines `new_content`.
@@ -96,8 +105,56 @@ def _with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dic
         if name not in known and (meant := _meant(name, set(known) - used)) is not None:
             renamed[name] = meant
             used.add(meant)
-    needless = {name for name in arguments if name not in known and name not in renamed and folded(name) in _NEEDLESS}
+    left = [name for name in arguments if name not in known and name not in renamed]
+    needless = {name for name in left if _is_needless(folded(name), arguments[name])}
     return {renamed.get(name, name): value for name, value in arguments.items() if name not in needless}
+
+
+def _is_needless(name: str, value: Any) -> bool:
+    return isinstance(value, str) if name == "description" else str(value).lower() in _NEEDLESS.get(name, ())
+
+
+def _with_context(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the lines before and after a match, where both are given, as one number: the larger."""
+    sides = {name: value for name, value in arguments.items() if name not in known and folded(name) in _SIDES}
+    if "context" not in known or "context" in arguments or [type(value) for value in sides.values()] != [int, int]:
+        return arguments
+    return {name: value for name, value in arguments.items() if name not in sides} | {"context": max(sides.values())}
+
+
+def _with_window(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return arguments with the first and the last line of a file, as other tools name them, as offset and limit."""
+    if not {"offset", "limit"} <= set(known) or not {"file_path", "docPath"} & set(known) or "limit" in arguments:
+        return arguments
+    given = {folded(name): name for name in arguments if name == "offset" or name not in known}
+    windows, starts, ends = ([given[name] for name in names if name in given] for names in (_RANGES, _STARTS, _ENDS))
+    if (len(windows), len(starts), len(ends)) not in ((1, 0, 0), (0, 1, 1), (0, 0, 1)):
+        return arguments
+    pair = [arguments[name] for name in (*starts, *ends)] if ends else arguments[windows[0]]
+    try:
+        *first, last = map(int, pair.split("-") if isinstance(pair, str) else pair)
+    except (TypeError, ValueError):
+        return arguments
+    begin = first[0] if first else 1
+    # -1 is the file's last line.
+    if len(first) > 1 or not (first or ends) or begin < 1 or not (last >= begin or last == _LAST_LINE):
+        return arguments
+    others = {name: value for name, value in arguments.items() if name not in (*windows, *starts, *ends)}
+    return others | {"offset": begin} | ({} if last == _LAST_LINE else {"limit": last - begin + 1})
+
+
+def _as_one_item(schema: Mapping[str, Any], arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments with those that are members of an item of the one list that is missing as that item."""
+    known = schema.get("properties", {})
+    missing = [name for name in schema.get("required", ()) if name in known and name not in arguments]
+    part = resolved(resolved(known[missing[0]], root).get("items"), root) if len(missing) == 1 else None
+    if schema.get("additionalProperties") is not False or not isinstance(part, dict) or "properties" not in part:
+        return arguments
+    own = _with_own_names(schema, arguments)
+    item = _with_own_names(part, {name: value for name, value in own.items() if name not in known})
+    if not item or missing[0] in own or not set(item) <= set(part["properties"]):
+        return arguments
+    return {name: value for name, value in own.items() if name in known} | {missing[0]: [item]}
 
 
 def _meant(name: str, free: set[str]) -> str | None:
@@ -239,7 +296,7 @@ def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
         name: _coerced(known.get(name), one, root)
-        for name, one in _with_own_names(schema, value).items()
+        for name, one in _with_own_names(schema, _as_one_item(schema, value, root)).items()
         if name not in known or name in required or (one is not None and one != "") or _takes(known[name], one, root)
     }
 

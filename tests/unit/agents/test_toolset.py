@@ -110,6 +110,8 @@ def takes(*names, **parts):
 
 TEXT_OR_OBJECT = {"type": ["string", "object"]}
 LINE = takes("line_id", "start_line_id", "end_line_id", "find", "replace", "new_content")
+EDITS = takes("file_path", changes={"type": "array", "items": LINE}) | {"required": ["changes"]}
+WINDOW = takes("file_path", offset={"type": "integer"}, limit={"type": "integer"})
 # The tool's schema, the arguments, and what the tool gets; None: it is refused.
 SAID = [
     # A name is understood where it can mean one parameter.
@@ -119,7 +121,15 @@ SAID = [
     (takes("find", "replace", "new_content"), {"new_string": "b", "old_string": "a"}, {"find": "a", "replace": "b"}),
     (takes("docPath"), {"path": "a"}, {"docPath": "a"}),
     (takes("parameters", "context"), {"params": "b", "-n": "true", "-A": "3"}, {"parameters": "b", "context": "3"}),
-    (takes("command"), {"cmd": "a", "description": "b"}, {"command": "a"}),
+    (takes("command"), {"cmd": "a", "description": "b", "replace_all": False}, {"command": "a"}),
+    (takes(context={"type": "integer"}), {"-B": 1, "-A": 3}, {"context": 3}),
+    (WINDOW, {"path": "a", "start_line": "3", "end_line": 7}, {"file_path": "a", "offset": 3, "limit": 5}),
+    *[(WINDOW, said, {"offset": 3, "limit": 5}) for said in ({"view_range": [3, 7]}, {"lines": "3-7"})],
+    (WINDOW, {"view_range": [3, -1]}, {"offset": 3}),
+    *[(WINDOW, said, None) for said in ({"end_line": 0}, {"lines": "7"}, {"range": [7, 3]}, {"offset": 2, "range": [3, 7]})],
+    (WINDOW, {"n": 3}, None),
+    (EDITS, {"old_string": "b", "new_str": "c"}, {"changes": [{"find": "b", "replace": "c"}]}),
+    *[(EDITS, said, None) for said in ({"old_string": "b", "other": "c"}, {"changes": [], "old_string": "b"})],
     (
         takes(changes={"type": "array", "items": LINE}),
         {"changes": [{"lineId": "12", "newContent": "x"}, {"startLine": "1", "end_line": "2", "new_string": "x"}]},
@@ -188,7 +198,7 @@ def test_another_spelling_of_a_tool_is_that_tool(app, name):
     tools = rye.toolset(app, "rye/file-system")
     assert "def sum_of(" in tools.call(name, {"file_path": "app.py", "changes": ["find|total|sum_of"]})
     assert "did you mean 'limit'" in tools.call("read", {"file_path": "app.py", "limmit": 1})
-    assert "'end_line'. Given" in tools.call("read", {"file_path": "app.py", "end_line": 1})
+    assert "'last'. Given" in tools.call("read", {"file_path": "app.py", "last": 1})
 
 
 # --- what a model reads of a result: one text, each thing once ---
@@ -197,7 +207,7 @@ NONE = {"kind": "none", "holds": [], "missing": {"home_hidden": "no sandbox", "n
 WHOLE = {"kind": "bubblewrap", "holds": ["home_hidden"], "missing": {"network_off": "the network is on"}}
 NOTICE = '[tool_result: 2 of 9 bytes; 7 more omitted. Call job(action="read", job_id="a", offset=2) to see more.]'
 FAILED = {"success": False, "error": "It ended.", "code": "command_failed"}
-JOB = {"success": True, "output": "done\n", "job_id": "1", "total_bytes": 5}
+JOB = {"success": True, "output": "done\n", "job_id": "1", "total_bytes": 5, "offset": 0, "next_offset": 5}
 
 
 @pytest.fixture
@@ -226,7 +236,7 @@ def saying(project, here):
         ({"success": True, "output": f"{NOTICE}\nyz\n"}, f"{NOTICE}\nyz\n", False),
         ({**JOB, "status": "ended", "why": "exited", "exit_code": 3}, "done\n[exit code 3]", False),
         ({**JOB, "status": "ended", "why": "timed_out", "exit_code": None}, "done\n[timed out]", False),
-        ({**JOB, "status": "running"}, "done\n", False),
+        ({**JOB, "status": "running"}, "done\n[running; next offset 5]", False),
     ],
 )
 def test_a_result_is_one_text(saying, fields, text, is_error):
