@@ -69,7 +69,9 @@ def _ending(data: dict[str, Any]) -> str:
 
 
 def _job_ending(data: dict[str, Any]) -> list[str]:
-    """Return how a job ended whose output is shown."""
+    """Return how a job ended whose output is shown; of one that runs, where its next output will begin."""
+    if data.get("status") == "running" and not data.get("truncated") and data.get("next_offset", 0) > data.get("offset", 0):
+        return [f"[running; next offset {data['next_offset']}]"]
     if data.get("status") != "ended" or "total_bytes" not in data:
         return []
     return [_ending(data) if data.get("why") == "exited" else f"[{str(data.get('why')).replace('_', ' ')}]"]
