@@ -119,7 +119,7 @@ def test_which_files_are_searched(project, asked, found):
         ({"pattern": r"(a)\1"}, "bad_pattern", "backreferences"),
         ({"pattern": "needle", "path": "bin"}, "binary_file", "80 bytes"),
         ({"pattern": "a", "path": "nowhere"}, "file_not_found", ""),
-        ({"pattern": "a", "include": "["}, "bad_glob", ""),
+        *[({"pattern": "a", "include": wrong}, "bad_glob", "") for wrong in ("[", "!*.py", "*.c, !*.h")],
         ({"pattern": "a", "mode": "other"}, "invalid_parameters", ""),
     ],
 )
@@ -181,6 +181,7 @@ def test_too_many_matches_are_counted_by_folder_and_the_call_that_continues_is_s
     assert "(d0/ 10, d1/ 9, d2/ 8, d3/ 7, d4/ 6, d5/ 5, 3 more folders); 51 more omitted" in text
     # Nothing found says what was searched.
     assert tools.call("grep", {"pattern": "nope", "include": "*.ts"}).startswith("[no matches in ., files *.ts; hidden=true")
+    assert r"\| is the sign itself here: a|b" in tools.call("grep", {"pattern": r"nope\|never"})
     assert tools.call("glob", {"pattern": "*.rs"}).startswith("[no files in . fit *.rs; hidden=true")
     # Control: a search that shows all says nothing of folders.
     assert "narrow" not in tools.call("grep", {"pattern": "word$", "path": "src"})

@@ -233,6 +233,8 @@ class ContentSearch:
         more = filesearch_tree.lifting("search more files", **flags)
         if not self.pattern.text.isascii():
             more += "; files in other encodings than UTF-8 and UTF-16 are found by ASCII text alone"
+        if r"\|" in self.pattern.text and not self.pattern.literal:
+            more += r"; \| is the sign itself here: a|b finds either"
         which = f", files {self.query.include}" if self.query.include else ""
         return f"[no matches in {self.tree.shown_base}{which}{more}]"
 

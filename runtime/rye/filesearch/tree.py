@@ -339,6 +339,8 @@ def glob_text(glob: str) -> str:
         raise bad_glob(glob, "it contains a NUL character" if raw else "it is empty")
     text = os.fsdecode(raw).removeprefix("./")
     several = [one.strip() for one in text.split(",")]
+    if any(one.startswith("!") for one in several):
+        raise bad_glob(glob, "no pattern leaves files out; name those that are wanted")
     is_list = len(several) > 1 and "{" not in text and all("*" in one for one in several)
     return f"{{{','.join(several)}}}" if is_list else text
 
