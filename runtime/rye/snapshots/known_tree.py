@@ -82,13 +82,12 @@ def locked(root: str | int, *, shared: bool = False, at_end: bool = False) -> It
 def unlooked(root: str | int) -> Iterator[None]:
     """Let nobody look at the project's tree for the block: an edit of ours that began is seen with its record, or not at all.
 
-    Where nobody looked yet there is nothing to hold. An edit beside a state folder that cannot be used is made all the same.
-    Errors else as `locked`.
+    An edit beside a state folder that cannot be used is made all the same. Errors else as `locked`.
     """
     with ExitStack() as stack:
+        # Also where nobody looked yet: the first look may begin meanwhile.
         with suppress(OSError):
-            if folder(root).is_dir():
-                stack.enter_context(locked(root, shared=True))
+            stack.enter_context(locked(root, shared=True))
         yield
 
 

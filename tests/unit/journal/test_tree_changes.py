@@ -23,7 +23,7 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.config import user_dirs
 from rye.fs import beneath
-from rye.journal import history, tree_changes
+from rye.journal import history, journal, tree_changes
 from rye.line_ids import store
 from rye.snapshots import known_tree, watch
 from rye.workspace import running_commands
@@ -57,6 +57,24 @@ def test_what_changes_between_calls_is_told_apart_and_is_nobodys_last_change(sta
     assert undo(started)["code"] == "nothing_to_undo"
     assert undo(started, entry_id=other["entry_id"])["success"]
     assert (started / "a.txt").read_text() == "one\n"
+
+
+def test_an_edit_during_the_first_look_is_no_commands_change(project, monkeypatch):
+    (project / "a.txt").write_text("one\n")
+    made, edited, begin, attribute = [], threading.Event(), journal.begin, tree_changes.Look.attribute
+
+    def look_first(*of, **how):
+        made.append(pool.submit(bash, project, "echo x > b.txt"))
+        # It has seen the file by then, or waits for the edit.
+        time.sleep(0.5)
+        begin(*of, **how)
+
+    monkeypatch.setattr(tree_changes.Look, "attribute", lambda *of, **how: edited.wait(PATIENCE) and attribute(*of, **how))
+    monkeypatch.setattr(journal, "begin", look_first)
+    with ThreadPoolExecutor(1) as pool:
+        assert call("write", project, file_path="a.txt", content="two\n")["success"]
+        edited.set()
+        assert made[0].result()["changed"] == ["b.txt"]
 
 
 def test_a_command_that_restores_what_a_tool_left_is_recorded(started):
