@@ -183,7 +183,6 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
     for folder in ("tools", "hop", "links", "empty", "project/link"):
         (tmp_path / folder).mkdir()
     for folder in (project, tmp_path / "tools"):
-        # A script, whose interpreter is sought as the program itself is.
         for name in ("rg", "interpreter")[: 1 + (folder == project)]:
             (folder / name).write_text(f"#!/bin/sh\n{'interpreter' * (name == 'rg')}\necho $0 >> {canary}\nexit 1\n")
             (folder / name).chmod(0o755)

@@ -127,9 +127,22 @@ def run_jobs(
         why = "This process was forked from one that has run a fleet: the threads of Dask did not come along."
         raise RyeError("forked_fleet", why, "Start the process anew (multiprocessing's `spawn`), or call `rye fleet run`.")
     _used_by.add(os.getpid())
-    with _ctrl_c_blocked() as let_in, _client(workers, scheduler) as client:
+    with _safe_path(), _ctrl_c_blocked() as let_in, _client(workers, scheduler) as client:
         state = _judged_workers(client, let_in)
         _Driver(client, open_jobs, results, state, len(jobs), each, progress).drive(let_in)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have processes of `multiprocessing` look for no module in the current folder, where a clone can bring one of any name."""
+    from multiprocessing import util
+
+    flags = util._args_from_interpreter_flags  # type: ignore[attr-defined]  # noqa: SLF001 - a variable would reach commands
+    util._args_from_interpreter_flags = lambda: [*flags(), "-P"]  # type: ignore[attr-defined]  # noqa: SLF001
+    try:
+        yield
+    finally:
+        util._args_from_interpreter_flags = flags  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 @contextmanager

@@ -74,7 +74,10 @@ def read(project: str, uri: str) -> dict[str, Any]:
     Raises:
         RyeError: `unknown_resource`, `bad_offset`, and what verifying the item raises.
     """
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise _unknown(uri) from None
     sources: dict[str, tuple[Callable[[str, str, int], str], str]] = {
         "knowledge": (_knowledge_window, "text/markdown"),
         "output": (_output_window, "text/plain"),

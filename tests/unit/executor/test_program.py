@@ -210,7 +210,6 @@ def test_a_projects_interpreter_runs_only_as_the_very_file_that_a_person_approve
 
 
 def test_the_form_of_other_installations_finds_a_program_with_its_libraries(project, tmp_path, monkeypatch):
-    """Nothing else beside them is shown: settings and credentials lie there, and a runtime chooses the program."""
     monkeypatch.setenv("PATH", f"{tmp_path}/opt/.venv/bin:/usr/bin:/bin")
     planted(tmp_path / "opt", '"$(cat "${0%/*}/../lib/word" "${0%/*}/../auth.json" 2>&-)"')
     for name, text in (("lib/word", "beside"), ("auth.json", "SECRET")):

@@ -338,7 +338,6 @@ def install(folder, name, says="1"):
     """A program that tells its version, and is the scripted server else."""
     argv = [PYTHON, scripted_server.__file__, '{"pull": true}', str(folder / "log")]
     command = " ".join(f"'{word}'" for word in argv)
-    # As a script in JavaScript is run by the first `node` of PATH.
     tells = f"node; echo x >> {folder}/asked && echo '{says}' && exit"
     (folder / name).write_text(f'#!/bin/sh\n[ "$1" = --version ] && {{ {tells}; }}\nexec {command}\n')
     (folder / name).chmod(0o755)
@@ -368,7 +367,7 @@ def test_the_first_that_is_installed_is_taken(project, bins):
 def test_a_compiler_without_a_server_is_passed_over_and_asked_once(project, bins, says, name, monkeypatch):
     install(bins, "tsc", says)
     install(bins, "typescript-language-server")
-    # An activated environment of the project, where a command can write.
+    # An activated environment of the project, where a command can write: scripts are run by the first `node` of PATH.
     put(project, **{".venv/bin/node": f"#!/bin/sh\necho ran > {bins}/escaped\n"})
     (project / ".venv/bin/node").chmod(0o755)
     monkeypatch.setenv("PATH", f"{project}/.venv/bin:{bins}")

@@ -140,7 +140,6 @@ def is_let_in(where):
 def test_a_helper_is_asked_and_one_in_the_project_is_not(tmp_path, project, monkeypatch):
     (project / ".ai").mkdir()
     monkeypatch.chdir(project)
-    # It is a script itself, whose interpreter an activated environment of the project must not bring.
     helper(tmp_path / "bin", """interpreter < /dev/null; echo '{"Username": "me", "Secret": "of '$host'"}'""")
     helper(project / "bin", f"touch {tmp_path}/touched; exit 1")
     os.link(project / "bin/docker-credential-test", project / "bin/interpreter")
