@@ -347,8 +347,7 @@ def test_what_the_user_added_to_the_entry_stays(home, repo):
 def test_nothing_that_a_clone_put_into_the_entry_stays(home, repo, client):
     path = repo / CLIENTS[client].project
     assert install(client, "--scope", "project", "--write", cwd=repo).returncode == 0
-    ours = path.read_text()
-    brought = {**entry(client, ours), "env": {"LD_PRELOAD": "./x.so"}, "envFile": ".x"}
+    brought = {**entry(client, ours := path.read_text()), "env": {"LD_PRELOAD": "./x.so"}, "envFile": ".x"}
     path.write_text(json.dumps({CLIENTS[client].section: {"rye": brought}}, indent=2))
     assert install(client, "--scope", "project", "--write", cwd=repo).returncode == 0
     assert entry(client, path.read_text()) == entry(client, ours)

@@ -211,9 +211,12 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
 
 def test_the_program_sees_no_secrets_and_its_failure_is_no_search_without_matches(project, program, monkeypatch):
     monkeypatch.setenv("TOKEN", "secret")
+    # As `$LD_LIBRARY_PATH:/opt/lib` begins, where it was not set: with the current folder, which is the project.
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib")
     program("/usr/bin/env > ../seen; exit 70")
     refused("search_failed", "grep", project, pattern="x")
-    assert "secret" not in (project.parent / "seen").read_text()
+    seen = (project.parent / "seen").read_text()
+    assert ("secret" in seen, "LD_LIBRARY_PATH=/opt/lib\n" in seen) == (False, True)
 
 
 def test_the_program_is_ended_with_all_it_started(project, program):

@@ -65,6 +65,15 @@ def python() -> str:
     raise RyeError("no_python", why, "Install rye in an environment, and call it by a Python of its own, such as `rye mcp`.")
 
 
+def libraries() -> dict[str, str]:
+    """Return where our own processes look for libraries besides the system's places: the whole paths of LD_LIBRARY_PATH.
+
+    An empty one, as `$LD_LIBRARY_PATH:/opt/lib` begins with, is the current folder: a project's, where a command may write.
+    """
+    places = [one for one in os.environ.get("LD_LIBRARY_PATH", "").split(":") if os.path.isabs(one)]
+    return {"LD_LIBRARY_PATH": ":".join(places)} if places else {}
+
+
 def settings_file(name: str = "rye.yaml") -> str:
     """Return the user's settings file as an instruction names it: below `~` where it lies there."""
     return f"{user_ai()}/config/{name}" if os.environ.get("USER_SPACE") else f"~/.ai/config/{name}"

@@ -21,8 +21,6 @@ from rye.errors import WorkspaceError
 from rye.plain_class import Record
 from rye.sandbox import hidden_paths
 
-# No PATH: a program that is a script would find its interpreter in an activated environment of the project.
-_PASSED = ("LD_LIBRARY_PATH", "TMPDIR")
 _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
 _MAX_RECORD = 1 << 24
@@ -134,7 +132,8 @@ class Child:
                 stdout=subprocess.PIPE,
                 # A file, not a second pipe: a pipe that nobody reads would fill, and the child would block on it.
                 stderr=self._stderr,
-                env={name: os.environ[name] for name in _PASSED if name in os.environ},
+                # No PATH: a program that is a script would find its interpreter in an activated environment of the project.
+                env={**user_dirs.libraries(), **{name: os.environ[name] for name in ("TMPDIR",) if name in os.environ}},
             )
         except PermissionError:
             self._stderr.close()

@@ -31,7 +31,7 @@ _LIMITS = [getattr(resource, name) for name in dir(resource) if name.startswith(
 
 def environment() -> dict[str, str]:
     """Return the environment of reapers and supervisors: not the command's, which must not affect them."""
-    return {"PATH": os.defpath, **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}}
+    return {"PATH": os.defpath, **user_dirs.libraries()}
 
 
 class Reaper(NamedTuple):

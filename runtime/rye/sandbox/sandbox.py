@@ -192,11 +192,13 @@ def holds_rye(root: str) -> bool:
 
 
 def loads_from(root: str) -> bool:
-    """Tell whether what runs here lies in a project, or its modules may, by an editable installation or PYTHONPATH.
+    """Tell whether what runs here lies in a project, or its modules and libraries may (an editable installation, PYTHONPATH).
 
     There this process, or the next one, would load a `sitecustomize.py` that a command wrote.
     """
-    return holds_rye(root) or any(hidden_paths.is_below(os.path.realpath(folder), root) for folder in sys.path)
+    libraries = os.environ.get("LD_LIBRARY_PATH")
+    places = [*sys.path, *(libraries.split(":") if libraries else ())]
+    return holds_rye(root) or any(hidden_paths.is_below(os.path.realpath(one), root) for one in places)
 
 
 @cache
