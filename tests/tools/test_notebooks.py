@@ -116,7 +116,8 @@ def test_a_mark_behind_the_last_line_that_is_shown_adds_a_cell(project):
     edit(project, f"{ends(project)[1][1]}+|d = 4", f"{ends(project)[2][0]}-{ends(project)[3][1]} delete")
     # Control: before the last line it is text.
     edit(project, f"{at(read(project), 'a = 1')}+|# %%")
-    assert sources(project) == ["a = 1\n# %%\nb = 3", "c = 3", "d = 4"]
+    edit(project, "end+|# %%\nlast", "+start|# %% [markdown]\ntop")
+    assert sources(project) == ["top", "a = 1\n# %%\nb = 3", "c = 3", "d = 4", "last"]
 
 
 def test_cells_are_added_deleted_moved_and_copied(project):

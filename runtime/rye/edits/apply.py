@@ -82,6 +82,7 @@ class Show(Record):
         span: the lines [start, stop); else the changed ones with two around.
         short: collect the brief answer for models instead, see `answer_lines`.
         short_rows: print short addresses instead of IDs.
+        files: how many files the call changes.
     """
 
     budget: int
@@ -89,6 +90,7 @@ class Show(Record):
     span: tuple[int, int] | None = None
     short: bool = False
     short_rows: bool = False
+    files: int = 1
 
 
 class Plan(Record):
@@ -244,7 +246,7 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
         # The document's descriptor still shows the replaced inode, so the index needs the state of the new file.
         after.applied_stat = os.stat(place.name, dir_fd=place.dir_fd, follow_symlinks=False)
         if show is not None and show.short:
-            applied.brief = answer_lines(made.before, after, made.asked)
+            applied.brief = answer_lines(made.before, after, made.asked, show.files)
         elif show is not None:
             _collect(applied, show)
         after.store()
@@ -402,6 +404,7 @@ def apply_all(
     contents = [(made.document.data or b"") if isinstance(made, Prepared) else made.data for _, made in pieces]
     changes = [commit.Change(place, data, made.entry) for (place, made), data in zip(pieces, contents, strict=True)]
     entries, warnings = commit.commit(ws, changes, batch)
+    show = None if show is None else changed(show, files=len(pieces))
     found = [_indexed(ws, piece, entry, show) for piece, entry in zip_longest(pieces, entries)]
     made = [applied for applied, _ in found if applied is not None]
     return entries, made, [*warnings, *(warning for _, more in found for warning in more)]
@@ -470,20 +473,21 @@ def text_encoding(data: bytes, encoding: str) -> Encoding | None:
         return None
 
 
-# Changes with a row of their own; characters of lines that are printed, and of a list of addresses.
-_ROWS, _PRINTED, _NAMED = 12, 500, 400
+# Changes with a row of their own, and those of unseen lines; characters of lines that are printed, and of a list of addresses.
+_ROWS, _ROWS_UNSEEN, _PRINTED, _NAMED = 12, 3, 500, 400
 
 
-def answer_lines(before: Document, document: Document, asked: Sequence[Splice]) -> list[str]:
+def answer_lines(before: Document, document: Document, asked: Sequence[Splice], files: int = 1) -> list[str]:
     """Return the lines of the receipt; what it names or prints counts as shown, and so do seen lines that it now stands beside.
 
     Args:
         before: the file as it was.
         document: the file as it is now.
         asked: what the changes put in place of which lines, ascending, in the old numbering.
+        files: how many the call changed: many share what is printed of two.
     """
     out, more = list[str](), list[str]()
-    places, left = 0, _PRINTED
+    places, left = 0, _PRINTED * 2 // max(2, files)
     for splice, start in placed(asked):
         count = len(splice.lines)
         if before.text.lines(splice.start, splice.stop) == splice.lines:
@@ -497,7 +501,7 @@ def answer_lines(before: Document, document: Document, asked: Sequence[Splice]) 
             left -= size
             out += [f"{name}\t{text}" for name, text in zip(new, texts, strict=True)]
             is_known = True
-        elif places > _ROWS:
+        elif places > (_ROWS if is_known else _ROWS_UNSEEN):
             more += new
         elif row := _row(before, document, splice, new):
             out.append(row)
