@@ -290,13 +290,6 @@ def test_names_are_those_of_the_folder_one_is_in_or_as_answers_show_them(project
     assert rt("grep", "def", cwd=project / "src").stdout == b"src/app.py:1: def total(prices):\n"
 
 
-def test_json_is_the_corridors_response(project):
-    done = rt("open", "src/app.py", "--json", cwd=project)
-    answer = json.loads(done.stdout)
-    assert (answer["status"], answer["item_id"]) == ("success", "rye/swe/open_file_chunk")
-    assert json.loads(rt("open", "absent", "--json", cwd=project).stdout)["code"] == "file_not_found"
-
-
 def test_the_switches_hold_at_the_door(project):
     done = rt("edit", "src/app.py", "1", "1", cwd=project, stdin=b"x\n", RAGIX_PROFILE="safe-read-only")
     assert (done.returncode, b"-def total(prices):\n+x\n" in done.stdout) == (1, True)

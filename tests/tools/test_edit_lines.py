@@ -439,10 +439,9 @@ def test_several_files_change_together_or_not_at_all(project, file, seen):
 
 
 def test_the_answer_to_a_name_replaced_in_many_files_is_short(project, file):
-    names = [f"{number}.txt" for number in range(20)]
-    for name in names:
-        (project / name).write_text("a long line of text which holds a name that nobody saw\n" * 30)
-    assert len(edit(project, *[f"{name}:find 30|name|x" for name in names])["output"]) < 20 * 100
+    for number in range(20):
+        (project / f"{number}.txt").write_text("a long line of text which holds a name that nobody saw\n" * 30)
+    assert len(edit(project, *[f"{number}.txt:find 30|name|x" for number in range(20)])["output"]) < 20 * 100
 
 
 def test_files_are_renamed_and_deleted_among_the_changes(project, file, seen):
