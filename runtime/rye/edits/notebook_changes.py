@@ -35,9 +35,9 @@ def encoded(document: Document, book: Notebook, plans: Sequence[Plan]) -> list[P
     out, new, mended = list[Plan](), list[Plan](), list[Plan]()
     edges = {line for cell in book.cells for line in (cell.start, cell.stop)}
     # At the ends of the file no text is JSON: the ends of its cells are meant.
-    ends = {0: book.cells[0].start, document.count: book.cells[-1].stop} if book.cells else {}
+    outer = {0: book.cells[0].start, document.count: book.cells[-1].stop} if book.cells else {}
     for asked in plans:
-        edge = ends.get(asked.start) if asked.start == asked.stop else None
+        edge = outer.get(asked.start) if asked.start == asked.stop else None
         plan = asked if edge is None else changed(asked, start=edge, stop=edge)
         cell = book.cell_at(plan.start, plan.stop)
         if cell is not None:
