@@ -12,6 +12,7 @@ import rye
 from rye.call.context import CallOptions
 from rye.config import user_dirs
 from support.calling import done, ids, refused, rows
+from support.in_process import rye as shell
 from support.shell_calls import bash, configure
 from support.workspace_calls import done as made
 from support.workspace_calls import insert, patch
@@ -190,6 +191,25 @@ def test_a_list_of_large_changes_is_short(project, file):
     done("write", project, file_path="f.txt", content=text.replace("line", "x" * 60))
     cut = re.search(r'Call undo\(list=true, entry_id="(\w+)"\) to', done("undo", project, dry_run=True)["output"])[1]
     assert "-line 0\n" in done("undo", project, list=True, entry_id=cut)["output"]
+
+
+def test_an_undo_of_many_files_says_which_and_where_their_lines_are(project):
+    for n in range(30):
+        (project / f"{n:02}.txt").write_text("a\n" * 20)
+    done(
+        "edit_lines",
+        project,
+        file_path="00.txt",
+        changes=[{"file_path": f"{n:02}.txt", "find": "a", "replace": "b", "count": 20} for n in range(30)],
+    )
+    bash(project, "sed -i s/./c/ *.txt")
+    assert "+200 -200 …" in shell("log", "--limit", "1", cwd=project).stdout.decode()
+    for text in ("b\n", "a\n"):
+        *files, cut, _ = done("undo", project)["output"].split("\n")
+        assert files == [f"{n:02}.txt +20 -20" for n in range(20)]
+        assert cut.startswith("[tool_result: 20 of 30 files, without their lines. Call undo(list=true, entry_id=")
+        assert f"\n-{text}" in done("undo", project, list=True, entry_id=cut.split('"')[1])["output"]
+        assert (project / "29.txt").read_text() == text * 20
 
 
 def test_what_is_no_change_and_no_batch(project, batch):

@@ -29,6 +29,7 @@ LISTED_LINES = 400
 """So many lines of one change's diff are shown in a list."""
 
 _NAMED_FILES = 5
+_MORE = "… and"
 _HEAD = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MINUTE, _DAY = 60, 86_400
 _NOBODY = "a person at a terminal, or a program without a name"
@@ -78,7 +79,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
             if entry.files is None
             else [(printable(part.path), tree_diff(ws, [part])) for part in entry.files[:_NAMED_FILES]]
         )
-        files += [_counts(path, diff) for path, diff in parts]
+        files += [counts(path, diff) for path, diff in parts]
     count = sum(one.files for one in rows)
     more = f" and {count - _NAMED_FILES} more" if count > _NAMED_FILES else ""
     by = f", by {row.actor or _NOBODY}" if row.actor != context.actor() else ""
@@ -89,7 +90,7 @@ def listed(ws: Workspace, history: History, rows: Sequence[Row]) -> str:
     return f"{name} {_ago(row)}: {short_tool(row.tool)}{about} {', '.join(files[:_NAMED_FILES])}{more}{by}{undoes}{state}"
 
 
-def _counts(path: str, diff: list[str]) -> str:
+def counts(path: str, diff: list[str]) -> str:
     """Return how many lines of a file came and went; of one whose diff has none, what the diff says in their stead."""
     lines = counted(diff)
     is_told = any(lines.values()) or not diff or diff[-1].startswith("+++ ")
@@ -133,9 +134,10 @@ def tree_diff(ws: Workspace, changes: Sequence[Change]) -> list[str]:
     """Return the diff of what a command changed, as far as it is text."""
     out: list[str] = []
     with suppress(OSError), Contents(known_tree.folder(ws.fd)) as contents:
-        for piece in _pieces(contents, changes):
+        for at, piece in enumerate(_pieces(contents, changes), 1):
             out += piece
-            if len(out) > LISTED_LINES:
+            if len(out) > LISTED_LINES and at < len(changes):
+                out.append(f"{_MORE} {len(changes) - at} more files")
                 break
     return out
 
@@ -192,9 +194,10 @@ def _pieces(contents: Contents, changes: Sequence[Change]) -> Iterator[list[str]
         # Text without a letter beyond ASCII is in the encoding of the other side, too.
         was, code = code if sides[0].isascii() else was, was if sides[1].isascii() else code
         there = (one.before is not None, one.after is not None)
-        yield _diff(path, (split(sides[0], was), split(sides[1], code)), (was.name, code.name), there)
+        piece = _diff(path, (split(sides[0], was), split(sides[1], code)), (was.name, code.name), there)
         if one.before is not None and one.after is not None and one.before.mode != one.after.mode:
-            yield [f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}"]
+            piece.append(f"{path}: mode {one.before.mode:o} -> {one.after.mode:o}")
+        yield piece
 
 
 def _moved(changes: Sequence[Change]) -> dict[str, str]:
@@ -228,8 +231,12 @@ def said(state: State | None) -> str:
 
 
 def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
-    """Return a change with its files, the command that made it, and how many lines it added and removed."""
+    """Return a change with its files, the command that made it, and how many lines it added and removed.
+
+    `has_more`: those of the first files alone were counted.
+    """
     entry = edits_history.entry_of(ws, row)
+    diff = [] if entry is None else diff_of(ws, entry)
     return {
         "id": row.id,
         "time": when(row),
@@ -240,7 +247,8 @@ def logged(ws: Workspace, past: History, row: Row) -> dict[str, Any]:
         "batch": row.batch,
         "about": "" if entry is None else entry.about,
         "files": [row.path] if entry is None else entry.paths,
-        **counted([] if entry is None else diff_of(ws, entry)),
+        **counted(diff),
+        "has_more": bool(diff) and diff[-1].startswith(_MORE),
     }
 
 

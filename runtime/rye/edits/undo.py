@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from rye.call import context, profile
@@ -30,6 +30,8 @@ from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
+# A longer diff of several files tells a model little: it knows its own change.
+_MOST_LINES, _MOST_FILES = 100, 20
 
 
 class _Chosen(Record):
@@ -361,7 +363,10 @@ def _hunk_listing(ws: Workspace, history: History, made: Sequence[Entry], path: 
 
 def _hunk_block(hunk: edits_hunks.Hunk) -> list[str]:
     state = f", undone by {hunk.undone_by}" if hunk.undone_by else ""
-    return [f"{names.normal(hunk.path)}, hunk {hunk.number}{state}", *hunk.diff()[: change_texts.LISTED_LINES]]
+    diff = hunk.diff()
+    more = len(diff) - change_texts.LISTED_LINES
+    diff[change_texts.LISTED_LINES :] = [f"… and {more} more lines"] if more > 0 else []
+    return [f"{names.normal(hunk.path)}, hunk {hunk.number}{state}", *diff]
 
 
 # --- taking back ---
@@ -375,10 +380,8 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     with reversals.reversals(ws, chosen.entries, dry_run=dry_run, chosen=numbers) as pieces:
         moved = _renamed(pieces)
         going = [went.place.path for went in moved.values()]
-        diff = [
-            line for piece in pieces if piece.place.path not in going for line in _diff_of(piece, moved.get(piece.place.path))
-        ]
-        shown, cut = _fitting(diff, chosen)
+        diffs = [(one.place.shown, _diff_of(one, moved.get(one.place.path))) for one in pieces if one.place.path not in going]
+        shown, cut = _fitting([line for _, lines in diffs for line in lines], diffs, len(diffs), chosen)
         made: dict[str, Any] = {}
         warnings: list[str] = []
         if not dry_run:
@@ -391,9 +394,17 @@ def _revert(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, Any]:
     return _answer(chosen, shown, what, **made, **named, truncated=cut, dry_run=dry_run, warnings=warnings)
 
 
-def _fitting(diff: Sequence[str], chosen: _Chosen) -> tuple[list[str], bool]:
-    """Return as many lines of a diff as fit, with the call that shows the whole change, and whether there is one."""
+def _fitting(
+    diff: Sequence[str], files: Iterable[tuple[str, list[str]]], count: int, chosen: _Chosen
+) -> tuple[list[str], bool]:
+    """Return as many lines of a diff as fit, with the call that shows the whole change, and whether there is one.
+
+    In place of a long diff of several files stands a line for each of the first.
+    """
     rest = call_text("undo", list=True, entry_id=edits_history.short(chosen.batch or chosen.entries[0].id))
+    if count > 1 and len(diff) > _MOST_LINES:
+        lines = [change_texts.counts(path, of_file) for path, of_file in islice(files, _MOST_FILES)]
+        return [*lines, f"[tool_result: {len(lines)} of {count} files, without their lines. Call {rest} to see them.]"], True
     shown, cut = fit_lines(diff, context.output_budget() - _NOTICES)
     return [*shown, *([cut_notice(len(shown), len(diff), "diff lines", rest)] if cut else [])], cut
 
@@ -451,7 +462,8 @@ def _revert_tree(ws: Workspace, chosen: _Chosen, *, dry_run: bool) -> dict[str, 
     if not dry_run:
         with tree_changes.look_at(ws) as look:
             look.attribute()
-    shown, cut = _fitting(diff, chosen)
+    files = ((printable(one.path), change_texts.tree_diff(ws, [one])) for one in planned.changes)
+    shown, cut = _fitting(diff, files, len(planned.changes), chosen)
     of = _said_hunks(chosen) + (f"{printable(chosen.part)} of " if chosen.part is not None else "")
     merged = ", ".join(map(printable, planned.merged))
     more = [f"Taken out of what changed since: {merged}."] if merged else []

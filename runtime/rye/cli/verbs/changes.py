@@ -59,7 +59,7 @@ def _in_table(one: dict[str, Any]) -> dict[str, Any]:
         "by": one["actor"] or "-",
         "what": one["about"] or change_texts.short_tool(one["tool"]),
         "files": f"{first} and {len(more)} more" if more else first,
-        "lines": f"+{one['added']} -{one['removed']}",
+        "lines": f"+{one['added']} -{one['removed']}{' …' if one['has_more'] else ''}",
         "state": state,
     }
 
