@@ -181,6 +181,10 @@ def test_beyond_twenty_versions_the_window_comes_instead(project, put):
     data = done("read", project, file_path="f.txt", changes_since=versions[0])
     assert (data["changes_known"], "not among the last 20" in data["output"]) == (False, True)
     assert [text for _, text in rows(data)] == ["21"]
+    # Nor is one of another file of the same content, from which a command made this one.
+    path.rename(path.with_name("g.txt"))
+    moved = done("read", project, file_path="g.txt", changes_since=versions[-1].rpartition("-")[2][:6])
+    assert (moved["changes_known"], [text for _, text in rows(moved)]) == (False, ["21"])
 
 
 def test_many_changes_are_cut_with_the_envelope(project, put):

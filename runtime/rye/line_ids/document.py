@@ -136,7 +136,10 @@ class Document(Record, frozen=False):
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version of the file, or None where that version is not among the stored ones."""
         since = self.index.revision_of(version)
-        if since is None:
+        # No answer about this file named a content that its index did not know: it is the version of a file that a command moved
+        # or copied here, whose lines had other addresses.
+        is_new = not self.known or self.before is not None
+        if since is None or (is_new and since == self.index.revision):
             return None
         dead_lines = [(name, end) for name, end in self.index.dead.items() if end is not None and end.revision > since]
         rows = [(name, end.how, end.line) for name, end in dead_lines]
