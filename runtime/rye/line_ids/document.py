@@ -136,8 +136,8 @@ class Document(Record, frozen=False):
     def changes_since(self, version: str) -> Changes | None:
         """Return what changed since a version of the file, or None where that version is not among the stored ones."""
         since = self.index.revision_of(version)
-        # No answer about this file named a content that its index did not know: it is the version of a file that a command moved
-        # or copied here, whose lines had other addresses.
+        # No answer about this file named a content that its index did not know: it is the version of another, which a command
+        # moved or copied here, and whose lines had other addresses.
         is_new = not self.known or self.before is not None
         if since is None or (is_new and since == self.index.revision):
             return None
