@@ -303,6 +303,10 @@ def test_the_gate_is_written_beside_other_hooks_and_taken_out_again(run, project
     settings = project / ".claude/settings.json"
     settings.parent.mkdir()
     before = {"model": "x", "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}}
+    # A clone's own program with the gate's words is none.
+    brought = {"PreToolUse": [{"hooks": [{"type": "command", "command": "true verify --hook claude-code"}]}]}
+    settings.write_text(json.dumps({"hooks": brought}))
+    assert "gate of skills" not in run("doctor")[1]
     settings.write_text(json.dumps(before))
     words = ("mcp", "install", "--client", "claude-code", "--gate", "--scope", "project")
     for _ in range(2):

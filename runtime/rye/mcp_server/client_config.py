@@ -189,10 +189,15 @@ def gate_path(scope: Scope, project: str) -> str:
     return os.path.join(top if scope == "user" else os.path.join(project, ".claude"), "settings.json")
 
 
-def gates(path: str) -> list[str]:
-    """Return the events at which the gate of skills is asked."""
+def gates(path: str, program: Sequence[str] = ()) -> list[str]:
+    """Return the events at which the gate of skills is asked; with a program, those whose entry is as `put_gate` writes it.
+
+    A clone can bring settings in which another program has the gate's words.
+    """
     hooks = settings_file.member(path, "json", ("hooks",))
-    return [event for event, those in hooks.items() if _is_gate(those)] if isinstance(hooks, dict) else []
+    ours = _gate(program) if program else {}
+    found = hooks.items() if isinstance(hooks, dict) else ()
+    return [event for event, those in found if _is_gate(those) and (not ours or ours.get(event) in those)]
 
 
 def hooks_off(project: str) -> str | None:
@@ -210,15 +215,17 @@ def put_gate(program: Sequence[str], scope: Scope, project: str, *, wanted: bool
     path = gate_path(scope, project)
     hooks = settings_file.member(path, "json", ("hooks",))
     hooks = dict(hooks) if isinstance(hooks, dict) else {}
-    command = shlex.join([*program, *gate.COMMAND.split()])
-    for event, more in (("SessionStart", {}), ("PreToolUse", {"matcher": gate.MATCHER})):
-        others = [one for one in hooks.pop(event, None) or [] if not _is_gate([one])]
-        if wanted:
-            others.append({**more, "hooks": [{"type": "command", "command": command, "timeout": 60}]})
+    for event, entry in _gate(program).items():
+        others = [one for one in hooks.pop(event, None) or [] if not _is_gate([one])] + [entry] * wanted
         hooks |= {event: others} if others else {}
     if not wanted and not gates(path):
         return settings_file.Written(path, changed=False, kept=None)
     return _put(path, "json", ("hooks",), hooks, scope, project)
+
+
+def _gate(program: Sequence[str]) -> dict[str, dict[str, Any]]:
+    asked = [{"type": "command", "command": shlex.join([*program, *gate.COMMAND.split()]), "timeout": 60}]
+    return {"SessionStart": {"hooks": asked}, "PreToolUse": {"matcher": gate.MATCHER, "hooks": asked}}
 
 
 def _is_gate(hooks: Any) -> bool:

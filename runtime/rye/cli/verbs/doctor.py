@@ -209,6 +209,7 @@ def _items(search_path: Sequence[spaces.Space], store: TrustStore) -> Iterator[D
 
 
 def _clients(project: str) -> Iterator[Diagnosis]:
+    from rye.cli.verbs.mcp import started_by
     from rye.mcp_server import client_config, settings_file
 
     configured = False
@@ -229,8 +230,9 @@ def _clients(project: str) -> Iterator[Diagnosis]:
                     why = "it starts no server in a folder that it does not trust, and it was not told to trust this one"
                     fix = "Choose so in gemini (/permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
                     yield Diagnosis("client gemini", "note", why, fix)
-    for path in (client_config.gate_path("project", project), client_config.gate_path("user", project)):
-        if events := client_config.gates(path):
+    own = client_config.gate_path("project", project)
+    for path in (own, client_config.gate_path("user", project)):
+        if events := client_config.gates(path, started_by() if path == own else ()):
             off = client_config.hooks_off(project)
             fix = f"Take disableAllHooks out of {off}: Claude Code asks no hook." if off else ""
             yield Diagnosis("gate of skills", "problem" if off else "ok", f"{path}: {', '.join(events)}", fix)
@@ -248,7 +250,10 @@ def _client(client: str, path: str, name: str, server: dict[str, Any]) -> Diagno
         return Diagnosis(f"client {client}", "problem", f"{path}: {name} serves {named}, which is not there", fix)
     if program and shutil.which(program) is None:
         return Diagnosis(f"client {client}", "problem", f"{path}: {name} starts {program}, which cannot be run", fix)
-    return Diagnosis(f"client {client}", "ok", f"{path}: {name}")
+    # Of a project's file, which a clone may have brought, the name says nothing.
+    started = " ".join(map(str, words)) if program else server.get("url", server.get("httpUrl", ""))
+    with_env = f", with {', '.join(server['env'])}" if isinstance(server.get("env"), dict) and server["env"] else ""
+    return Diagnosis(f"client {client}", "ok", f"{path}: {name} starts {started}{with_env}")
 
 
 def _is_trusted_by_gemini(project: str) -> bool:

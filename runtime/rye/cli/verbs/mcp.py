@@ -139,7 +139,7 @@ def _install(args: SimpleNamespace) -> int:
     if not args.http:
         words = client_config.project_words(args.client, named, lambda: project_to_work_in(args.project))
     # An absolute path: clients start it from anywhere.
-    argv = [*_program(uvx=args.uvx), "mcp", *words, *_options(args)]
+    argv = [*started_by(uvx=args.uvx), "mcp", *words, *_options(args)]
     server = local_http.url_of(local_http.parse_address(args.http), client_config.PATH) if args.http else argv
     made = client_config.plan(args.client, server, scope, place)
     if args.write:
@@ -151,7 +151,7 @@ def _install(args: SimpleNamespace) -> int:
 def _install_gate(args: SimpleNamespace) -> int:
     if args.client != "claude-code":
         raise UsageError("bad_option", f"{args.client} has no hooks that a gate could use.", "Give --client claude-code.")
-    written = client_config.put_gate(_program(uvx=args.uvx), *_scope_and_place(args))
+    written = client_config.put_gate(started_by(uvx=args.uvx), *_scope_and_place(args))
     said = "Wrote" if written.changed else "There already:"
     print(terminal.harmless(f"{said} the gate of skills: {written.path}.{_kept(written)}"))
     print("The setting skills.require (signed, pinned or none) decides what passes; `rye skill verify` shows it.")
@@ -210,7 +210,7 @@ def _write(made: client_config.ClientSetup, scope: client_config.Scope, project:
     return EXIT_OK
 
 
-def _program(*, uvx: bool) -> list[str]:
+def started_by(*, uvx: bool = False) -> list[str]:
     """Return how to start this very installation from anywhere."""
     if uvx:
         if not (clone := shared.clone()):
