@@ -41,6 +41,8 @@ MOST_FILES, MOST_BYTES = 50_000, 1 << 30
 _FORMAT = 6
 _SUFFIXES = {"line_index": ".json", "points": ".points"}
 _LOOKED_BYTES = 1 << 22
+# What stands behind what a view changes. A record of another version may have another order.
+_REST = b'],"format":%d' % _FORMAT
 _DAMAGED = (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 # A state of the file is trusted by its times only when they are older than the clock's grain.
 _SETTLED_NS = 50_000_000
@@ -242,38 +244,25 @@ def of_state(index: Index, encoding: Encoding, info: os.stat_result, points: Che
 def save(ws: Workspace, path: bytes, stored: Stored, kind: str = "line_index") -> Stored:
     """Store an index in place of the one of this kind that is stored of this file; return it. A known binary stays."""
     index, key = stored.index, seals.secret(ws)
-    marks = index.marks.values()
-    record: dict[str, Any] = {
-        "format": _FORMAT,
-        "file_path": names.show(path),
-        "content_hash": f"sha256:{index.content_hash}",
+    marks, known = index.marks.values(), _checked.get((user_dirs.user_ai(), ws.identity, path))
+    # The last member is a list, whose end is that of `_REST`.
+    seen = {
         "last_modified": stored.modified,
-        "total_lines": stored.count,
         "stamp": stored.stamp,
         "encoding": encoding_fields(stored.encoding),
-        "epoch": index.epoch,
-        "revision": index.revision,
-        "counter": index.counter,
-        "versions": index.versions,
-        "ages": index.ages.part(0, stored.count),
-        "dead": index.dead,
-        **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
-        "loose": b"".join([mark.loose for mark in marks]).hex(),
-        "numbers": index.numbers,
-        "short": index.addresses.runs,
-        "near": _collapse(mark.near for mark in marks),
         "shown": _collapse(mark.shown for mark in marks),
         "told": _collapse(int(mark.short_shown) for mark in marks),
     }
     with cache.folder(ws, *FOLDER) as fd:
         name, _ = seals.own(fd, key, cache.name_of(path), _SUFFIXES[kind])
-        if index.width == 8:
-            if not stored.dense and kind == "line_index":
-                stored = changed(stored, dense=_digest(index.digests))
-                # The binary first: after a crash in between, the old record still names the old binary.
-                cache.write(fd, f"{name}.{stored.dense}.lines", index.digests)
-            record |= {"dense": stored.dense, "points": _packed(stored.points or Checkpoints(array("Q", [0]), array("Q", [0])))}
-        raw = _dump(record, index, key, f"{kind} {name}")
+        if index.width == 8 and not stored.dense and kind == "line_index":
+            stored = changed(stored, dense=_digest(index.digests))
+            # The binary first: after a crash in between, the old record still names the old binary.
+            cache.write(fd, f"{name}.{stored.dense}.lines", index.digests)
+        # Where the file was looked at and no more since a record, the rest of that is taken over.
+        is_view = known is not None and known.key == key and known.stored.views is stored.views
+        rest = (known.raw.partition(_REST)[2] if known is not None and is_view else b"") or _dump(path, stored)
+        raw = seals.sealed(key, f"{kind} {name}", json.dumps(seen, separators=(",", ":"))[1:-2].encode() + _REST + rest)
         cache.write(fd, f"{name}{_SUFFIXES[kind]}", raw)
         if index.width == 32:
             _remember(ws, path, _Known(key, raw, None, _detached(stored)))
@@ -287,12 +276,29 @@ def encoding_fields(encoding: Encoding) -> list[Any]:
     return [encoding.name, encoding.bom.hex(), encoding.newline.hex(), encoding.certain]
 
 
-def _dump(record: dict[str, Any], index: Index, key: bytes, label: str) -> bytes:
-    """Write the record with one row a line; the rows' values need no escaping.
-
-    `label` is what the seal covers besides: the record's kind and its file, by the name in the cache.
-    """
-    head = json.dumps(record, separators=(",", ":"))[:-1]
+def _dump(path: bytes, stored: Stored) -> bytes:
+    """Return what a view changes nothing of, as it follows `_REST`, with one row a line; the rows' values need no escaping."""
+    index = stored.index
+    marks = index.marks.values()
+    record: dict[str, Any] = {
+        "file_path": names.show(path),
+        "content_hash": f"sha256:{index.content_hash}",
+        "total_lines": stored.count,
+        "epoch": index.epoch,
+        "revision": index.revision,
+        "counter": index.counter,
+        "versions": index.versions,
+        "ages": index.ages.part(0, stored.count),
+        "dead": index.dead,
+        **({"id_epoch": index.id_epoch} if index.id_epoch else {}),
+        "loose": b"".join([mark.loose for mark in marks]).hex(),
+        "numbers": index.numbers,
+        "short": index.addresses.runs,
+        "near": _collapse(mark.near for mark in marks),
+    }
+    if index.width == 8:
+        record |= {"dense": stored.dense, "points": _packed(stored.points or Checkpoints(array("Q", [0]), array("Q", [0])))}
+    head = json.dumps(record, separators=(",", ":"))[1:-1]
     digests = index.digests.hex() if index.width == 32 else ""
     rows = [
         f'{{"id":"{mark.id}","line_num":{at + 1},"content_hash":"sha256:{digests[at * 64 : (at + 1) * 64]}"}}'
@@ -300,8 +306,7 @@ def _dump(record: dict[str, Any], index: Index, key: bytes, label: str) -> bytes
         else f'{{"id":"{mark.id}","line_num":{at + 1}}}'
         for at, mark in index.marks.items()
     ]
-    body = f'{head},"lines":[{",".join(rows)}]}}'.encode("ascii")[1:]
-    return seals.sealed(key, label, body)
+    return f',{head},"lines":[{",".join(rows)}]}}'.encode("ascii")
 
 
 def encoding_of(name: str, bom: str, newline: str, certain: bool) -> Encoding:

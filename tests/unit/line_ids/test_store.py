@@ -74,6 +74,21 @@ def test_the_seal_of_this_test_is_the_stores_own(project, small):
     assert rows(read(project)) == small
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_view_stores_what_would_be_written_anew_beside_a_record_in_another_order_too(project, small, turned):
+    edit(project, line_id=small[0][0], new_content="x")
+    if turned:
+        seal(entry(project), dict(reversed(unsealed(entry(project)).items())))
+    for offset in (3, 7):
+        read(project, offset=offset, limit=2, line_ids="short")
+        raw, _ = entry(project).read_bytes(), store._checked.clear()
+        with Workspace(str(project)) as ws:
+            stored = store.load(ws, b"f.txt", dense=True)
+        assert raw.endswith(store._dump(b"f.txt", stored))
+        assert [raw.count(name) for name in (b'"shown"', b'"told"', b'"stamp"', b'"dead"')] == [1] * 4
+        assert [stored.index.is_told(at) for at in range(offset - 2, offset + 2)] == [False, True, True, False]
+
+
 @pytest.mark.parametrize("other", [{"file_path": "g.txt"}, {"format": 1}])
 def test_an_index_of_another_file_or_format_counts_as_missing(project, small, other):
     seal(entry(project), unsealed(entry(project)) | other)
