@@ -81,9 +81,8 @@ def settings_file(name: str = "rye.yaml") -> str:
 
 def home() -> str:
     """Return the home directory: `HOME`; the account's where that is no absolute path, which a project could hold."""
-    # `expanduser` returns a relative path where HOME is one.
-    expanded = os.path.expanduser("~")
-    return expanded if os.path.isabs(expanded) and os.environ.get("HOME") != "" else home_of_account()
+    found = os.environ.get("HOME", "")
+    return found.rstrip("/") or "/" if os.path.isabs(found) else home_of_account()
 
 
 def home_of_account() -> str:

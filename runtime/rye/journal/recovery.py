@@ -239,10 +239,9 @@ def recover(ws: Workspace, *, patience: float = 0.0, beside: Collection[bytes] =
 def _left(ws: Workspace) -> list[Path]:
     """Return the records of what is under way, or was cut off: of single changes, then of commits."""
     found: list[Path] = []
-    with contextlib.suppress(OSError):
-        found += sorted((history.folder(ws) / "pending").iterdir())
-    with contextlib.suppress(OSError):
-        found += sorted(folder(ws).iterdir())
+    for where in (f"{history.folder(ws)}/pending", folder(ws)):
+        with contextlib.suppress(OSError):
+            found += [Path(where, name) for name in sorted(os.listdir(where))]
     return found
 
 
