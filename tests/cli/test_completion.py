@@ -12,6 +12,7 @@ from rye.cli.table import VERBS
 from support.harness import environment
 from support.in_process import run
 from support.in_process import rye as run_rye
+from support.signed_tools import put_tool
 
 # What is typed so far, and what can stand for its last word.
 LINES = {
@@ -45,6 +46,12 @@ def test_the_last_word_is_completed_and_an_empty_one_offers_every_verb():
     assert {*VERBS, "read", "edit_lines"} <= {*candidates("")}
     (client,) = [one.help for one in VERBS["mcp"].options if one.names == ["--client"]]
     assert sorted(client.partition(": ")[2].split(", ")) == candidates("mcp install --client "), "the help names every client"
+
+
+def test_no_name_that_a_shell_would_act_on_is_offered(project):
+    names = ("zz_y", "zz; touch x #", "zz$(x)", "zz`x`", "zz\nx")
+    put_tool(project, "evil/tool", schema={"type": "object", "properties": {name: {"type": "string"} for name in names}})
+    assert run_rye("completion", "--words", "execute", "evil/tool", "z", cwd=project).stdout == b"zz_y=\n"
 
 
 def test_bash_completes_an_item_id(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
@@ -78,7 +79,8 @@ def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]
             known = _ids(words[1]) if words[1] in TYPES else []
         elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
             known += _parameters(words[1], options=last[:1] == "-")
-    return sorted({name for name in known if name.startswith(last)})
+    # Bash puts a word into the line as it is: a tool's parameter may be called `x; command`.
+    return sorted({name for name in known if name.startswith(last) and re.fullmatch(r"[\w./:=-]*", name)})
 
 
 def _things(kind: str, last: str) -> Sequence[str]:
