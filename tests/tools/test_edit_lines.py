@@ -123,7 +123,7 @@ def test_an_id_of_digits_that_is_given_as_a_number_is_asked_for_in_quotes(projec
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        *[(change, "x") for change in ("4|x", "4-|x", "f.txt:4-|x", "4-\tx", "2-4-|x", "+4-|x", "find|line 4|x")],
+        *[(change, "x") for change in ("@4|x", "4-|x", "f.txt:@4-|x", "4-\tx", "2-4-|x", "+4-|x", "find|line 4|x")],
         ("f.txt:find#line 4#a|b", "a|b"),
         *[(change, "x") for change in ("4 find|line 4|x", "3-5 find 1 |line 4|x", '{"find": "line 4", "replace": "x"}')],
         ('{"find": "line 3\nline 4", "replace": "x"}', "x"),

@@ -98,7 +98,7 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         ({"file_path": "f.txt", "line_ids": "some"}, "invalid_parameters", "line_ids"),
         ({}, "invalid_parameters", "file_path"),
         ({"file_path": "f.txt", "offset": 3}, "bad_offset", "has 2 line(s)"),
-        ({"file_path": "missing.txt"}, "file_not_found", ""),
+        *[({"file_path": f"f.txt{end}"}, "file_not_found", "f.txt is there; one range") for end in (":1,2", "#L1-L2")],
         ({"file_path": "g.txt:2-3"}, "file_not_found", "File not found: g.txt"),
         ({"file_path": "folder"}, "is_directory", ""),
         *[

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from rye.errors import EditError
 from rye.workspace.text import content_lines
 
-_NAME = r"(?:\[?LID:)?[0-9a-z]+\]?"
+# With the mark that addresses have in a path, too.
+_NAME = r"@?(?:\[?LID:)?[0-9a-z]+\]?"
 # An address as `read` prints it, `[LID:a1b2c3]`, holds a colon, too.
 _AT = r"(?:(?P<file>(?!\[?LID:|\d+:)[^|\n]+?):)?"
 # A line beside a match has a mark in grep's answer, `12-`, which is copied with the address.

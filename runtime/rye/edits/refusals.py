@@ -31,7 +31,7 @@ ENDS = ("start", "end")
 """Names of the places before the first line and behind the last one."""
 
 # What is pasted around an ID: blanks, quotes, the brackets in which read prints it.
-_AROUND = " \t\r\n\"'`[]<>"
+_AROUND = " \t\r\n\"'`[]<>@"
 
 
 class Problems(Record, frozen=False):

@@ -40,6 +40,8 @@ def not_found(root: str, root_fd: int, components: Callable[[str], beneath.Parts
     elsewhere = [one for one in _alike(root_fd, path) if one != path]
     close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
     near = f"Did you mean {' or '.join(close)}? " if close else ""
+    if close and path.startswith((f"{close[0]}:", f"{close[0]}#", f"{close[0]}@")):
+        near = f"{close[0]} is there; one range can stand behind it: {close[0]}:20-40, or :@20-40 of addresses. "
     if "*" in path:
         near = f"No pattern is a path: name each file that {call_text('glob', pattern=path)} lists. "
     return WorkspaceError(
