@@ -95,6 +95,8 @@ def test_an_interpreter_that_the_sandbox_hides_is_named(project, tmp_path, comma
     output = bash(project, command.format(hidden=hidden))["output"]
     by = f", which runs {named}," if named else ""
     assert (f"[sandbox: {hidden}{by} is there, but hidden from commands" in output) == (named is not None), output
+    output = bash(project, f"cd {hidden.parent}")["output"]
+    assert ("users are. Work in the project" in output, output.count("[sandbox: ")) == (True, 1)
 
 
 def test_working_dir(project, mode):

@@ -70,7 +70,7 @@ def _hints(report: dict[str, Any], root: str, text: str) -> list[str]:
         missing = dict.fromkeys(a or b for line in lines for a, b in _NO_PROGRAM.findall(line))
         found |= dict.fromkeys(hint for name in list(missing)[:_STEPS] if (hint := _of_program(root, name)))
         own = re.compile(rf"(?<![\w.])(?:/tmp|/var/tmp|{re.escape(user_dirs.home())})/")
-        if any("No such file" in line and root not in line and own.search(line) for line in lines):
+        if not found and any("No such file" in line and root not in line and own.search(line) for line in lines):
             found |= {_OWN_FOLDERS: None}
     if "network_off" in report["holds"] and any(_OFFLINE.search(line) for line in lines):
         found["[sandbox: the network is off for this command, by the call or by sandbox.network in the user's settings.]"] = (
@@ -110,10 +110,12 @@ def _of_program(root: str, name: str) -> str:
             if not os.access(real, os.X_OK) or not hidden_paths.is_hidden(real, root):
                 return ""
             by = "" if name == real else f", which runs {name},"
-            return (
-                f"[sandbox: {real}{by} is there, but hidden from commands, as homes and other folders of the user are. Use an "
-                "interpreter from PATH, or ask the user to put its folder on the PATH of this program.]"
+            way = (
+                "Work in the project, or ask the user to put there what you need."
+                if os.path.isdir(real)
+                else "Use an interpreter from PATH, or ask the user to put its folder on the PATH of this program."
             )
+            return f"[sandbox: {real}{by} is there, but hidden from commands, as homes and other folders of users are. {way}]"
         path = _interpreter(real)
     return ""
 
