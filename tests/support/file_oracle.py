@@ -96,8 +96,9 @@ def git_readings(before, after, folder):
     for name, lines in (("before", before), ("after", after)):
         (folder / name).write_text("".join(f"{line}\n" for line in lines), newline="")
     for more in ([], ["-w"]):
-        command = ["git", "diff", "--no-index", "--patience", "--text", "--no-color", "-U0", *more, "before", "after"]
-        shown = subprocess.run(command, cwd=folder, capture_output=True, check=False).stdout.decode(errors="replace")
+        how = ["--no-index", "--patience", "--no-indent-heuristic", "--text", "--no-color", "-U0", *more]
+        found = subprocess.run(["git", "diff", *how, "before", "after"], cwd=folder, capture_output=True, check=False)
+        shown = found.stdout.decode(errors="replace")
         old, new, out = 0, 0, set()
         for match in [*HUNK.finditer(shown), None]:
             if match is None:

@@ -506,6 +506,7 @@ def test_a_byte_order_mark_comes_and_goes_and_lines_keep_their_ids(project, coun
     ("content", "more", "code"),
     [
         (b"one\n", {"bom": "remove"}, "no_change"),
+        (b"x\nx\n", {"changes": ["1 move after 2"]}, "no_change"),
         ("\ufeffone\n".encode("utf-16-le"), {"bom": "remove"}, "bom_needed"),
         (b"caf\xe9\n", {"bom": "add", "encoding": "latin-1"}, "bom_needed"),
         (b"one\n", {"bom": "add", "changes": ["1|x"]}, "bom_alone"),

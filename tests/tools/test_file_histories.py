@@ -188,7 +188,9 @@ class History:
         except Refused:
             after, is_possible = None, False
         else:
-            after = {name: made for name, made in after.items() if self.files[name].data(made) != self.files[name].data()}
+            changed = {name: made for name, made in after.items() if self.files[name].data(made) != self.files[name].data()}
+            # What leaves one file as it is may be refused.
+            after, is_possible = changed, is_possible and len(changed) == len(after)
         were_written = [file for file in self.files.values() if file.before is not None]
         dry = {"dry_run": True} if tool == "edit_lines" and self.rng.random() < 0.1 else {}
         if tool == "edit_lines" and self.rng.random() < 0.08:

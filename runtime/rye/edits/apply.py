@@ -144,13 +144,14 @@ def prepare(document: Document, splices: Sequence[Splice], tool: str, *, undoes:
     text = document.text
     refined = refine(text, splices)
     exact = joined(refined)
-    if not any(text.lines(s.start, s.stop) != s.lines for s in exact):
+    outcome = successor(document, refined)
+    before, after = document.index.content_hash, outcome.index.content_hash
+    # Also where a line moves past equal ones.
+    if before == after:
         why = f"The changes leave {document.path} as it is (no-op). Nothing was written."
         raise EditError("no_change", why, "Check that the new content differs from the present one.")
     diff = unified_diff(document.path, text, exact)
-    outcome = successor(document, refined)
     recorded = _recorded(document, outcome, exact)
-    before, after = document.index.content_hash, outcome.index.content_hash
     entry = journal.new_entry(document.ws, tool, document.path, before, after, text.encoding.name, recorded)
     entry = entry if undoes is None else journal.undoing(entry, undoes)
     return Prepared(outcome, exact, diff, entry, document, splices)
