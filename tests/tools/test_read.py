@@ -101,6 +101,10 @@ def test_what_is_shown_and_the_file_stays_as_it_is(project, put, data, more, tex
         *[({"file_path": f"f.txt{end}"}, "file_not_found", "f.txt is there; one range") for end in (":1,2", "#L1-L2")],
         ({"file_path": "g.txt:2-3"}, "file_not_found", "File not found: g.txt"),
         ({"file_path": "folder"}, "is_directory", ""),
+        # What was a folder, and is one no more.
+        ({"file_path": "out/a.txt"}, "path_outside", "a.txt (out is a link that leads out)"),
+        ({"file_path": "gone/a.txt"}, "file_not_found", "a.txt (gone is a link to nothing)"),
+        ({"file_path": "f.txt/a.txt"}, "not_a_directory", "f.txt is no directory, so there is no f.txt/a.txt"),
         *[
             ({"file_path": path}, "path_outside", f"Path outside project workspace: {path}{' (' if path == 'link' else '.'}")
             for path in ("../outside.txt", "/etc/passwd", "link", "../f.txt:2-3")
@@ -114,7 +118,8 @@ def test_what_cannot_be_read(project, put, parameters, code, said):
     (project / "folder").mkdir()
     put(b"\x89PNG\r\n\x1a\n\0\0", "image.png")
     (project.parent / "outside.txt").write_text("secret")
-    (project / "link").symlink_to(project.parent / "outside.txt")
+    for name, target in (("link", project.parent / "outside.txt"), ("out", ".."), ("gone", "nowhere")):
+        (project / name).symlink_to(target)
     os.mkfifo(project / "fifo")
     error = refused(code, "read", project, **parameters)
     assert (said in error, "secret" in error) == (True, False)

@@ -35,7 +35,9 @@ def not_found(root: str, root_fd: int, components: Callable[[str], beneath.Parts
     folder, _, wanted_name = path.rstrip("/").rpartition("/")
     existing, entries = _nearest_folder(root_fd, components, folder)
     prefix = "" if existing == "." else f"{existing}/"
-    link = wanted_name in entries and existing == (folder or ".")
+    # What is there and cannot be entered, or opened, though nothing is at the path.
+    first = next((part for part in path.removeprefix(prefix).split("/") if part not in ("", ".")), "")
+    link = f" ({'' if existing == (folder or '.') else f'{prefix}{first} is '}a link to nothing)" if first in entries else ""
     similar = nearest(wanted_name, [name for name in entries if name != wanted_name]) if existing == (folder or ".") else []
     elsewhere = [one for one in _alike(root_fd, path) if one != path]
     close = list(dict.fromkeys([*elsewhere, *(prefix + name for name in similar)]))[:_MOST_SHOWN]
@@ -46,7 +48,7 @@ def not_found(root: str, root_fd: int, components: Callable[[str], beneath.Parts
         near = f"No pattern is a path: name each file that {call_text('glob', pattern=path)} lists. "
     return WorkspaceError(
         "file_not_found",
-        f"File not found: {path}{' (a link to nothing)' if link else ''}.",
+        f"File not found: {path}{link}.",
         f"{near}Paths start at the project root, {names.show(os.fsencode(root))}. "
         f"Use {call_text('ls', path=existing)} to see what is there.",
         nearest=close,

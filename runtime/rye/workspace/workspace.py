@@ -398,23 +398,39 @@ class Workspace:
     def refusal(self, err: OSError, path: str) -> WorkspaceError:
         """Turn what the kernel said about `path` into an instruction."""
         if err.errno == errno.EXDEV:
+            part = self._failing(path, errno.EXDEV)
             is_absolute = "absolute" in str(err.strerror)
-            return outside(
-                path, "it passes an absolute symbolic link that does not begin with the root's own path" if is_absolute else ""
+            kind = (
+                "an absolute symbolic link that does not begin with the root's own path"
+                if is_absolute
+                else "a link that leads out"
             )
+            return outside(path, "" if part.endswith("..") else f"{'it' if part == path else part} is {kind}")
         if err.errno == errno.ENOENT:
             # Only who is refused pays for the search for what was meant.
             from rye.workspace.path_suggestions import not_found
 
             return not_found(self.root, self.fd, self.components, path)
         if err.errno == errno.ENOTDIR:
-            why = f"{path} is no directory, or a part of this path is none."
-            return WorkspaceError("not_a_directory", why, "Use ls on its parent to see what is there.")
+            part = self._failing(path, errno.ENOTDIR)
+            of = "" if part == path.rstrip("/") else f", so there is no {path}"
+            return WorkspaceError("not_a_directory", f"{part} is no directory{of}.", "Use ls to see what is there.")
         if err.errno == errno.EISDIR:
             return wrong_kind(stat.S_IFDIR, path)
         if err.errno == errno.ENXIO:
             return wrong_kind(stat.S_IFSOCK, path)
         return system_failure(err, path)
+
+    def _failing(self, path: str, number: int) -> str:
+        """Return the shortest beginning of a path that cannot be opened as a folder for a reason, or the path."""
+        parts = self.components(path)
+        for count in range(1, len(parts) + 1):
+            try:
+                os.close(beneath.open_beneath(self.fd, parts[:count], beneath.DIRECTORY)[0])
+            except OSError as err:
+                if err.errno == number:
+                    return names.show(b"/".join(parts[:count]))
+        return path
 
 
 def _current(dir_fd: int, physical: beneath.Parts) -> os.stat_result | None:
