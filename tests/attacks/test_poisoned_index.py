@@ -19,6 +19,7 @@ import pytest
 
 from rye.cli.rt import main as rt_main
 from rye.line_ids import document, store
+from rye.trust import keys
 from rye.workspace import cache, seals
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, rows
@@ -226,6 +227,19 @@ def test_the_secret_is_private_and_lies_outside_the_project(project, user_space)
     assert path.stat().st_mode & 0o777 == 0o600
     assert len(path.read_bytes()) == 32
     assert path.read_bytes() not in b"".join(one.read_bytes() for one in project.rglob("*") if one.is_file())
+
+
+@pytest.mark.parametrize("make", [keys.generate, lambda: call("rye/bash/bash", ".", command="true")])
+def test_what_is_made_for_the_user_is_closed_to_others_whatever_the_umask(project, tmp_path, monkeypatch, make):
+    """Else another user would put a key or a setting beside: `makedirs` leaves the mode of folders above to the umask."""
+    monkeypatch.setenv("USER_SPACE", str(tmp_path / "new"))
+    monkeypatch.chdir(project)
+    before = os.umask(0)
+    try:
+        make()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new/.ai").stat().st_mode & 0o77 == 0
 
 
 @pytest.mark.parametrize("damage", ["other mode", "short", "link", "folder"])

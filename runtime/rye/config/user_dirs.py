@@ -173,7 +173,7 @@ def state_dir(root: str | int) -> str:
     real = beneath.real_path(root, f"/proc/self/fd/{root}") if isinstance(root, int) else os.path.realpath(root)
     # Checked at each use: the user may have removed the folder while this process runs.
     if _noted.get(path) != real or not os.path.isdir(path):
-        os.makedirs(path, mode=0o700, exist_ok=True)
+        atomic.make_private(path)
         _note(f"{path}/{PROJECT_FILE}", json.dumps({"path": real}, indent=2).encode() + b"\n")
         if len(_noted) > _MANY:
             _noted.clear()

@@ -19,6 +19,7 @@ from rye._version import __version__
 from rye.call.context import CallOptions
 from rye.config import user_dirs
 from rye.errors import RyeError
+from rye.fs import atomic
 
 _IDENTITY: Final = "identity"
 # What an answer has beside the tool's own result; the rest of a response says the same for every call of a tool.
@@ -104,7 +105,7 @@ def state_identity() -> str:
     path = Path(user_dirs.user_ai(), "state", _IDENTITY)
     with suppress(FileNotFoundError):
         return path.read_text("ascii")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.make_private(path.parent)
     fresh = path.with_name(f".{_IDENTITY}.{os.urandom(4).hex()}")
     fresh.write_text(os.urandom(16).hex(), "ascii")
     # A link fails where another process was first; a rename would replace its text.

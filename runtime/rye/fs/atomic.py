@@ -24,6 +24,16 @@ ORDER: Final = ("a call's key", "files", "the tree", "the index")
 """The locks of which one is waited for while others are held, in their order; see `rye.journal.journal`."""
 
 
+def make_private(folder: str | Path) -> None:
+    """Make a folder for this user alone, with those above it that are missing, whatever the umask. Raises OSError."""
+    if not os.path.isdir(folder):
+        # By itself: `makedirs` leaves the mode of those above to the umask, and who writes in one exchanges what is below.
+        if (above := os.path.dirname(folder)) not in ("", folder):
+            make_private(above)
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+
+
 class closing:  # noqa: N801 - as `contextlib.closing`
     """Closes a descriptor when the block ends."""
 
@@ -96,7 +106,7 @@ def locked(
     try:
         fd = os.open(lock, flags, 0o600)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(lock), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(lock))
         fd = os.open(lock, flags, 0o600)
     with closing(fd):
         try:

@@ -23,6 +23,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self
 
 from rye.errors import ItemError, RyeError, TrustError, UsageError
+from rye.fs import atomic
 from rye.plain_class import Record, changed, field
 
 if TYPE_CHECKING:
@@ -314,10 +315,10 @@ def generate_key_pair(directory: Path, more: Callable[[PublicKey], dict[Path, by
     made: list[Path] = []
     path = directory
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic.make_private(directory)
         pair = ((directory / "private_key.pem", key.pem, 0o600), (directory / "public_key.pem", key.public.pem, 0o644))
         for path, pem, mode in (*pair, *((path, data, 0o644) for path, data in more(key.public).items())):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.make_private(path.parent)
             # The mode holds from the first moment; fchmod only undoes what a narrow umask took from it.
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
                 made.append(path)

@@ -49,7 +49,7 @@ def _path() -> str:
 
 def _append(line: str) -> None:
     path = _path()
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    atomic.make_private(os.path.dirname(path))
     # NOFOLLOW and NONBLOCK: a link or a pipe put in its place must neither redirect the write nor block it.
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with atomic.closing(os.open(path, flags, 0o600)) as fd:

@@ -106,7 +106,7 @@ def _add_pem(path: str) -> int:
 
 
 def _put(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.make_private(path.parent)
     atomic.write(path, data, 0o644)
 
 
