@@ -239,8 +239,10 @@ def recover(ws: Workspace, *, patience: float = 0.0, beside: Collection[bytes] =
 def _left(ws: Workspace) -> list[Path]:
     """Return the records of what is under way, or was cut off: of single changes, then of commits."""
     found: list[Path] = []
-    for where in (f"{history.folder(ws)}/pending", folder(ws)):
+    for place, below in ((history.folder, "pending"), (folder, "")):
+        # The folder of the state may be none at all.
         with contextlib.suppress(OSError):
+            where = os.path.join(place(ws), below)
             found += [Path(where, name) for name in sorted(os.listdir(where))]
     return found
 
