@@ -77,7 +77,7 @@ STORIES = {
         ("edit", ["2+|new", "5 delete"]),
         ("read", {"changes_since": "<version>"}),
         ("says", "2\tline 2\n8\tnew\n3\tline 3\n4\tline 4\n-\tline 5\n6\tline 6\n[version "),
-        ("read", {"changes_since": "<version>"}),
+        ("read", {"changes_since": "[version <version>; 7 lines]"}),
         ("says", "[no changes since version "),
     ],
 }

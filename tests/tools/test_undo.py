@@ -215,6 +215,7 @@ def test_an_undo_of_many_files_says_which_and_where_their_lines_are(project):
 def test_what_is_no_change_and_no_batch(project, batch):
     for entry in ("nope", "../../x", "0" * 200):
         refused("unknown_entry", "undo", project, entry_id=entry)
+    refused("one_change", "undo", project, limit=3)
     refused("unknown_batch", "undo", project, batchId="nope")
     refused("unknown_batch", "undo", project, batchId="nope", list=True)
     for more in ({"entry_id": "x"}, {"file_path": "none.txt"}, {"file_path": "none.txt", "list": True}):

@@ -42,12 +42,14 @@ _MEANINGS: Final = tuple(
         "offset start startline fromline lineoffset",
         "oldstring oldstr oldtext old find",
         "newstring newstr newtext new replace replacement",
-        "find old oldstring oldstr oldtext",
+        "find old oldstring oldstr oldtext search",
         "replace new newstring newstr newtext replacement",
         "newcontent newtext newlines content text replacement newstring",
         "lineid id line",
         "startlineid startline start",
         "endlineid endline end",
+        "afterlineid afterline insertline insertafter",
+        "beforelineid beforeline insertbefore",
         "mode outputmode",
         "ignorecase caseinsensitive icase i",
         "literal fixedstrings plain",
@@ -145,14 +147,13 @@ def _with_window(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[st
 
 def _as_one_item(schema: Mapping[str, Any], arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments with those that are members of an item of the one list that is missing as that item."""
-    known = schema.get("properties", {})
-    missing = [name for name in schema.get("required", ()) if name in known and name not in arguments]
-    part = resolved(resolved(known[missing[0]], root).get("items"), root) if len(missing) == 1 else None
-    if schema.get("additionalProperties") is not False or not isinstance(part, dict) or "properties" not in part:
+    known, own = schema.get("properties", {}), _with_own_names(schema, arguments)
+    missing = [name for name in schema.get("required", ()) if name in known and name not in own]
+    if schema.get("additionalProperties") is not False or len(missing) != 1 or set(own) <= set(known):
         return arguments
-    own = _with_own_names(schema, arguments)
-    item = _with_own_names(part, {name: value for name, value in own.items() if name not in known})
-    if not item or missing[0] in own or not set(item) <= set(part["properties"]):
+    part = resolved(resolved(known[missing[0]], root).get("items"), root)
+    item = _with_own_names(part or {}, {name: value for name, value in own.items() if name not in known})
+    if not isinstance(part, dict) or not set(item) <= set(part.get("properties", ())):
         return arguments
     return {name: value for name, value in own.items() if name in known} | {missing[0]: [item]}
 

@@ -30,6 +30,7 @@ from rye.workspace.workspace import Workspace
 
 # What is left of a result's bytes for the lines beside the diff.
 _NOTICES = 700
+_LISTED = 20
 # A longer diff of several files tells a model little: it knows its own change.
 _MOST_LINES, _MOST_FILES = 100, 20
 
@@ -57,7 +58,7 @@ class _Chosen(Record):
 def undo(
     project_path: str,
     entry_id: str | None = None,
-    limit: int = 20,
+    limit: int = _LISTED,
     offset: int = 1,
     batch_id: str | None = None,
     file_path: str | None = None,
@@ -72,8 +73,11 @@ def undo(
         EditError: `nothing_to_undo`, `unknown_entry`, `unknown_batch`, `already_undone`, `changed_since`, `not_recorded`,
             `damaged_entry`.
         WorkspaceError: as `commit.commit`.
-        UsageError: `entry_or_batch`; `unknown_hunk`; `bad_offset` past the end of the list.
+        UsageError: `entry_or_batch`; `unknown_hunk`; `bad_offset` past the end of the list; `one_change`.
     """
+    if not list and (limit, offset) != (_LISTED, 1):
+        why = "limit and offset are of list=true: a call takes one change back. Nothing was written."
+        raise UsageError("one_change", why, f"Give the entry_id of each, the newest first: {call_text('undo', list=True)}.")
     if entry_id is not None and batch_id is not None:
         raise UsageError("entry_or_batch", "entry_id and batchId are given.", "Give one of them: each names what to undo.")
     with Workspace(project_path) as ws:

@@ -110,7 +110,7 @@ def takes(*names, **parts):
 
 TEXT_OR_OBJECT = {"type": ["string", "object"]}
 LINE = takes("line_id", "start_line_id", "end_line_id", "find", "replace", "new_content")
-EDITS = takes("file_path", changes={"type": "array", "items": LINE}) | {"required": ["changes"]}
+EDITS = takes("file_path", changes={"type": "array", "items": LINE}) | {"required": ["file_path", "changes"]}
 WINDOW = takes("file_path", offset={"type": "integer"}, limit={"type": "integer"})
 # The tool's schema, the arguments, and what the tool gets; None: it is refused.
 SAID = [
@@ -128,8 +128,14 @@ SAID = [
     (WINDOW, {"view_range": [3, -1]}, {"offset": 3}),
     *[(WINDOW, said, None) for said in ({"end_line": 0}, {"lines": "7"}, {"range": [7, 3]}, {"offset": 2, "range": [3, 7]})],
     (WINDOW, {"n": 3}, None),
-    (EDITS, {"old_string": "b", "new_str": "c"}, {"changes": [{"find": "b", "replace": "c"}]}),
-    *[(EDITS, said, None) for said in ({"old_string": "b", "other": "c"}, {"changes": [], "old_string": "b"})],
+    *[
+        (EDITS, {"path": "a", **said}, {"file_path": "a", "changes": [wanted]})
+        for said, wanted in [
+            ({"search": "b", "replace": "c"}, {"find": "b", "replace": "c"}),
+            ({"start_line": "1", "end": "2", "new_text": "c"}, {"start_line_id": "1", "end_line_id": "2", "new_content": "c"}),
+        ]
+    ],
+    *[(EDITS, {"path": "a", "old": "b", **more}, None) for more in ({"other": "c"}, {"changes": []})],
     (
         takes(changes={"type": "array", "items": LINE}),
         {"changes": [{"lineId": "12", "newContent": "x"}, {"startLine": "1", "end_line": "2", "new_string": "x"}]},

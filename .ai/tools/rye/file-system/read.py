@@ -1,4 +1,4 @@
-# rye:signed:2026-11-28T18:39:18Z:8f7257f4008dff33bb8b06ec2d367fa42b9a4778da75d33c7ee66e0b46f446c3:5qQenSgrnlW1LQjEySxRQvKgh63seA7DbRDlsRGG-r_tw3oglFgDalvyCZ31iNZZAN0OrVUZcp1fhEdfqWHkCg==:b63173adc9f5699f
+# rye:signed:2026-11-28T21:04:33Z:f3b422aa10acddeba7a8ddad18795b19cfee8eb2d227470353ffe319c218110f:WXpsUgCf-rhw6zc9cEHBuYDxreednmK3brt_vJliloPgZgMT-VhTDFY803VrjE0WJKftxjQbd0MKQ-GA12_QCQ==:b63173adc9f5699f
 """Read a text file of the project as lines, each with a persistent line ID: `[LID:a1b2c3] text`.
 
 Requires: file_path, a text file inside the project, or a picture (PNG, JPEG, GIF, WebP), which is shown. A PDF is shown as the
@@ -237,7 +237,7 @@ def _result(document: Document, params: dict[str, Any], budget: int) -> dict[str
     if since is None or document.no_ids:
         result = _window(document, window, params)
         return _without_ids(result, document, since) if document.no_ids else result
-    for version in since.replace(",", " ").split():
+    for version in re.findall(r"[\w.-]+", since):
         if (changes := document.changes_since(version)) is not None:
             params = {**params, "changes_since": version}
             return _changes(document, window, params, changes.lines, changes.ended, changes.gone)
