@@ -76,9 +76,10 @@ def test_texts_that_toml_cannot_hold_are_refused():
 
 
 MALFORMED = {
-    "key document: it is not TOML": [b"\xff", b"a", b"a = " + b"[" * 10_000],
+    "key document: it is not TOML": [b"\xff", b"a", b"a = " + b"[" * 4_000],
     "key document: it has no text 'pem'": [b"", b"public_key = 1", PLAIN.replace("pem =", "PEM =").encode()],
-    "key document: it is larger than": [b"# " + b"x" * 20_000],
+    "key document: it is larger than": [b"# " + b"x" * 5_000],
+    "key document: a line of it has more than 100 dots": [b"a" + b".a" * 1_900 + b" = 1"],
     "another fingerprint": [PLAIN.replace(MINE.public.fingerprint, OTHER.public.fingerprint).encode()],
     "key document: it has no text 'fingerprint'": [PLAIN.replace("fingerprint", "fingerprnt").encode()],
     "key document: it has no text 'owner'": [PLAIN.replace("owner =", one).encode() for one in ("OWNER =", "owner = 1 #")],
