@@ -247,6 +247,11 @@ def _left(ws: Workspace) -> list[Path]:
     return found
 
 
+def is_left(ws: Workspace) -> bool:
+    """Tell whether the record of a change is there that is under way, or was cut off."""
+    return any(path.suffix != ".folders" for path in _left(ws))
+
+
 def pending_keys(ws: Workspace) -> set[str]:
     """Return the keys of calls whose changes, of one file or several, are under way or not settled yet."""
     keys: set[str] = set()

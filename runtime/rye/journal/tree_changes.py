@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -49,6 +49,7 @@ _ABOUT: Final = 200
 _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
+_MOST_RECOVERIES: Final = 2
 _AFTER_JOB: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"
 )
@@ -441,12 +442,18 @@ def look_at(
     A `quick` look goes by what the kernel told of changes since the last one (see `rye.snapshots.watch`), unless a command
     runs and none ends. `ending` is one that is over: only others write on. `beside` are paths whose locks the caller holds.
     """
-    # An edit that was cut off has an entry of its own, too. Before the tree is held: recovery waits for the locks of files, and
-    # an edit has its file locked when it waits for the tree. Who holds the file of one may have waited for the process that
-    # was killed: its change would count as found here, and as its own later.
-    with suppress(OSError, WorkspaceError):
-        recovery.recover(ws, patience=recovery.WAIT_SECONDS, beside=beside)
-    with known_tree.locked(ws.fd, at_end=at_end) as where, Contents(where) as contents:
+    with ExitStack() as held:
+        for _ in range(_MOST_RECOVERIES):
+            held.close()
+            # An edit that was cut off has an entry of its own, and would count as found here, too. Before the tree is held:
+            # recovery waits for the locks of files, and an edit has its file locked when it waits for the tree.
+            with suppress(OSError, WorkspaceError):
+                recovery.recover(ws, patience=recovery.WAIT_SECONDS, beside=beside)
+            where = held.enter_context(known_tree.locked(ws.fd, at_end=at_end))
+            # While it was waited for, an edit may have been killed: none is at work now.
+            if not recovery.is_left(ws):
+                break
+        contents = held.enter_context(Contents(where))
         tree_undo_steps.recover(ws, where, contents)
         look = Look(ws, where, contents, quick=quick, ending=ending)
         # A command whose process was killed without a look ran until now.

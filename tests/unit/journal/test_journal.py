@@ -13,6 +13,7 @@ from rye.config import user_dirs
 from rye.fs import atomic
 from rye.journal import entries, history, journal, recovery
 from rye.plain_class import changed
+from rye.snapshots import known_tree
 from rye.workspace import atomic_replace, cache
 from rye.workspace.workspace import Workspace
 from support.calling import call, done, ids
@@ -142,8 +143,14 @@ def test_a_change_at_work_is_left_alone_and_one_of_a_killed_process_is_recorded_
             time.sleep(0.3)
         assert "changed" not in command.result()
     assert listed(project)[0] == killed[0]
+    assert done("undo", project, entry_id=killed.pop())
+    with monkeypatch.context() as patch:
+        # A look has done so, too, and waits for the edit.
+        patch.setattr(known_tree, "locked", lambda root, locked=known_tree.locked, **of: (kill(), locked(root, **of))[1])
+        assert "changed" not in done("rye/bash/bash", project, command="true")
+    assert listed(project)[0] == killed[0]
     begun(project, OLD, NEW, "gone/file")
-    assert (recover(project), len(listed(project))) == (True, 5)
+    assert (recover(project), len(listed(project))) == (True, 7)
 
 
 def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
