@@ -26,7 +26,8 @@ _NAME = r"@?(?:\[?LID:)?[0-9a-z]+\]?"
 _AT = r"(?:(?P<file>(?!\[?LID:|\d+:)[^|\n]+?):)?"
 # A line beside a match has a mark in grep's answer, `12-`, which is copied with the address.
 _LINES = rf"(?P<first>{_NAME})-?(?:\s*-\s*(?P<last>{_NAME})-?)?"
-_RANGE = rf"{_AT}{_LINES}"
+# What goes has no mark behind a lone address: of `12- delete` nobody can tell whether all behind it is meant, as in `a.py:12-`.
+_RANGE = rf"{_AT}(?P<first>{_NAME})(?:-?\s*-\s*(?P<last>{_NAME})-?)?"
 _TEXT = re.compile(rf"\s*{_AT}(?P<before>\+)?{_LINES}(?P<after>\+)?\s*", re.IGNORECASE)
 _DELETE = re.compile(rf"\s*{_RANGE}\s+delete\s*", re.IGNORECASE)
 _TRANSFER = re.compile(
