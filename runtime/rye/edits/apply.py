@@ -435,7 +435,7 @@ def _index_whole(ws: Workspace, place: Place, made: WholeFile, data: bytes) -> l
         text, width, digests = documents.scan(data, code)
         # Of a renamed file the names are of another path's epochs, whose numbers and IDs come back no more than its own.
         epoch = epochs.next_epoch(ws, place.path, store.FOLDER, max((run[2] for run in names.shorts), default=0))
-        index = line_ids_index.fresh(epoch, sha256(data).hexdigest(), digests, width)
+        index = line_ids_index.fresh(epoch, made.entry.after or "", digests, width)
     # Another count means that this encoding splits the lines differently: the recorded IDs would name wrong lines.
     if len(names.ids) == text.count:
         keys = documents.keys(text.lines(), code)

@@ -90,7 +90,7 @@ def _reversal(
         if restored is not None:
             return restored
     document = _opened(ws, entry, place, stack)
-    exact = sha256(document.data or b"").hexdigest() == entry.after
+    exact = document.index.content_hash == entry.after
     spots = _spots(ws, document, entry, numbers, exact=exact)
     names = [_names_in(entry, one) for one in hunks.of_file(entry) if numbers is None or one.number in numbers]
     if not _apart(document.text, spots):
@@ -223,9 +223,9 @@ def _restored(ws: Workspace, entry: Entry, place: Place) -> WholeFile | None:
         if now is not None and hunks.whole_sides(entry) is not None:
             return None
         raise _changed(entry, "the file is gone" if now is None else "its content is another")
-    if (None if data is None else sha256(data).hexdigest()) != entry.before:
-        raise _damaged(entry)
     back = journal.whole_entry(ws, UNDO, place, now, data, entry.encoding)
+    if back.after != entry.before:
+        raise _damaged(entry)
     back = changed(journal.undoing(back, entry.id), mode=back.mode if data is None else entry.mode)
     if data is None:
         back = changed(back, folders=entry.folders)

@@ -177,7 +177,7 @@ def _check_escapes(ws: Workspace, place: Place, old: bytes | None, content: str,
 
 
 def _check_digest(place: Place, old: bytes | None, expected: str | None) -> None:
-    before = None if old is None else sha256(old).hexdigest()
+    before = None if old is None or expected is None else sha256(old).hexdigest()
     if expected is None or expected.removeprefix("sha256:").lower() == before:
         return
     found = "does not exist" if before is None else f"has the SHA-256 {before}, not the one expected"

@@ -285,11 +285,10 @@ def _is_pointed_at(root_fd: int, root: str, parts: beneath.Parts) -> bool:
     pointers = list[str]()
     # What is damaged, as by a power cut, is stored anew by the next look.
     with suppress(OSError, ValueError, TypeError):
-        stored = json.loads(atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}") or "[]")
-        pointers = [one for one in stored if isinstance(one, str)]
-    target = os.path.join(root, os.fsdecode(b"/".join(parts)))
+        if stored := atomic.read(f"{user_dirs.state_dir(root_fd)}/{_POINTERS}"):
+            pointers = [one for one in json.loads(stored) if isinstance(one, str)]
     for pointer in pointers:
-        aim = _pointed(os.path.join(root, pointer))
+        target, aim = os.path.join(root, os.fsdecode(b"/".join(parts))), _pointed(os.path.join(root, pointer))
         if aim and target.startswith(f"{aim}/") and target[len(aim) + 1 :].partition("/")[0].lower() in _OF_REPOSITORIES:
             return True
     return False
@@ -371,9 +370,10 @@ def _named_by_settings(root_fd: int, root: str, parts: beneath.Parts) -> str:
 
 def enclosing(root: str) -> Iterator[str]:
     """Yield the folders above a root, by its real path, that are the work tree of a repository."""
-    while root != (root := os.path.dirname(root)):
+    while len(root) > 1:
+        root = root.rpartition("/")[0]
         if os.path.lexists(f"{root}/.git"):
-            yield root
+            yield root or "/"
 
 
 def _linked_hooks(work_tree: str) -> list[str]:
