@@ -77,7 +77,7 @@ class Show(Record):
     """Which lines of the new text an edit's result prints.
 
     Attributes:
-        budget: bytes that the printed lines may have.
+        budget: bytes that the printed lines may have; None: none is printed, and all count as shown.
         ids: print their IDs; a line that is printed with its ID counts as shown.
         span: the lines [start, stop); else the changed ones with two around.
         short: collect the brief answer for models instead, see `answer_lines`.
@@ -85,7 +85,7 @@ class Show(Record):
         files: how many files the call changes.
     """
 
-    budget: int
+    budget: int | None
     ids: bool = True
     span: tuple[int, int] | None = None
     short: bool = False
@@ -260,8 +260,13 @@ def _stored(made: Prepared, place: Place, entry: str | None, show: Show | None) 
 
 def _collect(applied: Applied, show: Show) -> None:
     """Collect the lines that the result prints, as many as fit; those printed with their ID count as shown."""
-    document, page = applied.document, Page(show.budget)
-    for start, stop in applied.regions() if show.span is None else [show.span]:
+    document, regions = applied.document, applied.regions() if show.span is None else [show.span]
+    if show.budget is None:
+        document.name(regions)
+        document.note_shown(*regions)
+        return
+    page = Page(show.budget)
+    for start, stop in regions:
         at = start
         while at < stop and not page.full:
             # In batches: lines beyond the budget need not be decoded.

@@ -6,7 +6,6 @@ Without more said, the last change of the caller itself is taken back. Another c
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby, islice
 from typing import Any
@@ -502,7 +501,7 @@ def _apply(
     `is_shown`: their diff was printed whole, so that the lines of an edit, and those beside them, can be edited at once.
     """
     name = None if batch is None else new_id()
-    made, _, warnings = apply_all(ws, pieces, name, Show(sys.maxsize) if is_shown else None)
+    made, _, warnings = apply_all(ws, pieces, name, Show(None) if is_shown else None)
     if name is not None:
         return {"batchId": name, "entry_ids": made}, warnings
     return {"entry_id": made[0]} if made else {}, warnings
