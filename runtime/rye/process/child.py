@@ -83,10 +83,17 @@ def environment_outside(*projects: os.stat_result) -> dict[str, str]:
     kept = {}
     for name, value in os.environ.items():
         parts = value.split(os.pathsep)
-        some = [one for one in parts if not os.path.isabs(one) or all(is_outside(one, project) for project in projects)]
+        some = [one for one in parts if not os.path.isabs(one) or all(is_outside(_there(one), project) for project in projects)]
         if some or name == "HOME":
             kept[name] = os.pathsep.join(some or parts)
     return kept
+
+
+def _there(path: str) -> str:
+    """Return what of a path is there; a secret may look like a path, and lead nowhere."""
+    while not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def name_of_fd(fd: int) -> str:
