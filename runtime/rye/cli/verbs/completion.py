@@ -80,7 +80,7 @@ def candidates(words: list[str], verbs: Mapping[str, Verb] = VERBS) -> list[str]
         elif words[0] == "execute" and own and len(words) > 2 and (not known or last[:1] == "-"):
             known += _parameters(words[1], options=last[:1] == "-")
     # Bash puts a word into the line as it is: a tool's parameter may be called `x; command`.
-    return sorted({name for name in known if name.startswith(last) and re.fullmatch(r"[\w./:=-]*", name)})
+    return sorted({name for name in known if name.startswith(last) and re.fullmatch(r"[\w./:=+-]*", name)})
 
 
 def _things(kind: str, last: str) -> Sequence[str]:
