@@ -13,6 +13,7 @@ import pytest
 
 import rye
 from rye.cli.rt import main as rt_main
+from rye.cli.rt import printing
 from support import in_process, signed_tools, terminal
 from support.calling import call
 from support.harness import environment
@@ -384,3 +385,41 @@ def test_no_verb_leaves_the_project(project, tmp_path):
         assert b"needle" not in done.stdout
     assert b"secret" not in rt("find", "secret", cwd=project).stdout
     assert (tmp_path / "secret").read_text() == "needle\n"
+
+
+# --- a call that an answer names is written as the command that makes it ---
+
+CALL = re.compile(r"\b[a-z_]+\(\w+=")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "typed"),
+    [
+        ("read", {"file_path": "a b.py"}, "`rt open 'a b.py'`"),
+        ("read", {"file_path": "a.py", "offset": 7}, "`rt open a.py:7`"),
+        ("read", {"file_path": "a.py", "changes_since": "x"}, "`rye read file_path=a.py changes_since=x`"),
+        ("ls", {"path": "src"}, "`rt find '*' src`"),
+        ("undo", {"entry_id": "18a"}, "`rt undo 18a`"),
+        ("undo", {"batchId": "x-1"}, "`rye undo batchId=x-1`"),
+        ("undo", {"list": True, "offset": 2}, "`rt undo --list --offset 2`"),
+        ("read", {"file_path": ..., "encoding": "latin-1"}, "`rt open … --encoding latin-1`"),
+        ("job", {"action": "end"}, "`rye job action=end`"),
+        ("read", {"file_path": "`rm -rf ~`;$(x)"}, "`rt open '`rm -rf ~`;$(x)'`"),
+        ("", {"multiline": True}, "multiline=true"),
+    ],
+)
+def test_a_call_is_a_command(tool, arguments, typed):
+    assert printing.typed_call(tool, arguments) == typed
+
+
+def test_the_terminal_reads_them(project):
+    (project / "wide.txt").write_bytes(b"a\0\n\0")
+    for line, told in {
+        "open src/ap.py": "Use `rt find '*' src` to see what is there",
+        "open src": "Use `rt find '*' src` to list it",
+        "undo": "`rt undo --list`",
+        "open wide.txt": "mark give --encoding utf-16-le.",
+    }.items():
+        said = rt(*line.split(), cwd=project).stderr.decode()
+        assert told in said, said
+        assert not CALL.search(said)
