@@ -63,13 +63,6 @@ def test_a_first_id_is_the_documented_hash_and_equal_lines_have_different_ones(p
     assert len(set(put(project, ["}"] * 2_000))) == 2_000
 
 
-def test_an_own_edit_keeps_the_ids_around_it(project):
-    was = put(project, ["}"] * 9)
-    now = edit(project, line(was[3], "}\n}"), {"start_line_id": was[6], "end_line_id": was[7], "new_content": ""})
-    assert (now[:3], now[5:7], now[7]) == (was[:3], was[4:6], was[8])
-    assert len(set(now)) == 8
-
-
 def test_a_later_line_of_the_same_text_is_another_line_and_undo_brings_the_first_back(project):
     was = put(project, ["a", "b"])
     edit(project, line(was[0], ""))
