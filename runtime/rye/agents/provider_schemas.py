@@ -44,12 +44,10 @@ _MEANINGS: Final = tuple(
         "newstring newstr newtext new replace replacement",
         "find old oldstring oldstr oldtext search",
         "replace new newstring newstr newtext replacement",
-        "newcontent newtext newlines content text replacement newstring",
+        "newcontent newtext newlines content text replacement newstring newstr",
         "lineid id line",
         "startlineid startline start",
         "endlineid endline end",
-        "afterlineid afterline insertline insertafter",
-        "beforelineid beforeline insertbefore",
         "mode outputmode",
         "ignorecase caseinsensitive icase i",
         "literal fixedstrings plain",
@@ -152,8 +150,13 @@ def _as_one_item(schema: Mapping[str, Any], arguments: dict[str, Any], root: Map
     if schema.get("additionalProperties") is not False or len(missing) != 1 or set(own) <= set(known):
         return arguments
     part = resolved(resolved(known[missing[0]], root).get("items"), root)
-    item = _with_own_names(part or {}, {name: value for name, value in own.items() if name not in known})
-    if not isinstance(part, dict) or not set(item) <= set(part.get("properties", ())):
+    said = {name: value for name, value in own.items() if name not in known}
+    members = part.get("properties", {}) if isinstance(part, dict) else {}
+    # A number under another tool's name can be a line's number, where an address is wanted.
+    if any(type(value) is int and name not in members for name, value in said.items()):
+        return arguments
+    item = _with_own_names(part or {}, said)
+    if not set(item) <= set(members):
         return arguments
     return {name: value for name, value in own.items() if name in known} | {missing[0]: [item]}
 

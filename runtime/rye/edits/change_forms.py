@@ -117,7 +117,7 @@ def _parsed(number: int, change: Any, file_path: str) -> Change:
     if len(kinds) > 1:
         raise ValueError(f"{' and '.join(kinds)} cannot go together.")
     if not kinds:
-        raise ValueError(f"it needs new_content, find with replace, or where to move or copy the lines: it {_NO_CHANGE}")
+        raise ValueError(f"without new_content, find with replace, or where to move or copy the lines it {_NO_CHANGE}")
     return Change(number, file, kinds[0], fields)
 
 

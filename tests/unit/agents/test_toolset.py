@@ -132,7 +132,7 @@ SAID = [
         (EDITS, {"path": "a", **said}, {"file_path": "a", "changes": [wanted]})
         for said, wanted in [
             ({"search": "b", "replace": "c"}, {"find": "b", "replace": "c"}),
-            ({"start_line": "1", "end": "2", "new_text": "c"}, {"start_line_id": "1", "end_line_id": "2", "new_content": "c"}),
+            ({"start_line": "1", "end": "2", "new_str": "c"}, {"start_line_id": "1", "end_line_id": "2", "new_content": "c"}),
         ]
     ],
     *[(EDITS, {"path": "a", "old": "b", **more}, None) for more in ({"other": "c"}, {"changes": []})],
@@ -204,6 +204,8 @@ def test_another_spelling_of_a_tool_is_that_tool(app, name):
     tools = rye.toolset(app, "rye/file-system")
     assert "def sum_of(" in tools.call(name, {"file_path": "app.py", "changes": ["find|total|sum_of"]})
     assert "did you mean 'limit'" in tools.call("read", {"file_path": "app.py", "limmit": 1})
+    by_number = {"file_path": "app.py", "start_line": 1, "end_line": 1, "new_text": "x"}
+    assert "unknown parameter 'start_line'" in tools.call("edit_lines", by_number)
     assert "'last'. Given" in tools.call("read", {"file_path": "app.py", "last": 1})
 
 
