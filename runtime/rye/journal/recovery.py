@@ -232,18 +232,20 @@ def recover(ws: Workspace, *, patience: float = 0.0, beside: Collection[bytes] =
             # Locked, or trouble with the disk: it stays, for the next call.
             continue
     with contextlib.suppress(OSError):
-        os.rmdir(user_dirs.commits_dir(ws.fd))
+        # `access` answers for what is missing, as it mostly is, without an exception.
+        if os.access(commits := user_dirs.commits_dir(ws.fd), os.F_OK):
+            os.rmdir(commits)
     return messages
 
 
 def _left(ws: Workspace) -> list[Path]:
     """Return the records of what is under way, or was cut off: of single changes, then of commits."""
     found: list[Path] = []
-    for place, below in ((history.folder, "pending"), (folder, "")):
+    for place, below in ((user_dirs.state_dir, "/journal/pending"), (user_dirs.commits_dir, "")):
         # The folder of the state may be none at all.
         with contextlib.suppress(OSError):
-            where = os.path.join(place(ws), below)
-            found += [Path(where, name) for name in sorted(os.listdir(where))]
+            where = f"{place(ws.fd)}{below}"
+            found += [Path(where, name) for name in sorted(os.listdir(where))] if os.access(where, os.F_OK) else []
     return found
 
 
