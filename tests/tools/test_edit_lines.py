@@ -154,20 +154,8 @@ MALFORMED = [
     {"after_line_id": 1, "new_content": ""},
     {"line_id": 2},
     {"new_content": "", "find": "a", "replace": "b"},
-    *[{"find": "line 1", "replace": "line 1"}, {"find": "line 1"}, "2-3+|x"],
-    *[
-        "x",
-        "12",
-        "1:3|x",
-        "4- delete",
-        "f.txt delete file",
-        "2-4 move after 3",
-        "2-4 move after 4",
-        "nonsense",
-        "find|a|b|c",
-        "find|a",
-        "4",
-    ],
+    *[{"find": "line 1", "replace": "line 1"}, {"find": "line 1"}, "2-3+|x", "4- delete"],
+    *["x", "12", "1:3|x", "f.txt delete file", "2-4 move after 3", "2-4 move after 4", "nonsense", "find|a|b|c", "find|a", "4"],
     # At once, however long.
     *["a:" * 50_000, " " * 100_000, "1-" * 50_000 + "|x", ":" * 4_000 + "|", " " * 4_000 + "x", "a " * 2_000],
 ]

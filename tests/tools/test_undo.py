@@ -380,13 +380,6 @@ def test_the_folders_that_a_change_made_go_and_come_with_its_file(project):
     assert shown(project) == ["there", "there/n", "there/n/other"]
 
 
-def test_folders_of_several_files_go_with_the_last_of_them(project):
-    made(project, createFiles=[{"path": f"n/{name}.txt", "content": "new\n"} for name in ("e/a", "e/b", "c")])
-    for name, left in (("e/a", ["n", "n/c.txt", "n/e", "n/e/b.txt"]), ("e/b", ["n", "n/c.txt"]), ("c", [])):
-        done("undo", project, file_path=f"n/{name}.txt")
-        assert shown(project) == left
-
-
 def test_a_folder_that_an_undo_would_remove_and_a_link_has_replaced_stays(project, tmp_path):
     outside = tmp_path / "outside/e"
     outside.mkdir(parents=True)
