@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import settings
 
 from rye.executor import worker_pool
-from rye.sandbox import environment
+from rye.sandbox import bubblewrap, environment, sandbox
+from support.shell_calls import set_sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +64,28 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+def number() -> str:
+    """A number of seconds by which a test finds its own sleeping processes."""
+    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+
+
+@pytest.fixture
+def unconfined(user_space: Path) -> None:
+    """The user has turned the sandbox off: what is tried needs none, or to be seen from outside."""
+    set_sandbox(user_space, "off")
+
+
+@pytest.fixture
+def layer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Confine by this layer, where it works on this machine."""
+    if why := sandbox.layers()[request.param]:
+        pytest.skip(f"{request.param}: {why}")
+    if request.param == "landlock":
+        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
+    return str(request.param)
 
 
 @pytest.fixture

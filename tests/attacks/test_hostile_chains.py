@@ -15,6 +15,7 @@ import pytest
 from rye.executor import executor
 from rye.trust import decisions, verify
 from support.calling import response as call
+from support.harness import put_program
 from support.in_process import rye as shell
 from support.machine import needs_bubblewrap
 from support.signed_tools import (
@@ -307,10 +308,7 @@ def test_a_runtimes_placeholder_is_not_a_way_to_splice_for_the_tool_above_it(pro
 
 
 def plant(path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho {PWNED}\n")
-    path.chmod(0o755)
-    return path
+    return put_program(path, f"#!/bin/sh\necho {PWNED}\n")
 
 
 @pytest.mark.parametrize(

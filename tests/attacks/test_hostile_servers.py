@@ -10,6 +10,7 @@ import pytest
 import rye
 from rye.lsp import queries, session
 from rye.sandbox import sandbox
+from support.harness import put_program
 
 
 def _server():
@@ -42,10 +43,7 @@ def test_a_server_in_the_users_programs_does_not_open_what_lies_beside_them(tmp_
     library = home / ".local/lib/package"
     library.parent.mkdir(parents=True)
     library.write_text("LIBRARY")
-    program = home / ".local/bin/server"
-    program.parent.mkdir(parents=True)
-    program.write_text(f"#!/bin/sh\ncat {library}\ncat {secret}\n")
-    program.chmod(0o755)
+    program = put_program(home / ".local/bin/server", f"#!/bin/sh\ncat {library}\ncat {secret}\n")
     # The control: as any program of the user it may read both.
     assert subprocess.run([program], capture_output=True, check=False).stdout == b"LIBRARYCANARY"
     monkeypatch.setenv("HOME", str(home))
@@ -67,9 +65,7 @@ RUNS_THE_PROJECTS_CODE = "#!/bin/sh\n. ./plugin.sh\n"
 def test_without_a_sandbox_no_server_is_started_on_a_projects_code(project, user_space, tmp_path, monkeypatch, mode, code, ran):
     """The second case is the control: turned off by the user, the same server does run what the project brings."""
     monkeypatch.setattr(sandbox, "layers", lambda: {"bubblewrap": "it is not installed", "landlock": "this kernel has none"})
-    canary, program = tmp_path / "ran", tmp_path / "server"
-    program.write_text(RUNS_THE_PROJECTS_CODE)
-    program.chmod(0o755)
+    canary, program = tmp_path / "ran", put_program(tmp_path / "server", RUNS_THE_PROJECTS_CODE)
     (project / "plugin.sh").write_text(f"touch '{canary}'\n")
     (project / "a.go").write_text("package main\n")
     config = user_space / ".ai/config"

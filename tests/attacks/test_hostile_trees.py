@@ -22,7 +22,7 @@ import pytest
 import rye
 from rye.filesearch import ripgrep, tree
 from support.calling import call, done
-from support.harness import environment, times
+from support.harness import environment, put_program, times
 from support.shell_calls import bash
 from support.signed_tools import put_tool
 from support.waiting import PATIENCE, in_time
@@ -176,10 +176,7 @@ def test_no_command_hangs_on_one(project, kind):
 
 
 def test_a_version_is_not_waited_for(project, tmp_path, monkeypatch):
-    chosen = tmp_path / "home/.pyenv/versions/3.11.2/bin/python3"
-    chosen.parent.mkdir(parents=True)
-    chosen.write_text("#!/bin/sh\necho chosen\n")
-    chosen.chmod(0o755)
+    put_program(tmp_path / "home/.pyenv/versions/3.11.2/bin/python3", "#!/bin/sh\necho chosen\n")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     put_tool(project, "my/tool", more='print("own")', runtime="rye/core/runtimes/python_script_runtime")
     file, said = project / ".python-version", []

@@ -9,7 +9,7 @@ import pytest
 from rye.cli import main as rye_main
 from rye.cli.rt import main as rt_main
 from rye.cli.table import VERBS
-from support.harness import environment
+from support.harness import environment, put_program
 from support.in_process import run
 from support.in_process import rye as run_rye
 from support.signed_tools import put_tool
@@ -55,8 +55,7 @@ def test_no_name_that_a_shell_would_act_on_is_offered(project):
 
 
 def test_bash_completes_an_item_id(tmp_path):
-    (tmp_path / "rye").write_text(f'#!/bin/sh\nexec {sys.executable} -m rye "$@"\n')
-    (tmp_path / "rye").chmod(0o755)
+    put_program(tmp_path / "rye", f'#!/bin/sh\nexec {sys.executable} -m rye "$@"\n')
     script = """
         eval "$(rye completion bash)"
         COMP_WORDS=(rye execute rye/file-system/ed); COMP_CWORD=2

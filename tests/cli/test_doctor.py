@@ -11,6 +11,7 @@ import pytest
 
 from rye.filesearch import ripgrep
 from rye.sandbox import bubblewrap, landlock, launcher, resource_limits, sandbox
+from support.harness import put_program
 from support.in_process import rye
 from support.shell_calls import configure
 from support.signed_tools import bring_key, put, signed, tool_text, trust_key
@@ -62,9 +63,7 @@ def test_what_works_is_said(project):
     ],
 )
 def test_a_bubblewrap_that_may_not_work_is_named_with_what_to_do(project, tmp_path, monkeypatch, kernel, advice):
-    program = tmp_path / "bwrap"
-    program.write_text(UBUNTU)
-    program.chmod(0o755)
+    program = put_program(tmp_path / "bwrap", UBUNTU)
     monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
     values = {getattr(bubblewrap, name): value for name, value in kernel.items()}
     monkeypatch.setattr(bubblewrap, "_kernel_value", lambda path: values.get(path, ""))
@@ -80,9 +79,8 @@ def test_a_bubblewrap_that_may_not_work_is_named_with_what_to_do(project, tmp_pa
 
 
 def test_a_bubblewrap_that_mounts_no_descriptor_is_to_be_updated(project, tmp_path, monkeypatch):
-    program = tmp_path / "bwrap"
-    program.write_text('#!/bin/sh\ncase "$*" in *-fd*) echo "bwrap: Unknown option --ro-bind-fd" >&2; exit 1;; esac\n')
-    program.chmod(0o755)
+    lacks = '#!/bin/sh\ncase "$*" in *-fd*) echo "bwrap: Unknown option --ro-bind-fd" >&2; exit 1;; esac\n'
+    program = put_program(tmp_path / "bwrap", lacks)
     monkeypatch.setattr(bubblewrap, "_PLACES", (str(program),))
     assert findings(project)["sandbox"][0]["fix"].startswith("Update bubblewrap")
 
@@ -203,8 +201,7 @@ def test_a_missing_extra_names_what_can_be_installed(project, monkeypatch, extra
 def test_rye_on_the_path(project, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
     assert "not on the PATH" in findings(project)["path"][0]["detail"]
-    (tmp_path / "rye").write_text("#!/bin/sh\n")
-    (tmp_path / "rye").chmod(0o755)
+    put_program(tmp_path / "rye", "#!/bin/sh\n")
     if os.path.exists(os.path.join(os.path.dirname(sys.executable), "rye")):
         assert "another one" in findings(project)["path"][0]["detail"]
     monkeypatch.setenv("PATH", os.path.dirname(sys.executable))

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import random
 import re
 import signal
 import subprocess
@@ -203,8 +202,7 @@ def test_a_file_cannot_steer_the_terminal_and_goes_unchanged_into_a_pipe(here):
     assert rye(*words, cwd=here).stdout == b"a\x1b]0;title\x07\tb\n"
 
 
-def test_ctrl_c_ends_a_command_with_all_that_it_started(here):
-    number = str(random.SystemRandom().randrange(10_000_000, 99_999_999))
+def test_ctrl_c_ends_a_command_with_all_that_it_started(here, number):
     command = f"command=echo up; (setsid sleep {number} &); sleep {number}"
     words = [*AT_A_PROMPT, sys.executable, "-m", "rye", *BASH, command]
     with subprocess.Popen(words, cwd=here, env=environment(), stderr=subprocess.DEVNULL) as child:

@@ -16,7 +16,7 @@ from rye.cli.rt import main as rt_main
 from rye.cli.rt import printing
 from support import in_process, signed_tools, terminal
 from support.calling import call
-from support.harness import environment
+from support.harness import environment, put_program
 from support.in_process import run
 from support.mcp_peer import environment as served
 from support.mcp_peer import peer
@@ -331,9 +331,7 @@ def test_at_a_terminal_there_are_colours_unless_they_are_unwanted_and_no_file_st
 
 
 def test_what_is_longer_than_the_screen_goes_through_the_pager(project):
-    (project / "pager").write_text("#!/bin/sh\necho PAGED; cat\n")
-    (project / "pager").chmod(0o755)
-    pager = str(project / "pager")
+    pager = str(put_program(project / "pager", "#!/bin/sh\necho PAGED; cat\n"))
     assert typed("open", "long.txt", cwd=project, PAGER=pager)[1].startswith("PAGED\n")
     assert "PAGED" not in typed("open", "src/app.py", cwd=project, PAGER=pager)[1]
     assert typed("open", "long.txt", cwd=project, PAGER="cat")[1].count("\n") == 102

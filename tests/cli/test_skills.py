@@ -13,17 +13,15 @@ import pytest
 
 from rye.folders import tree
 from support import in_process
-from support.harness import environment
+from support.harness import environment, put_program
 from support.signed_tools import key_pair, put
 
 HEADER = "---\nname: {0}\ndescription: Read {0} files.\n---\n\nRun scripts/run.sh.\n"
 
 
 def make(folder, name="pdf", text=HEADER):
-    (folder / name / "scripts").mkdir(parents=True)
+    put_program(folder / name / "scripts/run.sh", "#!/bin/sh\necho run\n")
     (folder / name / "SKILL.md").write_text(text.format(name))
-    (folder / name / "scripts/run.sh").write_text("#!/bin/sh\necho run\n")
-    (folder / name / "scripts/run.sh").chmod(0o755)
     return folder / name
 
 

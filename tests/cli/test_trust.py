@@ -10,7 +10,7 @@ import pytest
 
 import rye
 from rye.trust import decisions, verify
-from support.harness import environment
+from support.harness import environment, put_program
 from support.in_process import rye as shell
 from support.shell_calls import bash, job, started
 from support.signed_tools import MINE, STRANGER, bring_key, key_document, put, put_tool, signed, tool_text
@@ -235,10 +235,7 @@ def test_an_unsigned_tool_runs_for_a_person_at_a_terminal_only_and_the_result_sa
 
 
 def test_a_person_approves_a_projects_interpreter_and_nobody_else(project):
-    program = project / ".venv/bin/python3"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    put_program(project / ".venv/bin/python3", "#!/bin/sh\n")
     line = "approve --interpreter .venv/bin/python3"
     assert b"person" in shell("trust", *line.split(), cwd=project).stderr
     asked(project, line, "Nothing was changed.", code=1, answer="no")

@@ -288,21 +288,15 @@ def test_what_comes_before_the_beginning(place):
         assert server.end() == ([], 0)
 
 
-def odd_seconds():
-    """Return for how long a command sleeps that can be told from all others."""
-    return f"3{int(os.urandom(3).hex(), 16)}"
-
-
 @pytest.mark.parametrize("as_named", [lambda number: number, str], ids=["as it was", "as a text"])
-def test_a_cancelled_command_ends_is_not_answered_and_its_id_is_free(begun, as_named):
-    seconds = odd_seconds()
-    begun.send(call(7, "bash", command=f"(setsid sleep {seconds} &); sleep {seconds}"))
-    assert until(lambda: len(sleepers(seconds)) == 2)
+def test_a_cancelled_command_ends_is_not_answered_and_its_id_is_free(begun, as_named, number):
+    begun.send(call(7, "bash", command=f"(setsid sleep {number} &); sleep {number}"))
+    assert until(lambda: len(sleepers(number)) == 2)
     # Others are answered meanwhile, and the id is taken.
     assert holds(result(8, isError=False), begun.ask(call(8, "read", file_path="a.txt")))
     assert holds(error(7, INVALID, "id"), begun.ask(call(7, "ls")))
     begun.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": as_named(7), "reason": "x"}})
-    assert until(lambda: not sleepers(seconds))
+    assert until(lambda: not sleepers(number))
     assert holds(result(7, isError=False), begun.ask(call(7, "ls")))
     begun.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}})
     assert begun.ask(request("after", "ping"))["id"] == "after"
@@ -358,33 +352,31 @@ def test_a_long_message_is_read_and_one_that_is_too_long_is_refused_and_passed_o
 
 
 @pytest.mark.parametrize("revision", [*HANDSHAKES, NEWEST])
-def test_when_the_client_closes_its_end_what_runs_is_ended_and_answered_once(place, revision):
-    seconds = odd_seconds()
+def test_when_the_client_closes_its_end_what_runs_is_ended_and_answered_once(place, revision, number):
     with Wire(place) as server:
         if revision == NEWEST:
-            server.send(enveloped(1, "tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds}"}}))
+            server.send(enveloped(1, "tools/call", {"name": "bash", "arguments": {"command": f"sleep {number}"}}))
         else:
             server.ask(hello(0, revision))
-            server.send(READY, call(1, "bash", command=f"sleep {seconds}"))
-        assert until(lambda: sleepers(seconds))
+            server.send(READY, call(1, "bash", command=f"sleep {number}"))
+        assert until(lambda: sleepers(number))
         rest, code = server.end()
         assert (code, [one["id"] for one in rest]) == (0, [1])
         assert rest[0]["error"] == {"code": -32000, "message": "Connection closed"}
-        assert until(lambda: not sleepers(seconds))
+        assert until(lambda: not sleepers(number))
         assert b"Traceback" not in server.process.stderr.read()
 
 
-def test_when_nobody_reads_the_answers_the_server_goes_on_and_ends_with_its_input(place):
+def test_when_nobody_reads_the_answers_the_server_goes_on_and_ends_with_its_input(place, number):
     reading, writing = os.pipe()
     with Wire(place, stdout=writing) as server:
         os.close(writing)
         os.close(reading)
-        seconds = odd_seconds()
-        server.send(hello(), READY, call(1, "ls"), call(2, "bash", command=f"sleep {seconds}"))
-        assert until(lambda: sleepers(seconds))
+        server.send(hello(), READY, call(1, "ls"), call(2, "bash", command=f"sleep {number}"))
+        assert until(lambda: sleepers(number))
         server.process.stdin.close()
         assert server.process.wait(60) == 0
-        assert until(lambda: not sleepers(seconds))
+        assert until(lambda: not sleepers(number))
         assert b"Traceback" not in server.process.stderr.read()
 
 

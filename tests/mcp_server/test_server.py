@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -331,14 +330,13 @@ def test_an_empty_text_is_absence_where_it_can_mean_nothing_else(shared, server)
     assert (project / "e.txt").read_bytes() == b"2\n"
 
 
-def test_when_the_server_is_ended_so_is_what_runs(project):
-    seconds = f"3{int(os.urandom(3).hex(), 16)}"
+def test_when_the_server_is_ended_so_is_what_runs(project, number):
     with peer(project) as server:
-        server.begin("tools/call", {"name": "bash", "arguments": {"command": f"sleep {seconds} & sleep {seconds}"}})
-        assert until(lambda: len(sleepers(seconds)) == 2)
+        server.begin("tools/call", {"name": "bash", "arguments": {"command": f"sleep {number} & sleep {number}"}})
+        assert until(lambda: len(sleepers(number)) == 2)
         server.process.send_signal(signal.SIGTERM)
         server.process.wait(120)
-        assert until(lambda: not sleepers(seconds))
+        assert until(lambda: not sleepers(number))
 
 
 def test_a_picture_is_a_part_of_its_own_and_what_a_foreign_tool_makes_up_is_left_out(project):

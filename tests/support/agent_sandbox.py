@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from support.harness import RUNTIME
+from support.harness import environment
 from support.waiting import PATIENCE
 
 
@@ -23,9 +22,8 @@ class Served(NamedTuple):
 @contextmanager
 def served(project, *options, **variables):
     """Serve a project at a free port; yields where, and the token ("" without one)."""
-    env = {**os.environ, "PYTHONPATH": str(RUNTIME), **variables}
     words = [sys.executable, "-m", "rye", "serve", "--agent-sandbox", "--port", "0", "--project", str(project), *options]
-    process = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, env=environment(**variables), stderr=subprocess.PIPE, text=True)
     try:
         first, second = process.stderr.readline(), process.stderr.readline()
         found = re.search(r"http://\S+", first)

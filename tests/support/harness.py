@@ -85,6 +85,20 @@ def fingerprint(folder: Path) -> dict[str, tuple]:
     return out
 
 
+def put_program(path: Path, text: str) -> Path:
+    """Write a program, and the folders above it; return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def files_of(project: Path) -> dict[str, bytes]:
+    """Return the content of each file of a project but those below its `.ai`."""
+    found = (path for path in project.rglob("*") if path.is_file() and ".ai" not in path.parts)
+    return {str(path.relative_to(project)): path.read_bytes() for path in found}
+
+
 def times(count: int) -> int:
     """Return how often a slow test tries: `RYE_TEST_TIMES=80 pytest -m slow FILE` is a run of full size."""
     return count * int(os.environ.get("RYE_TEST_TIMES", "1"))

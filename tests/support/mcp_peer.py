@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import re
 import subprocess
@@ -12,9 +11,8 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
-import rye
+from support.harness import environment
 
-RUNTIME = Path(rye.__file__).parents[1]
 META = "io.modelcontextprotocol/"
 WHO = {"name": "test", "version": "1"}
 STREAMS = ("stdin", "stdout", "stderr")
@@ -32,11 +30,6 @@ ARGUMENTS = {
 def command(project, *options):
     """Return the command line of a server."""
     return [sys.executable, "-m", "rye", "mcp", "--project", str(project), *options]
-
-
-def environment(**more):
-    """Return the environment of a server: this process's own, with this checkout first."""
-    return {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), **more}
 
 
 class Peer:

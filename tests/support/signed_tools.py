@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 import rye as package
 from rye.items import spaces
 from rye.trust import decisions, signature, verify
+from support.harness import environment
 
 MINE = signature.PrivateKey(os.urandom(32))
 STRANGER = signature.PrivateKey(os.urandom(32))
@@ -150,12 +151,10 @@ def sign(project, *targets, key=MINE):
 
 def rye(*words, cwd, stdin=b"", env=None, python=(), module="rye"):
     """Run `python -m rye`, or another module, as a process; the output is bytes."""
-    runtime = Path(package.__file__).parents[1]
-    base = {**os.environ, "PYTHONPATH": os.fspath(runtime)}
     return subprocess.run(
         [sys.executable, *python, "-m", module, *words],
         cwd=cwd,
-        env={**base, **(env or {})},
+        env=environment(**(env or {})),
         input=stdin,
         capture_output=True,
         check=False,

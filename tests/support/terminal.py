@@ -12,11 +12,9 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
-import rye
+from support.harness import environment
 
-RUNTIME = Path(rye.__file__).parents[1]
 _PROMPT = b"Type yes to go on: "
 
 
@@ -28,9 +26,9 @@ def typed(*words, cwd, answers=(), env=None, seconds=60, module="rye", until=Non
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24 * bool(columns), columns, 0, 0))
     # Without colours, unless a test asks for a terminal that has them.
-    base = {**os.environ, "PYTHONPATH": os.fspath(RUNTIME), "TERM": "dumb"}
+    settings = environment(**{"TERM": "dumb", **(env or {})})
     command = [sys.executable, "-m", module, *map(str, words)]
-    process = subprocess.Popen(command, cwd=cwd, env={**base, **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(command, cwd=cwd, env=settings, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown, left, end = b"", list(answers), time.monotonic() + seconds
     try:

@@ -6,6 +6,7 @@ import hashlib
 import re
 
 from support.calling import call
+from support.harness import files_of
 
 UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -85,8 +86,8 @@ def done(project, *files, **more):
 
 def refused(project, *files, **more):
     """The codes of a batch's problems, in order; nothing was written."""
-    before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".ai" not in path.parts}
+    before = files_of(project)
     answer = write(project, files=list(files), **more)
     assert not answer["success"], answer
-    assert before == {path: path.read_bytes() for path in project.rglob("*") if path.is_file() and ".ai" not in path.parts}
+    assert before == files_of(project)
     return [one["code"] for one in answer["errors"]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -22,12 +21,6 @@ def mode(request: pytest.FixtureRequest, user_space: Path) -> str:
     set_sandbox(user_space, request.param)
     mode: str = request.param
     return mode
-
-
-@pytest.fixture
-def number() -> str:
-    """A number by which a test finds its own sleeping processes."""
-    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 
 import rye
 from rye.call.context import CallOptions, Cancellation
-from rye.sandbox import bubblewrap, sandbox
 from support.machine import needs_bubblewrap
 from support.shell_calls import bash, job, set_sandbox, sleepers
 from support.waiting import PATIENCE
@@ -204,14 +203,6 @@ def test_a_state_folder_that_cannot_be_written_costs_only_the_long_output(projec
     outputs.write_text("in the way")
     data = bash(project, "seq 100000")
     assert (data["success"], "not stored" in data["output"], "output_id" in data) == (True, True, False)
-
-
-@pytest.fixture
-def layer(request, monkeypatch):
-    if request.param == "landlock":
-        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
-    if sandbox.layers()[request.param]:
-        pytest.skip(f"{request.param} does not work here")
 
 
 @pytest.mark.parametrize("layer", ["bubblewrap", "landlock"], indirect=True)

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from support.calling import done, refused
+from support.harness import put_program
 
 pypdf = pytest.importorskip("pypdf", reason="the extra `pdf` is not installed")
 
@@ -101,9 +102,7 @@ def test_an_encrypted_document_is_refused_but_not_one_without_a_password(project
 
 def test_without_the_library_the_message_says_how_to_get_it(project, tmp_path, monkeypatch):
     (project / "a.pdf").write_bytes(pdf("text"))
-    bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
-    bare.chmod(0o755)
+    bare = put_program(tmp_path / "python", f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     monkeypatch.setattr(sys, "executable", str(bare))
     assert f"{bare} -m pip install pypdf" in refused("pdf_not_read", "read", project, file_path="a.pdf")
 

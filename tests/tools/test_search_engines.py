@@ -12,7 +12,7 @@ import rye
 from rye.call.context import CallOptions, Cancellation
 from rye.filesearch import ripgrep, tree
 from support.calling import call, done, refused
-from support.harness import is_over
+from support.harness import is_over, put_program
 from support.waiting import until
 
 BINARY = ripgrep.locate(os.stat("/"))
@@ -24,10 +24,7 @@ def program(tmp_path, monkeypatch):
     """Let a shell script be the program that searches; `{rg}` in it is ripgrep."""
 
     def put(script):
-        path = tmp_path / "tools/rg"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{script.replace('{rg}', str(BINARY))}\n")
-        path.chmod(0o755)
+        path = put_program(tmp_path / "tools/rg", f"#!/bin/sh\n{script.replace('{rg}', str(BINARY))}\n")
         monkeypatch.setattr(ripgrep, "locate", lambda _: str(path))
 
     return put
@@ -184,8 +181,7 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
         (tmp_path / folder).mkdir()
     for folder in (project, tmp_path / "tools"):
         for name in ("rg", "interpreter")[: 1 + (folder == project)]:
-            (folder / name).write_text(f"#!/bin/sh\n{'interpreter' * (name == 'rg')}\necho $0 >> {canary}\nexit 1\n")
-            (folder / name).chmod(0o755)
+            put_program(folder / name, f"#!/bin/sh\n{'interpreter' * (name == 'rg')}\necho $0 >> {canary}\nexit 1\n")
     for link, target in {
         "project/link/rg": tmp_path / "tools/rg",
         "project/tools": tmp_path / "tools",
@@ -194,9 +190,7 @@ def test_another_ripgrep_counts_only_outside_the_project(project, monkeypatch, t
         "links/rg": tmp_path / "tools/rg",
     }.items():
         (tmp_path / link).symlink_to(target)
-    bare = tmp_path / "empty/python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    bare.chmod(0o755)
+    bare = put_program(tmp_path / "empty/python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     monkeypatch.setattr(sys, "executable", str(bare))
     for folder in ("project", "project/link", "project/tools", "way", "hop"):
         monkeypatch.setenv("PATH", str(tmp_path / folder))

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from support.calling import call
+from support.harness import files_of
 from support.in_process import rye
 from support.machine import needs_bubblewrap
 from support.shell_calls import configure
@@ -96,11 +97,6 @@ def every_way(project):
         yield f"{tool} {parameters}", str(call(tool, project, **parameters))
 
 
-def files(project):
-    found = (one for one in project.rglob("*") if one.is_file() and ".ai" not in one.parts)
-    return {str(one.relative_to(project)): one.read_bytes() for one in found}
-
-
 @pytest.mark.parametrize("whose", ["environment", "project"])
 def test_no_tool_changes_a_file_in_the_read_only_profile(project, monkeypatch, whose):
     def set_profile(name):
@@ -111,20 +107,20 @@ def test_no_tool_changes_a_file_in_the_read_only_profile(project, monkeypatch, w
 
     (project / "f.txt").write_text("one\n")
     assert call("write", project, file_path="g.txt", content="one\n")["success"]
-    before = files(project)
+    before = files_of(project)
     set_profile("safe-read-only")
     told = dict(every_way(project))
     assert [way for way, answer in told.items() if "read_only_profile" not in answer or "RAGIX_PROFILE" not in answer] == [], (
         told
     )
-    assert files(project) == before
+    assert files_of(project) == before
     assert not (project / "a").exists()
     # To look is allowed, and so is to see the patch.
     assert call("undo", project, dry_run=True)["success"]
     # Control: the same ways write where the profile lets them.
     set_profile("dev")
     assert [way for way, answer in every_way(project) if "read_only_profile" in answer] == []
-    assert files(project) != before
+    assert files_of(project) != before
 
 
 @needs_bubblewrap

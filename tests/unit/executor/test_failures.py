@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import rye
-from rye.sandbox import bubblewrap, sandbox
+from rye.sandbox import sandbox
 from support.calling import response as call
 from support.shell_calls import configure
 from support.signed_tools import OK, put, put_script, put_tool
@@ -72,15 +72,6 @@ def test_a_tool_cannot_have_another_file_shown_as_its_traceback(project, tmp_pat
     assert "private" not in typed("execute", "my/tool", cwd=project)[1]
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
-def layer(request, monkeypatch):
-    if why := sandbox.layers()[request.param]:
-        pytest.skip(f"{request.param}: {why}")
-    if request.param == "landlock":
-        monkeypatch.setattr(bubblewrap, "ability", lambda: bubblewrap.Ability(why_not="switched off for this test"))
-    return request.param
-
-
 def test_a_requirement_is_checked_before_the_run_and_names_the_command(project):
     put_tool(project, "my/tool", more='__requires__ = ["no-such-distribution>=1", "httpx>=99", "pyyaml"]\nimport no_such')
     answer = call(project)
@@ -137,6 +128,7 @@ def put_show(project, permissions, text, suffix=".sh"):
         put_script(project, "my/show", suffix, f"rye/core/runtimes/{runtime}_runtime", text, mark, permissions=permissions)
 
 
+@pytest.mark.parametrize("layer", ["bubblewrap", "landlock"], indirect=True)
 @pytest.mark.parametrize(
     ("suffix", "declared", "text", "missing", "said"),
     [

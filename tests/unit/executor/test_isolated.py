@@ -30,12 +30,6 @@ def call(project, parameters=None, **options):
     return rye.execute("my/tool", parameters, project_path=project, **options)
 
 
-@pytest.fixture
-def unconfined(user_space):
-    """The user has turned the sandbox off: what is tested here needs to be seen from outside."""
-    set_sandbox(user_space, "off")
-
-
 def test_a_tool_runs_in_a_process_of_its_own_and_the_response_says_what_held(project):
     schema = {"type": "object", "properties": {"text": {"type": "string"}, "most": {"type": "integer", "default": 3}}}
     body = 'return {"success": True, "at": project_path, "given": {**params, "text": ascii(params["text"])}}'

@@ -10,6 +10,7 @@ import rye
 from rye.call.context import CallOptions
 from rye.sandbox import sandbox
 from support.calling import response as call
+from support.harness import put_program
 from support.shell_calls import set_sandbox
 from support.signed_tools import put, put_script, put_yaml, signed, trust_key
 from support.terminal import typed
@@ -160,11 +161,7 @@ def test_a_chain_that_declares_nonsense_is_refused(project):
 
 def planted(project, says="planted"):
     """Make what a clone can bring: an interpreter of its own."""
-    program = project / ".venv/bin/python3"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(f"#!/bin/sh\necho {says}\n")
-    program.chmod(0o755)
-    return program
+    return put_program(project / ".venv/bin/python3", f"#!/bin/sh\necho {says}\n")
 
 
 def python_script(project, body='print("own")', **more):

@@ -18,6 +18,7 @@ from rye.journal import entries as edits_entries
 from rye.workspace import cache
 from rye.workspace.workspace import Workspace
 from support.calling import done
+from support.harness import files_of
 from support.replacing import without
 
 TOOL = "test/tool"
@@ -45,11 +46,6 @@ def project(request, project, monkeypatch):
         (project / path).parent.mkdir(exist_ok=True)
         (project / path).write_bytes(data)
     return project
-
-
-def contents(project):
-    found = (path for path in project.rglob("*") if path.is_file() and ".ai" not in path.parts)
-    return {str(path.relative_to(project)): path.read_bytes() for path in found}
 
 
 def change(project, before=BEFORE, wanted=AFTER, batch="batch"):
@@ -111,7 +107,7 @@ def test_a_file_changed_in_the_last_moment_is_not_lost(project, path, monkeypatc
     with pytest.raises(WorkspaceError) as caught:
         change(project)
     assert caught.value.code == "conflict"
-    assert contents(project) == {**BEFORE, path: FOREIGN}
+    assert files_of(project) == {**BEFORE, path: FOREIGN}
     assert nothing_left(project)
 
 
@@ -123,7 +119,7 @@ def test_cut_off_while_it_is_taken_back(project, monkeypatch):
     monkeypatch.undo()
     assert [path.suffix for path in Path(user_dirs.commits_dir(str(project))).iterdir()] == [".abort"]
     assert "taken back" in settle(project)[0]
-    assert contents(project) == {**BEFORE, "c": FOREIGN}
+    assert files_of(project) == {**BEFORE, "c": FOREIGN}
     assert not Path(user_dirs.commits_dir(str(project))).exists()
 
 
@@ -149,11 +145,11 @@ def test_a_file_that_another_program_changed_after_a_kill_stays_as_it_is(project
         (project / path).write_bytes(data)
     (said,) = settle(project)
     assert f"{path} was changed by another program meanwhile, and left as it is" in said or (data is None and path in said)
-    beside = {path: data for path, data in contents(project).items() if path.endswith(".rye-conflict")}
+    beside = {path: data for path, data in files_of(project).items() if path.endswith(".rye-conflict")}
     assert [*beside.values()] == kept
     assert all(name.rpartition("/")[2] in said for name in beside)
     stands = {name: text for name, text in {**wanted, path: data}.items() if text is not None}
-    assert contents(project) == {**stands, **beside}
+    assert files_of(project) == {**stands, **beside}
     assert entries(project) == (set(PATHS) if wanted is AFTER else set())
     with Workspace(str(project)) as ws:
         assert path in recovery.notes(ws, "batch")[0]
@@ -165,12 +161,12 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
         change(project)
     monkeypatch.undo()
     monkeypatch.setattr(recovery, "WAIT_SECONDS", 0.0)
-    stands = contents(project)
+    stands = files_of(project)
     with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
         assert recovery.recover(ws) == []
-    assert contents(project) == stands
+    assert files_of(project) == stands
     settle(project)
-    assert contents(project) == AFTER
+    assert files_of(project) == AFTER
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b'{"entries":[{}]}', b'{"entries":1}', None])
@@ -187,7 +183,7 @@ def test_a_record_cut_short_is_dropped_when_it_is_old_and_names_no_file_but_temp
     assert record.exists()
     os.utime(record, (0, 0))
     assert (settle(project), record.parent.exists()) == ([], False)
-    assert contents(project) == BEFORE
+    assert files_of(project) == BEFORE
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -214,7 +210,7 @@ def test_any_commit_cut_off_anywhere_is_all_or_nothing(tmp_path_factory, data):
             if old or new:
                 change(project, old, new)
     settle(project)
-    found = contents(project)
+    found = files_of(project)
     assert found in (old, new)
     assert old == new or entries(project) == ({*old, *new} if found == new else set())
     assert nothing_left(project)

@@ -9,6 +9,7 @@ import pytest
 
 import rye
 from support.calling import call, undo
+from support.harness import files_of
 from support.shell_calls import bash, configure, set_sandbox
 
 
@@ -221,46 +222,41 @@ def tagged(project):
     return project
 
 
-def files(project):
-    found = (one for one in project.rglob("*") if one.is_file() and ".ai" not in one.parts)
-    return {str(one.relative_to(project)): one.read_text() for one in found}
-
-
 @pytest.mark.parametrize("step", ["rm d/gone; mkdir d/new; echo x > d/s/new", "echo more >> d/f", "mv d/f d/s/f", "rm -r d/s"])
 def test_a_folder_that_is_made_a_cache_stays_recorded(tagged, step):
-    before = files(tagged)
+    before = files_of(tagged)
     change = bash(tagged, step)["change_id"]
     tag = bash(tagged, f"{TAG} d/CACHEDIR.TAG; echo cached > d/cached")
     assert sorted(tag["changed"]) == ["d/CACHEDIR.TAG", "d/cached"]
-    after = files(tagged)
+    after = files_of(tagged)
     for one in (tag["change_id"], change):
         answer = undo(tagged, entry_id=one)
         assert answer["success"], answer
-    assert files(tagged) == before
+    assert files_of(tagged) == before
     # The redo of the older one first: they are independent.
     assert undo(tagged, entry_id=answer["entry_id"])["success"]
     bash(tagged, f"{TAG} d/CACHEDIR.TAG; echo cached > d/cached")
-    assert files(tagged) == after
+    assert files_of(tagged) == after
 
 
 def test_a_cache_that_is_none_any_more_has_not_made_its_files(tagged):
     bash(tagged, "echo more > e/cached; rm e/gone; echo z > e/f")
     ended = bash(tagged, "rm e/CACHEDIR.TAG; echo new > e/new; echo top > top")
     assert (ended["changed"], ended["not_recorded"]["e"][:17]) == (["top"], "recorded from now")
-    there = files(tagged)
+    there = files_of(tagged)
     undo(tagged, entry_id=ended["change_id"])
-    assert files(tagged) == {path: text for path, text in there.items() if path != "top"}
+    assert files_of(tagged) == {path: text for path, text in there.items() if path != "top"}
     changed = bash(tagged, "echo more >> e/new; rm -r e/s")
     assert sorted(changed["changed"]) == ["e/new", "e/s", "e/s/t", "e/s/t/h"]
     undo(tagged, entry_id=changed["change_id"])
-    assert files(tagged) == {path: text for path, text in there.items() if path != "top"}
+    assert files_of(tagged) == {path: text for path, text in there.items() if path != "top"}
 
 
 def test_another_folder_in_the_place_of_a_cache_counts_as_the_cache_that_it_was(tagged):
     made = bash(tagged, "mv e x; mkdir e; echo new > e/new; echo top > top")
     assert (made["changed"], made["not_recorded"]["e"][:17]) == (["top", "x"], "recorded from now")
     undo(tagged, entry_id=made["change_id"])
-    assert files(tagged)["e/new"] == "new\n"
+    assert files_of(tagged)["e/new"] == b"new\n"
 
 
 def test_a_folder_that_the_users_settings_leave_out_or_take_in_has_not_changed(tagged, user_space):
@@ -271,4 +267,4 @@ def test_a_folder_that_the_users_settings_leave_out_or_take_in_has_not_changed(t
     assert undo(tagged, list=True)["total"] == entries
     changed = bash(tagged, "rm -r d")
     assert undo(tagged, entry_id=changed["change_id"])["success"]
-    assert "d/s/t/h" in files(tagged)
+    assert "d/s/t/h" in files_of(tagged)

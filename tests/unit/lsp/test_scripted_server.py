@@ -21,6 +21,7 @@ import pytest
 import rye
 from rye.lsp import session
 from support import scripted_server
+from support.harness import put_program
 from support.shell_calls import processes
 from support.waiting import PATIENCE, until
 
@@ -37,11 +38,6 @@ def ended():
 def configured(folder, name, config):
     (folder / ".ai/config").mkdir(parents=True, exist_ok=True)
     (folder / ".ai/config" / name).write_text(config if isinstance(config, str) else json.dumps(config))
-
-
-@pytest.fixture
-def unconfined(user_space):
-    configured(user_space, "rye.yaml", "sandbox: {mode: 'off'}\n")
 
 
 @pytest.fixture
@@ -339,8 +335,7 @@ def install(folder, name, says="1"):
     argv = [PYTHON, scripted_server.__file__, '{"pull": true}', str(folder / "log")]
     command = " ".join(f"'{word}'" for word in argv)
     tells = f"node; echo x >> {folder}/asked && echo '{says}' && exit"
-    (folder / name).write_text(f'#!/bin/sh\n[ "$1" = --version ] && {{ {tells}; }}\nexec {command}\n')
-    (folder / name).chmod(0o755)
+    put_program(folder / name, f'#!/bin/sh\n[ "$1" = --version ] && {{ {tells}; }}\nexec {command}\n')
 
 
 def server(project, path):
@@ -368,8 +363,7 @@ def test_a_compiler_without_a_server_is_passed_over_and_asked_once(project, bins
     install(bins, "tsc", says)
     install(bins, "typescript-language-server")
     # An activated environment of the project, where a command can write: scripts are run by the first `node` of PATH.
-    put(project, **{".venv/bin/node": f"#!/bin/sh\necho ran > {bins}/escaped\n"})
-    (project / ".venv/bin/node").chmod(0o755)
+    put_program(project / ".venv/bin/node", f"#!/bin/sh\necho ran > {bins}/escaped\n")
     monkeypatch.setenv("PATH", f"{project}/.venv/bin:{bins}")
     assert [server(project, path) for path in ("a.ts", "b.tsx")] == [name] * 2
     assert ((bins / "asked").read_text(), (bins / "escaped").exists()) == ("x\n", False)

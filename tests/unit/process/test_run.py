@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import resource
 import subprocess
 import sys
@@ -22,19 +21,7 @@ from support.shell_calls import bash, set_sandbox, sleepers
 from support.waiting import PATIENCE, until
 
 
-@pytest.fixture
-def off(user_space):
-    """No sandbox: what is tried here holds without one."""
-    set_sandbox(user_space, "off")
-
-
-@pytest.fixture
-def number():
-    """A number of seconds that only this test's sleepers sleep."""
-    return str(random.SystemRandom().randrange(10_000_000, 99_999_999))
-
-
-@pytest.mark.usefixtures("off")
+@pytest.mark.usefixtures("unconfined")
 @pytest.mark.parametrize(
     ("command", "output"),
     [
@@ -53,7 +40,7 @@ def test_what_a_command_finds(project, command, output):
     assert (data["output"], data["stderr"]) == (output, "")
 
 
-def test_what_this_process_lets_its_children_inherit_is_no_commands(project, off):
+def test_what_this_process_lets_its_children_inherit_is_no_commands(project, unconfined):
     # In a process of its own: who starts reapers is started with the first command.
     body = """
 import os, sys, rye
@@ -65,7 +52,7 @@ print(rye.execute("rye/bash/bash", {"command": "ls /proc/self/fd"}, project_path
     assert not {"9", "40"} & {*done.stdout.split()}, done.stdout
 
 
-def test_a_command_has_what_this_process_has_now(project, off):
+def test_a_command_has_what_this_process_has_now(project, unconfined):
     bash(project, "true")
     before, soft = os.umask(0o027), resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -82,14 +69,14 @@ def told(project, command, take):
     return rye.execute("rye/bash/bash", {"command": command}, project_path=project, options=options)
 
 
-def test_of_a_flood_a_little_is_told(project, off):
+def test_of_a_flood_a_little_is_told(project, unconfined):
     pieces = []
     assert told(project, "yes | head -c 30000000", pieces.append)["data"]["total_bytes"] == 30_000_000
     assert sum(map(len, pieces)) < 2_000_000
     assert any("not shown" in piece for piece in pieces)
 
 
-def test_a_watcher_that_fails_leaves_nothing(project, off, number):
+def test_a_watcher_that_fails_leaves_nothing(project, unconfined, number):
     def fail(piece):
         raise ValueError(piece)
 
@@ -97,7 +84,7 @@ def test_a_watcher_that_fails_leaves_nothing(project, off, number):
     assert until(lambda: not sleepers(number))
 
 
-def test_children_of_this_process_are_none_of_its_business(project, off):
+def test_children_of_this_process_are_none_of_its_business(project, unconfined):
     with subprocess.Popen(["sleep", "30"]) as other:
         bash(project, "setsid sleep 30 & sleep 30", timeout=0.2)
         assert other.poll() is None
@@ -159,7 +146,7 @@ def use_guards(project, user_space):
         assert bash(project, "echo works")["output"] == "works\n"
 
 
-def test_a_turn_is_waited_for_a_moment_only(project, off):
+def test_a_turn_is_waited_for_a_moment_only(project, unconfined):
     """Another command may have it for long, such as one that looks at a large project."""
     found = []
     waiting = threading.Thread(target=lambda: found.append(bash(project, "true")["exit_code"]))

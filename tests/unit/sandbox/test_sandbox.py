@@ -12,6 +12,7 @@ import pytest
 import rye
 from rye.sandbox import bubblewrap, hidden_paths, landlock, sandbox
 from support.confined import run_confined
+from support.harness import put_program
 from support.shell_calls import bash, configure, set_sandbox
 
 USABLE = [name for name, why in sandbox.layers().items() if not why]
@@ -64,8 +65,7 @@ def test_a_command_works_in_the_project(layer, project):
     (project / "python.py").write_text(PYTHON)
     # A program named bwrap in the project or on PATH is never taken for the sandbox.
     for name in ("bwrap", "sub/bwrap"):
-        (project / name).write_text("#!/bin/sh\necho fake\n")
-        (project / name).chmod(0o755)
+        put_program(project / name, "#!/bin/sh\necho fake\n")
     for script, expected in {
         'f=$(mktemp) && echo x > "$f" && cat "$f" && mkdir -p ~/.cache/x && ls -A ~/.ssh 2>/dev/null': "x\n",
         f"{sys.executable} python.py": "[1, 2]\nb'x'\n",
@@ -190,8 +190,7 @@ def test_a_home_below_a_hidden_folder_is_empty_and_can_be_written(layer, tmp_pat
     for folder in (project, home / ".ssh", python, tmp_path / "homes/other"):
         folder.mkdir(parents=True)
     (home / ".ssh/id").write_text("key")
-    (python / "python").write_text("#!/bin/sh\necho a python\n")
-    (python / "python").chmod(0o755)
+    put_program(python / "python", "#!/bin/sh\necho a python\n")
     (project / "python").symlink_to(python / "python")
     before = names(tmp_path / "homes")
     _, out, err, _ = run(
