@@ -180,7 +180,7 @@ def test_what_files_and_names_hold_does_not_run(browser, served, changed):
     content = f"{evil}\n\"' onfocus=document.title=1 autofocus \u202e\x1b[2J\n"
     call("write", changed, file_path="'><svg onload=document.title=1>.html", content=content)
     bash(changed, f"echo '{evil}' >> x.html; : '--></code>{evil}'")
-    job = bash(changed, f"echo '{evil}'; sleep 600", background=True)["job_id"]
+    job = bash(changed, f"echo '{evil}'; sleep 100", background=True)["job_id"]
     page = opened(browser, served.review.app.address)
     links = page.eval("[...document.querySelectorAll('[data-item]')].map(one => one.href)")
     for url in [*links[:2], *(f"{served.base}/{one}" for one in ("since", "jobs", f"jobs/{job}", f"?text={evil}"))]:

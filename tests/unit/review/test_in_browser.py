@@ -138,7 +138,7 @@ def test_all_pages_by_number_and_the_help(page):
 
 
 def test_a_job_is_watched_and_stopped_by_keyboard(page, ten):
-    job = bash(ten, "for i in $(seq 100000); do echo tick $i; sleep 0.3; done", background=True)["job_id"]
+    job = bash(ten, "for i in $(seq 400); do echo tick $i; sleep 0.3; done", background=True)["job_id"]
     page.leave("3")
     page.press("j")
     page.leave("Enter")
@@ -216,7 +216,7 @@ def findings(page, axe):
 
 @pytest.mark.parametrize("look", ["light", "dark", "narrow"])
 def test_axe_finds_nothing(browser, pages, ten, axe, look):
-    job = bash(ten, "echo hello; sleep 600", background=True)["job_id"]
+    job = bash(ten, "echo hello; sleep 100", background=True)["job_id"]
     page = opened(browser, pages, dark=look == "dark", width=NARROW if look == "narrow" else 1200)
     name = page.eval("document.querySelectorAll('.call a')[1].id.slice(2)")
     with pages.client() as client:
@@ -229,6 +229,7 @@ def test_axe_finds_nothing(browser, pages, ten, axe, look):
         assert page.eval("document.documentElement.scrollWidth <= innerWidth"), path
     page.press("?")
     found["help"] = findings(page, axe)
+    call("rye/bash/job", ten, action="end", job_id=job)
     assert {path: one for path, one in found.items() if one} == {}
 
 

@@ -157,7 +157,7 @@ def test_a_page_is_exchanged_only_when_it_changed(client, changed):
 
 
 def test_a_job_is_shown_with_its_output_and_ended(served, client, changed):
-    job = bash(changed, "printf 'he<b>\\033[1mllo\\n'; sleep 600", background=True)["job_id"]
+    job = bash(changed, "printf 'he<b>\\033[1mllo\\n'; sleep 100", background=True)["job_id"]
     until(lambda: "he&lt;b&gt;" in client.get(f"jobs/{job}").text)
     assert "Stop" in client.get("jobs").text
     text = served.post(client, "jobs/end", do=f"end {job}", back=f"jobs/{job}").text
@@ -218,7 +218,7 @@ def test_a_project_and_a_file_of_any_name_are_shown_taken_back_and_restored(tmp_
     place.write_text("one\n")
     bash(project, "true")
     bash(project, 'for f in *; do echo two >> "$f"; done')
-    job = bash(project, "printf 'hello \\377\\n'; sleep 600", background=True)["job_id"]
+    job = bash(project, "printf 'hello \\377\\n'; sleep 100", background=True)["job_id"]
     with serving(project) as pages, pages.client() as one:
         (call_id,) = calls_in(one.get("").text)
         for path in ("", "since", "jobs", f"jobs/{job}", "tools", "keys", f"change/{call_id}"):
