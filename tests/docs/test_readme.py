@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from support import pictures
+from support.harness import RUNTIME, put_program
 from support.readme_blocks import PAGES, README, ROOT, as_shown, blocks, commands
 from support.signed_tools import STRANGER, bring_key, put, signed, tool_text
-from support.terminal import RUNTIME, typed
+from support.terminal import typed
 
 BLOCKS = [block for page in PAGES for block in blocks(page.read_text(encoding="utf-8"))]
 APP = "def total(prices):\n    return sum(prices)\n"
@@ -24,12 +25,8 @@ APP = "def total(prices):\n    return sum(prices)\n"
 def place(project, tmp_path):
     """An empty project, and `rye` and `rt` on the path, as after the activation that README names."""
     (project / ".git").mkdir()
-    folder = tmp_path / "bin"
-    folder.mkdir()
     for name, module in (("rye", "rye"), ("rt", "rye.cli.rt.main")):
-        script = folder / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
-        script.chmod(0o755)
+        put_program(tmp_path / "bin" / name, f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
     (tmp_path / "home").mkdir()
     return project
 

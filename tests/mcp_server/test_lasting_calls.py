@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.mcp_peer import RUNTIME, Peer, environment, peer
+from support.harness import RUNTIME, environment
+from support.mcp_peer import Peer, peer
 
 # A disk that does not answer holds the thread of a tool in the kernel; nothing here can do that on purpose, so the tool's own
 # start waits, in the same thread, and asks nobody for its time.
