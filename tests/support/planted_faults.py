@@ -148,7 +148,7 @@ workspace/protected_paths.py
 + at = None
 
 web/addresses.py
-* an IPv4 address hides in an IPv6 one: unit/web/test_addresses.py::test_which_addresses_are_public
+* an IPv4 address hides in an IPv6 one: unit/web/test_client.py::test_which_addresses_are_public
 - if any(address in net for net in _CARRIERS):
 * any IPv4 address is public: attacks/test_ssrf.py::test_no_spelling_reaches_loopback_or_a_private_network
 - return next((what for net, what in _TABLE_4 if address in net), None)

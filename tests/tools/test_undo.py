@@ -317,7 +317,7 @@ def by(project, actor, tool, **parameters):
 
 
 def test_undo_says_whose_the_last_change_is_and_takes_it_back_when_it_is_named(project):
-    """That it takes back the caller's own is tried by two clients, in mcp_server/test_two_clients."""
+    """That it takes back the caller's own is tried by two clients, in mcp_server/test_server."""
     for name, actor in (("b.txt", "bob 2"), ("c.txt", "")):
         assert by(project, actor, "write", file_path=name, content=f"{actor}\n")["status"] == "success"
     refused = by(project, "alice 1", "undo")

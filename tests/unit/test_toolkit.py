@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import rye
 from rye import toolkit
 
 ROOT = Path(__file__).parents[2]
@@ -31,36 +30,6 @@ def test_the_file_tools_import_the_toolkit_and_the_standard_library_alone(tool):
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert {name for name in imported if name.partition(".")[0] == "rye"} == {"rye.toolkit"}
-
-
-def test_lines_are_viewed_edited_and_replaced_through_it(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    root = str(tmp_path)
-
-    def look(document):
-        lines = document.printed(0, document.count)
-        document.shown((0, document.count))
-        return lines, document.version
-
-    lines, version = toolkit.view_lines(root, "a.txt", look)
-    assert [line.partition("] ")[2] for line in lines] == ["one", "two"]
-    line_id = lines[1].partition("]")[0].removeprefix("[LID:")
-    change = {"line_id": line_id, "new_content": "2"}
-    applied = toolkit.edit_lines(root, "a.txt", [change], tool="my/tool", version=version, show=toolkit.Show(1_000))
-    assert (tmp_path / "a.txt").read_text() == "one\n2\n"
-    assert [line.rpartition("] ")[2] for line in applied.printed()] == ["one", "2"]
-    assert applied.printed()[1].startswith("2: [LID:")
-    again = [{"line_id": applied.lines[1].id, "new_content": "zwei"}]
-    toolkit.edit_lines(root, "a.txt", again, tool="my/tool")
-    assert (tmp_path / "a.txt").read_text() == "one\nzwei\n"
-    changes = toolkit.view_lines(root, "a.txt", lambda document: document.changes_since(version))
-    assert changes.lines == [(1, 2)]
-    assert changes.ended[0][0] == line_id
-    replaced = toolkit.replace_file(root, "a.txt", "new\n", tool="my/tool")
-    assert (replaced.before, replaced.data) == (b"one\nzwei\n", b"new\n")
-    done = rye.execute("rye/file-system/undo", {}, project_path=root)
-    assert done["status"] == "success", done
-    assert (tmp_path / "a.txt").read_text() == "one\nzwei\n"
 
 
 def test_an_edit_prints_as_many_lines_as_it_is_asked_for_and_says_so(tmp_path):
