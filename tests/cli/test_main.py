@@ -126,7 +126,7 @@ def test_modules_of_the_folder_it_is_called_in_are_never_imported(project, monke
     # Nor is one that is called `rye`, where a client starts the server by the interpreter.
     (project / "rye.py").write_text("open('canary-rye', 'w').close()\n")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    for words, found in ((mcp._program(uvx=False)[1:], False), (["-m", "rye"], True)):
+    for words, found in ((mcp.started_by()[1:], False), (["-m", "rye"], True)):
         assert (python(project, *words, "--help").returncode, (project / "canary-rye").exists()) == (0, found)
 
 
