@@ -21,6 +21,7 @@ import pytest
 
 import rye
 from rye.filesearch import ripgrep, tree
+from rye.workspace.workspace import Workspace
 from support.calling import call, done
 from support.harness import environment, put_program, times
 from support.shell_calls import bash
@@ -250,6 +251,10 @@ def test_rules_that_never_end_do_not_outlast_a_search(project, tmp_path, place, 
     assert "no_ignore=true" in str(answer)
     found = rye.execute("rye/file-system/grep", {"pattern": "needle", "no_ignore": True}, project_path=project)["data"]
     assert "found.txt" in found["output"]
+    # Of a search that is slow for another reason the pipes do not count that it does not read.
+    (project / "a").rename(project / "node_modules")
+    with Workspace(project) as ws, tree.opened(ws, ".") as opened:
+        opened._refuse_pipes(ripgrep.SearchScope())
 
 
 # Processor seconds, which a busy machine does not change: two of a stalled search, and the start of its interpreter.

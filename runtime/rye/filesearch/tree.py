@@ -19,6 +19,7 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, takewhile
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +34,7 @@ from rye.fs.atomic import closing
 from rye.line_ids.render import Hit
 from rye.process.child import Child, Command, name_of_fd, scratch_file, split_records
 from rye.workspace import protected_paths
+from rye.workspace.repositories import IGNORED_DIRECTORIES
 from rye.workspace.workspace import Workspace
 
 MAX_SECONDS = 30.0
@@ -48,6 +50,7 @@ _TROUBLE = rb"^rg: (?:\./)?(.*): (.*) \(os error \d+\)$"
 _NO_FILES = b"rg: No files were searched"
 _FD = re.compile(rb'^\{"type":"(begin|match|end)","data":\{"path":\{"text":"[^"]*/(\d+)"\}')
 _TROUBLES_SHOWN = 20
+_ALL = ripgrep.SearchScope(hidden=True, no_ignore=True)
 
 
 class Trouble(NamedTuple):
@@ -118,7 +121,7 @@ class SearchTree:
             DeadlineError: the call's time is up before it began.
         """
         with _rules(view) as rules_fd:
-            for records in self._records(self.program.files(view, rules_fd), None, b"\0"):
+            for records in self._records(self.program.files(view, rules_fd), None, b"\0", view=view):
                 yield _seen(records, view)
 
     def counts(self, pattern: Pattern, view: SearchScope) -> Iterator[list[tuple[str, int]]]:
@@ -134,7 +137,7 @@ class SearchTree:
     def _counts(self, command: Command, pattern: Pattern, view: SearchScope) -> Iterator[list[tuple[str, int]]]:
         """Cut `name NUL count LF name NUL …` at the NULs: names may contain newlines, counts do not."""
         name: str | None = None
-        for records in self._records(command, pattern, b"\0", ending=b"\0"):
+        for records in self._records(command, pattern, b"\0", ending=b"\0", view=view):
             found: list[tuple[str, int]] = []
             for record in os.fsdecode(b"\0".join(records)).split("\0"):
                 count, newline, following = record.partition("\n") if name is not None else ("", "\n", record)
@@ -164,28 +167,35 @@ class SearchTree:
                         hits += _hits(record, multiline=pattern.multiline)
         return found
 
-    def _records(self, command: Command, pattern: Pattern | None, end: bytes, ending: bytes = b"") -> Iterator[list[bytes]]:
+    def _records(
+        self, command: Command, pattern: Pattern | None, end: bytes, *, ending: bytes = b"", view: SearchScope = _ALL
+    ) -> Iterator[list[bytes]]:
         """Run a command and yield its records; check its exit code and messages at the end."""
         limit = deadline()
         # The call's own deadline may leave less time than a search may take.
         limit.check()
         folder, seconds = self.ws.fd if self.is_file else self.fd, min(MAX_SECONDS, limit.remaining() - _SPARE)
         with Child(command, folder, seconds, MAX_MEMORY) as child:
-            yield from split_records(chain(child.blocks(self._refuse_pipes), [ending]), end)
+            yield from split_records(chain(child.blocks(partial(self._refuse_pipes, view)), [ending]), end)
             self.timed_out |= child.timed_out
             code, stderr = child.end(), child.stderr()
         self._judge(code, stderr, pattern)
 
-    def _refuse_pipes(self) -> None:
+    def _refuse_pipes(self, view: SearchScope) -> None:
         """Refuse a search that ripgrep does not end, as it waits at a `.gitignore`. Raises WorkspaceError `search_failed`."""
-        for folder, _, files, folder_fd in os.fwalk(".", dir_fd=self.fd) if not self.is_file else ():
+        top, pending = name_of_fd(self.fd), [] if view.no_ignore else [""]
+        while pending:
             check_deadline()
-            path = f"{name_of_fd(folder_fd)}/.gitignore"
-            if ".gitignore" not in files or not os.path.exists(path) or os.path.isfile(path):
-                continue
-            why = f"{self.shown(f'{folder}/.gitignore'[2:])} is no regular file, and the search waits for it."
-            hint = advice("no_ignore", f"Remove it, or give {parameter_text(no_ignore=True)}.", "Remove it.")
-            raise WorkspaceError("search_failed", why, hint)
+            folder = pending.pop()
+            with suppress(OSError), os.scandir(f"{top}/{folder}") as entries:
+                for one in entries:
+                    if one.is_dir(follow_symlinks=False):
+                        is_searched = (view.hidden or one.name[:1] != ".") and one.name not in IGNORED_DIRECTORIES
+                        pending += [f"{folder}{one.name}/"] if is_searched else []
+                    elif one.name == ".gitignore" and not one.is_file() and os.path.exists(one):
+                        why = f"{self.shown(folder + one.name)} is no regular file, and the search waits for it."
+                        hint = advice("no_ignore", f"Remove it, or give {parameter_text(no_ignore=True)}.", "Remove it.")
+                        raise WorkspaceError("search_failed", why, hint)
 
     def _judge(self, code: int, stderr: bytes, pattern: Pattern | None) -> None:
         # First: where the host reaps all children itself, no exit code is known.
@@ -221,9 +231,6 @@ class SearchTree:
                 Trouble(path if len(path) <= 200 else f"{path[:100]}…{path[-99:]}", match[2].decode("utf-8", "replace"))
             )
         return len(named)
-
-
-_ALL = ripgrep.SearchScope(hidden=True, no_ignore=True)
 
 
 def _seen(found: list[bytes], view: SearchScope) -> list[bytes]:
