@@ -97,7 +97,7 @@ def _with_own_names(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dic
     known = schema.get("properties", {})
     if schema.get("additionalProperties") is not False or not isinstance(known, dict) or set(arguments) <= set(known):
         return arguments
-    arguments = _with_context(known, _with_window(known, arguments))
+    arguments = _with_context(known, _with_window(schema, arguments))
     used = set(arguments) & set(known)
     renamed: dict[str, str] = {}
     # What is new comes last: beside old text it is `replace`, beside lines `new_content`.
@@ -122,9 +122,15 @@ def _with_context(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[s
     return {name: value for name, value in arguments.items() if name not in sides} | {"context": max(sides.values())}
 
 
-def _with_window(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+def _with_window(schema: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """Return arguments with the first and the last line of a file, as other tools name them, as offset and limit."""
-    if not {"offset", "limit"} <= set(known) or not {"file_path", "docPath"} & set(known) or "limit" in arguments:
+    known = schema["properties"]
+    # Without a file that must be named they are of a list, as `undo` has one.
+    if (
+        not {"offset", "limit"} <= set(known)
+        or not {"file_path", "docPath"} & {*schema.get("required", ())}
+        or "limit" in arguments
+    ):
         return arguments
     given = {folded(name): name for name in arguments if name == "offset" or name not in known}
     windows, starts, ends = ([given[name] for name in names if name in given] for names in (_RANGES, _STARTS, _ENDS))
@@ -144,20 +150,20 @@ def _with_window(known: Mapping[str, Any], arguments: dict[str, Any]) -> dict[st
 
 
 def _as_one_item(schema: Mapping[str, Any], arguments: dict[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with those that are members of an item of the one list that is missing as that item."""
+    """Return arguments under the schema's names, members of an item of the one list that is missing as that item."""
     known, own = schema.get("properties", {}), _with_own_names(schema, arguments)
     missing = [name for name in schema.get("required", ()) if name in known and name not in own]
     if schema.get("additionalProperties") is not False or len(missing) != 1 or set(own) <= set(known):
-        return arguments
+        return own
     part = resolved(resolved(known[missing[0]], root).get("items"), root)
     said = {name: value for name, value in own.items() if name not in known}
     members = part.get("properties", {}) if isinstance(part, dict) else {}
     # A number under another tool's name can be a line's number, where an address is wanted.
     if any(type(value) is int and name not in members for name, value in said.items()):
-        return arguments
+        return own
     item = _with_own_names(part or {}, said)
     if not set(item) <= set(members):
-        return arguments
+        return own
     return {name: value for name, value in own.items() if name in known} | {missing[0]: [item]}
 
 
@@ -300,7 +306,7 @@ def _coerced(schema: Any, value: Any, root: Mapping[str, Any]) -> Any:
     known, required = schema.get("properties", {}), schema.get("required", ())
     return {
         name: _coerced(known.get(name), one, root)
-        for name, one in _with_own_names(schema, _as_one_item(schema, value, root)).items()
+        for name, one in _as_one_item(schema, value, root).items()
         if name not in known or name in required or (one is not None and one != "") or _takes(known[name], one, root)
     }
 

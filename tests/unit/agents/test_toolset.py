@@ -112,7 +112,8 @@ def takes(*names, **parts):
 TEXT_OR_OBJECT = {"type": ["string", "object"]}
 LINE = takes("line_id", "start_line_id", "end_line_id", "find", "replace", "new_content")
 EDITS = takes("file_path", changes={"type": "array", "items": LINE}) | {"required": ["file_path", "changes"]}
-WINDOW = takes("file_path", offset={"type": "integer"}, limit={"type": "integer"})
+LISTING = takes("file_path", offset={"type": "integer"}, limit={"type": "integer"})
+WINDOW = LISTING | {"required": ["file_path"]}
 # The tool's schema, the arguments, and what the tool gets; None: it is refused.
 SAID = [
     # A name is understood where it can mean one parameter.
@@ -125,10 +126,16 @@ SAID = [
     (takes("command"), {"cmd": "a", "description": "b", "replace_all": False}, {"command": "a"}),
     (takes(context={"type": "integer"}), {"-B": 1, "-A": 3}, {"context": 3}),
     (WINDOW, {"path": "a", "start_line": "3", "end_line": 7}, {"file_path": "a", "offset": 3, "limit": 5}),
-    *[(WINDOW, said, {"offset": 3, "limit": 5}) for said in ({"view_range": [3, 7]}, {"lines": "3-7"})],
-    (WINDOW, {"view_range": [3, -1]}, {"offset": 3}),
-    *[(WINDOW, said, None) for said in ({"end_line": 0}, {"lines": "7"}, {"range": [7, 3]}, {"offset": 2, "range": [3, 7]})],
-    (WINDOW, {"n": 3}, None),
+    *[
+        (WINDOW, {"path": "a", **said}, wanted and {"file_path": "a", **wanted})
+        for said, wanted in [
+            *[(said, {"offset": 3, "limit": 5}) for said in ({"view_range": [3, 7]}, {"lines": "3-7"})],
+            ({"view_range": [3, -1]}, {"offset": 3}),
+            *[(said, None) for said in ({"end_line": 0}, {"lines": "7"}, {"range": [7, 3]}, {"offset": 2, "range": [3, 7]})],
+            ({"n": 3}, None),
+        ]
+    ],
+    (LISTING, {"path": "a", "start_line": 3, "end_line": 7}, None),
     *[
         (EDITS, {"path": "a", **said}, {"file_path": "a", "changes": [wanted]})
         for said, wanted in [
