@@ -307,11 +307,11 @@ def test_the_gate_is_written_beside_other_hooks_and_taken_out_again(run, project
     assert "gate of skills" not in run("doctor")[1]
     settings.write_text(json.dumps(before))
     words = ("mcp", "install", "--client", "claude-code", "--gate", "--scope", "project")
-    for _ in range(2):
-        assert run(*words)[0] == 0
+    for way in (["--uvx"], [], []):
+        assert run(*words, *way)[0] == 0
         hooks = json.loads(settings.read_text())["hooks"]
         assert [len(hooks["PreToolUse"]), len(hooks["SessionStart"])] == [2, 1]
-    assert "gate of skills" in run("doctor")[1]
+        assert "gate of skills" in run("doctor")[1]
     local = project / ".claude/settings.local.json"
     for off in (False, True):
         local.write_text(json.dumps({"disableAllHooks": off}))

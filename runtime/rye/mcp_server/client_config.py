@@ -189,15 +189,14 @@ def gate_path(scope: Scope, project: str) -> str:
     return os.path.join(top if scope == "user" else os.path.join(project, ".claude"), "settings.json")
 
 
-def gates(path: str, program: Sequence[str] = ()) -> list[str]:
-    """Return the events at which the gate of skills is asked; with a program, those whose entry is as `put_gate` writes it.
+def gates(path: str, *programs: Sequence[str]) -> list[str]:
+    """Return the events at which the gate of skills is asked; with programs, those whose entry is as `put_gate` writes it.
 
     A clone can bring settings in which another program has the gate's words.
     """
     hooks = settings_file.member(path, "json", ("hooks",))
-    ours = _gate(program) if program else {}
-    found = hooks.items() if isinstance(hooks, dict) else ()
-    return [event for event, those in found if _is_gate(those) and (not ours or ours.get(event) in those)]
+    ours, found = [*map(_gate, programs)], hooks.items() if isinstance(hooks, dict) else ()
+    return [event for event, those in found if _is_gate(those) and (not ours or any(one.get(event) in those for one in ours))]
 
 
 def hooks_off(project: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from rye.cli import terminal
 from rye.cli.process import EXIT_NO, EXIT_OK
-from rye.cli.shared import install_command, is_installed, project_of
+from rye.cli.shared import clone, install_command, is_installed, project_of
 from rye.cli.terminal import printable, told_json
 from rye.config import layers, settings, stored_state, user_dirs
 from rye.errors import RyeError
@@ -230,9 +230,9 @@ def _clients(project: str) -> Iterator[Diagnosis]:
                     why = "it starts no server in a folder that it does not trust, and it was not told to trust this one"
                     fix = "Choose so in gemini (/permissions), or set GEMINI_CLI_TRUST_WORKSPACE=true."
                     yield Diagnosis("client gemini", "note", why, fix)
-    own = client_config.gate_path("project", project)
-    for path in (own, client_config.gate_path("user", project)):
-        if events := client_config.gates(path, started_by() if path == own else ()):
+    ours = [started_by(uvx=uvx) for uvx in (False, True) if clone() or not uvx]
+    for path, programs in ((client_config.gate_path("project", project), ours), (client_config.gate_path("user", project), ())):
+        if events := client_config.gates(path, *programs):
             off = client_config.hooks_off(project)
             fix = f"Take disableAllHooks out of {off}: Claude Code asks no hook." if off else ""
             yield Diagnosis("gate of skills", "problem" if off else "ok", f"{path}: {', '.join(events)}", fix)
