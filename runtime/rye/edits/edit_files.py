@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
@@ -201,7 +200,8 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
                 if name in renamed
                 else stack.enter_context(job.ws.place(name))
             )
-            if name in others and name not in renamed and _is_link(job.ws, name):
+            parts = () if name in renamed or name not in others else job.ws.components(name)
+            if parts and os.path.islink(b"/proc/self/fd/%d/%b" % (job.ws.fd, b"/".join(parts))):
                 why = f"{name} is a link, to {place.shown}. Nothing was written."
                 hint = f"Name {place.shown}, or change the link itself in bash."
                 raise EditError("is_link", why, hint)
@@ -221,14 +221,6 @@ def _open_files(job: _Job, changes: Sequence[Change], encoding: str | None, *, d
                 document.show_as_cells()
             files[name].document = document
         yield files
-
-
-def _is_link(ws: Workspace, name: str) -> bool:
-    """Tell whether a path names a link. One that was opened: its folders were followed inside the project."""
-    try:
-        return stat.S_ISLNK(os.lstat(b"/".join(ws.components(name)), dir_fd=ws.fd).st_mode)
-    except OSError:
-        return False
 
 
 def _planned(job: _Job, changes: Sequence[Change], files: dict[str, _File], *, dry_run: bool) -> Edited:

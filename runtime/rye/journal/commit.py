@@ -84,10 +84,11 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     if not is_own:
         profile.refuse_changes(ws.root)
     # While these locks were waited for, their holder may have been killed: its change comes first.
-    recovery.recover(ws, beside=[change.place.path for change in changes])
+    recovered = recovery.recover(ws, beside=[change.place.path for change in changes])
     if len(changes) == 1 and batch is None:
         with _beside_commands(ws, changes):
-            return _commit_one(ws, changes[0])
+            entry, warnings = _commit_one(ws, changes[0])
+            return Committed(entry, [*recovered, *warnings])
     batch = batch or os.urandom(16).hex()
     # The IDs become file names in the journal, so those that are made in one millisecond must differ.
     first = int.from_bytes(os.urandom(2))
@@ -124,7 +125,8 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
         with contextlib.suppress(OSError):
             # The commit is made: the next call finds all files in place, and goes on from there.
             recovery.finish_commit(ws, recovery.advance(record, ".done"), steps)
-    return Committed([entry.id for entry in made], [warning for step in steps for warning in journal.notes(step.place)])
+    notes = [warning for step in steps for warning in journal.notes(step.place)]
+    return Committed([entry.id for entry in made], [*recovered, *notes])
 
 
 def _commit_one(ws: Workspace, change: Change) -> Committed:

@@ -67,7 +67,7 @@ class OwnEdits:
         if after and after.mode < 0 and change.before and change.after and change.before.mode != change.after.mode:
             # An edit keeps the mode: someone else gave the file, or a folder that was there, another one since.
             return False
-        return _fits(change.after, after) and (after != _FOLDER or change.before is None)
+        return fits(change.after, after) and (after != _FOLDER or change.before is None)
 
     def _rest(self, change: Change, contents: Contents) -> Change:
         """Return a change without what our tools made of the file before, where one step follows the other."""
@@ -89,7 +89,7 @@ def _left(steps: list[_Step], before: State | None, contents: Contents) -> tuple
     """Return whether it can be told what the last of some steps left, and that; `before` is what the first one found."""
     now = before
     for step in steps:
-        if not _fits(now, step.before):
+        if not fits(now, step.before):
             return False, None
         now, before = step.after, now
         if now is not None and now.mode < 0:
@@ -117,7 +117,7 @@ def _content(entry: Entry, digest: str, before: State | None, contents: Contents
     return data
 
 
-def _fits(found: State | None, recorded: State | None) -> bool:
+def fits(found: State | None, recorded: State | None) -> bool:
     """Tell whether what a look found, or an entry left, is what an entry says."""
     if found is None or recorded is None:
         return found is recorded

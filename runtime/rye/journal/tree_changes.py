@@ -25,7 +25,7 @@ from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 from rye.journal import entries, history, journal, recovery, tree_undo_steps
 from rye.journal.entries import Entry, printable
-from rye.journal.own_edits import OwnEdits
+from rye.journal.own_edits import OwnEdits, fits
 from rye.plain_class import changed
 from rye.sandbox import hidden_paths, project_mounts
 from rye.snapshots import known_tree, passed_over, watch
@@ -325,9 +325,8 @@ class Look:
             return True
         mark = marks.get(name)
         found = None if mark is None else state_of(mark)
-        if found is None or now is None:
-            return found is now
-        return found.value is None or ((found.kind, found.value) == (now.kind, now.value) and now.mode in (-1, found.mode))
+        is_unstored = found is not None and now is not None and found.value is None
+        return is_unstored or fits(found, now)
 
     def said_of_left_out(self, since: int) -> dict[str, str]:
         """Return what changed and is not recorded, path -> why; `since` is the command's start by the clock of files (ns)."""

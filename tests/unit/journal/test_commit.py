@@ -165,8 +165,9 @@ def test_a_commit_at_work_is_left_alone(project, monkeypatch):
     with Workspace(str(project)) as ws, cache.locked(ws, b"a"):
         assert recovery.recover(ws) == []
     assert files_of(project) == stands
-    settle(project)
-    assert files_of(project) == AFTER
+    # Its lock was waited for: the change settles it, and says so.
+    assert "cut off" in change(project, {}, {"x": b"x"}, None).warnings[0]
+    assert files_of(project) == {**AFTER, "x": b"x"}
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b'{"entries":[{}]}', b'{"entries":1}', None])
