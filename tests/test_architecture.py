@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rye
+from rye import toolkit
 from support.harness import environment
 
 RUNTIME = Path(rye.__file__).parent
@@ -242,3 +243,72 @@ def test_importing_rye_loads_nothing_of_itself_or_of_others():
     loaded = [name for name in done.stdout.split() if name not in ("__future__", "typing")]
     assert [name for name in loaded if name.partition(".")[0] == "rye"] == ["rye", "rye._version"]
     assert not {"yaml", "httpx", "cryptography", "asyncio", "json", "pathlib"} & set(loaded)
+
+
+def test_the_names_of_the_toolkit_are_those_of_the_page_for_authors_and_each_is_documented():
+    page = (ROOT / ".ai/knowledge/rye/core/writing-a-tool.md").read_text(encoding="utf-8")
+    rows = page.partition("| name | what it is for |\n")[2].partition("\n\n")[0].splitlines()
+    # What the functions of the table return, and take.
+    named = {*re.findall(r"`(\w+)", " ".join(row.split("|")[1] for row in rows)), "Applied", "Edited", "Replaced", "Show"}
+    assert sorted(named) == toolkit.__all__ == sorted(toolkit._HOMES) == dir(toolkit)
+    assert [name for name in named if not getattr(toolkit, name).__doc__] == []
+    with pytest.raises(AttributeError):
+        toolkit.index_whole
+
+
+@pytest.mark.parametrize("tool", ["read", "write", "edit_lines"])
+def test_the_file_tools_import_the_toolkit_and_the_standard_library_alone(tool):
+    tree = ast.parse((ROOT / f".ai/tools/rye/file-system/{tool}.py").read_text(encoding="utf-8"))
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name for name in imported if name.partition(".")[0] == "rye"} == {"rye.toolkit"}
+
+
+def test_an_edit_prints_as_many_lines_as_it_is_asked_for_and_says_so(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"line {at}\n" for at in range(100)))
+    root = str(tmp_path)
+
+    def look(document):
+        document.printed(0, document.count)
+        document.shown((0, document.count))
+        return document.ids(0, 100)
+
+    ids = toolkit.view_lines(root, "a.txt", look)
+    changes = [{"start_line_id": ids[0], "end_line_id": ids[99], "new_content": "x\n" * 100}]
+    applied = toolkit.edit_lines(root, "a.txt", changes, tool="my/tool", show=toolkit.Show(500))
+    assert applied.cut
+    assert 0 < len("\n".join(applied.printed())) <= 500
+    # A line that was not printed was not shown: it cannot be edited as a part of a range.
+    more = [{"line_id": toolkit.view_lines(root, "a.txt", lambda document: document.ids(90, 91))[0], "new_content": "y"}]
+    with pytest.raises(toolkit.EditError, match="never shown"):
+        toolkit.edit_lines(root, "a.txt", more, tool="my/tool")
+
+
+# The system's tools keep nothing of a call at the top level of their modules: a process runs the text of each once.
+KEEPS = re.compile(
+    # What is no constant at the top level can change; no constant and no class is changed.
+    r"^[a-z]\w*\s*(:.*)?=\s*(\[|\{|set|dict|list)"
+    r"|^\s+(global\s|[A-Z]\w*\.\w+\s*[-+|]?=[^=]|_?[A-Z]+[A-Z_0-9]*(\[.*\])+\s*[-+|]?=[^=])"
+    r"|\b_?[A-Z]+[A-Z_0-9]*(\[.*\])*\.(append|add|clear|extend|insert|pop|popitem|remove|discard|setdefault|sort|update)\("
+    # A memory of the library's, or a default that can change.
+    r"|\b(lru_cache|globals\(|setattr\(|functools\.cache)|@cache\b|def \w+\(.*=\s*(\[|\{)",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
+def test_a_tool_keeps_nothing_of_a_call(path):
+    code = re.sub(r'"""[\s\S]*?"""|#.*|"[^"\n]*"', "", path.read_text(encoding="utf-8"))
+    assert [match[0] for match in KEEPS.finditer(code)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["seen = []\n", "SEEN = {}\ndef execute(p, r):\n    SEEN['x'] = 1\n", "_SEEN = []\ndef f():\n    _SEEN.append(1)\n"],
+        *["def execute(p, r):\n    global count\n", "@functools.lru_cache\n", "def execute(p, r):\n    globals()['x'] = 1\n"],
+        *["def execute(p, r):\n    A.n += 1\n", "def execute(p, r, seen=[]):\n"],
+    ],
+)
+def test_control_a_tool_that_keeps_something_is_found(text):
+    assert KEEPS.search(text)

@@ -14,7 +14,7 @@ import rye as package
 from support.harness import AT_A_PROMPT, environment
 from support.in_process import rye
 from support.shell_calls import sleepers
-from support.signed_tools import STRANGER, put, put_script, put_tool, signed, tool_text
+from support.signed_tools import put, put_script, put_tool, tool_text
 from support.signed_tools import rye as process
 from support.terminal import typed
 from support.waiting import until
@@ -42,18 +42,6 @@ def test_success_is_0_and_what_the_tool_refuses_is_1(here):
     put_tool(here, "my/tool", "1 / 0")
     done = rye("execute", "my/tool", cwd=here)
     assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
-
-
-def test_what_trust_refuses_is_3(here):
-    good = signed(tool_text("my/tool"))
-    for raw in (tool_text("my/tool"), good.replace(b"1.2.3", b"1.2.4"), signed(tool_text("my/tool"), STRANGER)):
-        put(here, "tools/my/tool.py", raw)
-        done = rye("execute", "my/tool", cwd=here)
-        assert (done.returncode, done.stdout) == (3, b""), done
-        assert done.stderr.count(b"\n") == 1
-    put(here, "tools/my/tool.py", tool_text("my/tool"))
-    done = rye("execute", "my/tool", "--allow-unsigned", cwd=here)
-    assert (done.returncode != 0, b"person" in done.stderr) == (True, True)
 
 
 # --- the answer alone on standard output ---

@@ -158,15 +158,7 @@ def test_signing_is_offered_on_request_only_and_then_the_user_still_decides(proj
     assert refused["structuredContent"]["code"] == "needs_person"
 
 
-def test_failures_are_results_with_the_instruction(shared, server):
-    project, _ = shared
-    (project / "app.py").write_bytes(b"x\n")
-    missing = server.call("read", {"file_path": "ap.py"})
-    assert (missing["isError"], missing["structuredContent"]["code"]) == (True, "file_not_found")
-    assert "Did you mean app.py?" in missing["content"][0]["text"]
-    wrong = server.call("read", {"file_path": "app.py", "limit": "many", "extra": 1})
-    assert (wrong["isError"], wrong["structuredContent"]["code"]) == (True, "invalid_parameters")
-    assert len(wrong["structuredContent"]["problems"]) == 2
+def test_no_uri_leads_elsewhere(server):
     for uri in ("rye://knowledge/../x", "file:///etc/passwd", "rye://output/..%2f..%2fx"):
         assert server.ask("resources/read", {"uri": uri})["error"]["code"] in (-32602, -32002)
 

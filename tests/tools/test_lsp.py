@@ -224,16 +224,6 @@ def test_each_mistake_has_its_error(project, parameters, code):
     assert ask(project, "a.c", **parameters)["code"] == code
 
 
-def test_a_missing_server_names_the_command_that_installs_it(project, monkeypatch):
-    (project / "a.go").write_text("package main\n")
-    monkeypatch.setenv("PATH", "/nonexistent")
-    data = ask(project, "a.go")
-    told = "go install golang.org/x/tools/gopls@latest" in data["error"]
-    assert (data["code"], told) == ("server_missing", True)
-    (project / "a.xyz").write_text("?\n")
-    assert ask(project, "a.xyz")["code"] == "no_language"
-
-
 @pytest.mark.slow
 def test_an_edit_says_what_it_broke_and_what_it_mended(warm):
     (warm / "a.py").write_text("def f(a: int) -> int:\n    return a\n\n\nf(1)\n")

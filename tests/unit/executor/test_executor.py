@@ -97,8 +97,8 @@ def test_the_gates_stand_in_order_and_nothing_of_what_is_refused_runs(project, t
         # An owner's name stands only beside a signature that was proven.
         assert (row["owner"] is None) == (code in ("unsigned", "malformed", "tampered", "untrusted_key", "bad_signature"))
     put(project, PLACE, signed(in_place.replace(b">=99", b">=0.1")))
-    assert call(project)["status"] == "success"
-    assert canary.exists()
+    outcome = call(project, dry_run=dry_run)["status"], canary.exists()
+    assert outcome == (("validation_passed", False) if dry_run else ("success", True))
     assert "OBEY ME" in json.dumps(rye.tools("my", project_path=project))
 
 
@@ -195,6 +195,7 @@ def test_defaults_are_filled_in_at_every_depth_and_values_are_left_as_they_are(p
     params = call(project, parameters=given)["data"]["params"]
     filled = {"limit": 20, "mode": "a", "options": {"deep": [{"level": 7}, {"level": 1}]}}
     assert params == {"file_path": "a", "text": hostile, **filled}
+    assert call(project, parameters=given, dry_run=True)["data"]["parameters"] == params
     assert json.dumps(given) == before
     # A default that a tool changes is itself again at the next call.
     put_tool(project, "my/tool", 'params["options"]["from"] += "+"\n' + ECHO, SCHEMA)
@@ -233,24 +234,12 @@ def test_every_workspace_path_is_confined_wherever_it_stands(project, tmp_path, 
     schema = {"type": "object", "properties": {"v": part}, **more}
     put_tool(project, "my/tool", f"open({str(canary)!r}, 'w').close()\n{OK}", schema)
     for hostile in ("../secret", "/etc/passwd", "out/secret", "sub/../../secret", str(tmp_path / "secret"), "", "a\0b"):
-        assert call(project, parameters={"v": given(hostile)})["code"] in ("path_outside", "bad_path"), hostile
+        for dry_run in (True, False):
+            answer = call(project, parameters={"v": given(hostile)}, dry_run=dry_run)
+            assert answer["code"] in ("path_outside", "bad_path"), hostile
         assert not canary.exists(), hostile
     # Control: what lies inside passes.
     assert call(project, parameters={"v": given("a.txt")})["status"] == "success"
-    assert canary.exists()
-
-
-def test_a_dry_run_does_everything_but_run(project, tmp_path):
-    canary = tmp_path / "canary"
-    fires = f"open({str(canary)!r}, 'w').close()"
-    put_tool(project, "my/tool", f"{fires}\n{OK}", SCHEMA, more=fires)
-    response = call(project, parameters={"file_path": "a"}, dry_run=True)
-    found = (response["status"], len(response["chain"]), response["data"]["parameters"]["limit"])
-    assert found == ("validation_passed", 3, 20)
-    assert call(project, parameters={"file_path": "../a"}, dry_run=True)["code"] == "path_outside"
-    assert call(project, parameters={"limit": 1}, dry_run=True)["code"] == "invalid_parameters"
-    assert not canary.exists()
-    assert call(project, parameters={"file_path": "a"})["status"] == "success"
     assert canary.exists()
 
 

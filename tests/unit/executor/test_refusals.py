@@ -11,8 +11,6 @@ from rye.executor import executor
 from support.mcp_peer import ARGUMENTS
 from support.signed_tools import put, put_tool, put_yaml, signed, tool_text, trust_key
 
-PATCH = "rye/workspace/workspace_write_patch"
-
 
 @pytest.fixture
 def project(tmp_path):
@@ -35,8 +33,6 @@ def call(project, item="rye/file-system/read", /, **parameters):
         ("path_outside", "rye/file-system/read", {"file_path": "../x"}),
         ("file_not_found", "rye/file-system/read", {"file_path": "b.txt"}),
         ("unsigned", "my/unsigned", {}),
-        ("path_outside", PATCH, {"createFiles": [{"path": "../x", "content": "x"}]}),
-        ("invalid_parameters", PATCH, {"createFiles": 3}),
     ],
 )
 def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, code, item_id, parameters):
@@ -49,10 +45,6 @@ def test_data_is_an_object_that_says_why_wherever_a_call_is_refused(project, cod
     if code == "item_not_found":
         assert answer["details"]["nearest"][0] == "rye/file-system/read"
         assert "rye/file-system/read" in answer["error"]
-    if item_id == PATCH:
-        # A tool with an envelope is refused in it.
-        assert (data["successful"], data["result"], data["warnings"]) == (False, None, [])
-        assert [one["code"] for one in data["errors"]] == [code] * len(data["errors"]) != []
 
 
 def test_a_tool_that_no_runtime_runs_is_told_which_part_of_it_is_wrong(project):

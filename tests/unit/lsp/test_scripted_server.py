@@ -346,6 +346,8 @@ def server(project, path):
 
 def test_the_first_that_is_installed_is_taken(project, bins):
     assert server(project, "a.py") == "server_missing"
+    put(project, **{"a.go": "package main\n"})
+    assert "go install golang.org/x/tools/gopls@latest" in ask(project, file_path="a.go")["error"]
     install(bins, "ty")
     assert server(project, "a.py") == "ty"
     install(bins, "pyright-langserver")

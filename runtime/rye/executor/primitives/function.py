@@ -28,7 +28,7 @@ class Plan(Record):
     """A tool's compiled module, the name of its function, its other files as base64 by path, and its limit of memory (bytes).
 
     The limit, 0 for none, holds a worker: this process, which the system's tools share, has none of its own. `kept` has the
-    module of a tool of the system bundle: these keep nothing at its top level (tests/tools/test_no_state.py), so it serves all
+    module of a tool of the system bundle: these keep nothing at its top level (tests/test_architecture.py), so it serves all
     calls of these very bytes.
     """
 
