@@ -1,15 +1,19 @@
-"""Calls over standard input and output that last: the next request is read meanwhile, and one that hangs is answered in time."""
+"""Calls that last: over standard input and output the next request is read meanwhile, and one that hangs is answered in time."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
 
+import anyio
 import pytest
 
 from support.harness import RUNTIME, environment
-from support.mcp_peer import Peer, peer
+from support.mcp_peer import ARGUMENTS, Peer, listening, peer
+from support.shell_calls import sleepers
+from support.waiting import PATIENCE
 
 # A disk that does not answer holds the thread of a tool in the kernel; nothing here can do that on purpose, so the tool's own
 # start waits, in the same thread, and asks nobody for its time.
@@ -125,3 +129,65 @@ def test_calls_that_wait_take_no_thread_each_to_be_told_that_they_do(server):
     server.ask("ping")
     assert len(os.listdir(f"/proc/{server.process.pid}/task")) < before + 10
     assert not any(one()["result"]["isError"] for one in told)
+
+
+# --- over HTTP, with the client of the library that the server is made with, in both of its modes ---
+
+
+@contextlib.asynccontextmanager
+async def client(server, mode):
+    import httpx2
+    from mcp.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {server.token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as web,
+        Client(streamable_http_client(server.url, http_client=web), mode=mode) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def http_server(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("USER_SPACE", str(tmp_path_factory.mktemp("user")))
+        patch.delenv("RYE_MCP_TOKEN", raising=False)
+        with listening(tmp_path_factory.mktemp("project")) as made:
+            yield made
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_tools_are_listed_progress_is_told_and_cancelling_ends_the_command(http_server, mode, number):
+    told = []
+
+    async def note(progress, total, message):
+        told.append(message)
+
+    async def until(true):
+        end = time.monotonic() + PATIENCE
+        while not true() and time.monotonic() < end:
+            await anyio.sleep(0.05)
+        assert true()
+
+    async def use():
+        async with client(http_server, mode) as made:
+            assert {tool.name for tool in (await made.list_tools()).tools} == set(ARGUMENTS)
+            async with anyio.create_task_group() as tasks:
+                command = {"command": f"echo begun; sleep {number}"}
+                tasks.start_soon(lambda: made.call_tool("bash", command, progress_callback=note))
+                await until(lambda: sleepers(number) and told)
+                tasks.cancel_scope.cancel()
+            await until(lambda: not sleepers(number))
+            assert (await made.call_tool("bash", {"command": "echo next"})).content[0].text.startswith("next\n")
+
+    anyio.run(use)
+    assert "".join(told) == "begun\n"
+
+
+def test_a_server_over_http_that_is_stopped_while_it_starts_ends_in_order(project):
+    for times in (0, 3):
+        with listening(project) as own:
+            for _ in range(times):
+                own.process.terminate()
+            assert own.close() in (0, -15)

@@ -56,6 +56,11 @@ def at(project, where):
     return stores.RegistryTarget(str(project), str(where))
 
 
+@pytest.fixture
+def here(project, where):
+    return at(project, where)
+
+
 def asked(target, action, reference, *words):
     """Return what `rye registry` says of a reference, as JSON."""
     done = run("registry", action, reference, *words, "--registry", target.registry, "--json", cwd=target.project)
@@ -86,11 +91,10 @@ def publish(at, item_id="my/text/report", version="1.0.0", key=MINE, project=Non
     return registry_push.push(at, "tool", [item_id])[0]
 
 
-def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, other):
+def test_what_is_pushed_is_found_pulled_and_run_elsewhere(project, where, here, other):
     ids = put_items(project, 20)
     entry = b'```yaml\nid: a\nversion: "1.0.0"\ncategory: my/notes\ntitle: T\n```\nText\n'
     put(project, "knowledge/my/notes/a.md", signed(entry, item_type="knowledge", suffix=".md"))
-    here = at(project, where)
     assert {row["status"] for row in registry_push.push(here, "tool", ["my/*"])} == {"pushed"}
     assert registry_push.push(here, "knowledge", ["my/notes/a"])[0]["version"] == "1.0.0"
     sent = {item_id: (project / f".ai/tools/{item_id}.py").read_bytes() for item_id in ids}
@@ -125,8 +129,7 @@ def put_with_file(project, text, version="1.0.0", item_id="my/teller"):
     assert row["status"] == "signed", row
 
 
-def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, where, other, user_space):
-    here = at(project, where)
+def test_the_other_files_of_a_tool_travel_with_it_and_are_verified(project, where, here, other, user_space):
     put_with_file(project, b"hello\x00\xff world")
     assert registry_push.push(here, "tool", ["my/teller"])[0]["status"] == "pushed"
     put_with_file(project, b"hello new world", "1.1.0")
@@ -173,7 +176,7 @@ def test_a_file_that_is_not_the_signed_one_is_refused(project, tmp_path, other):
         assert files(there) == []
 
 
-def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, tmp_path):
+def test_a_tool_in_any_language_travels_with_its_runtime(project, where, here, other, tmp_path):
     trust_key()
     head = 'version: "1.0.0"\ncategory: my\ndescription: d\nexecutor_id: '
     runtime = f"{head}rye/core/primitives/subprocess\ntool_type: runtime\nsuffixes: [.zz]\ncomment: --\n"
@@ -182,7 +185,6 @@ def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, 
     text = "".join(f"-- {line}\n" for line in lines) + "whole"
     put(project, "tools/my/zz.yaml", signed(runtime.encode(), suffix=".yaml"))
     put(project, "tools/my/told.zz", signed(text.encode(), suffix=".zz"))
-    here = at(project, where)
     assert {row["status"] for row in registry_push.push(here, "tool", ["my/*"])} == {"pushed"}
     there = other()
     here = at(there, where)
@@ -196,8 +198,7 @@ def test_a_tool_in_any_language_travels_with_its_runtime(project, where, other, 
     assert (tmp_path / "other-user/.ai/tools/my/told.zz").read_bytes() == (project / ".ai/tools/my/told.zz").read_bytes()
 
 
-def test_a_version_is_published_once(project, where):
-    here = at(project, where)
+def test_a_version_is_published_once(project, here):
     assert publish(here)["status"] == "pushed"
     assert registry_push.push(here, "tool", ["my/text/report"])[0]["status"] == "unchanged"
     with pytest.raises(rye.RyeError) as caught:
@@ -205,8 +206,7 @@ def test_a_version_is_published_once(project, where):
     assert caught.value.code == "version_exists"
 
 
-def test_only_what_is_verified_is_pushed(project, where):
-    here = at(project, where)
+def test_only_what_is_verified_is_pushed(project, here):
     put(project, "tools/my/a/alien.py", signed(tool_text("my/a/alien"), STRANGER))
     put(project, "tools/my/a/bare.py", tool_text("my/a/bare"))
     for name, code in (("alien", "untrusted_key"), ("bare", "unsigned")):
@@ -287,8 +287,7 @@ def test_what_was_edited_here_is_not_replaced_in_silence(project, where, other):
     refused("edited_locally", pull(here, "my/text/report", overwrite=True))
 
 
-def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, other, tmp_path):
-    here = at(project, where)
+def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, here, other, tmp_path):
     publish(here, "my/a/one")
     publish(here, "my/a/two", key=STRANGER)
     there = other()
@@ -305,8 +304,7 @@ def test_a_namespace_is_pinned_only_when_asked_and_then_holds(project, where, ot
         registry_pull.unpin("my")
 
 
-def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
-    here = at(project, where)
+def test_a_yanked_version_is_passed_over_and_warned_of(project, where, here, other):
     first = publish(here, version="1.0.0")
     publish(here, version="1.1.0")
     registry_push.yank(here, "tool", "my/text/report:1.1.0", "loses\x1b[31m data")
@@ -321,8 +319,7 @@ def test_a_yanked_version_is_passed_over_and_warned_of(project, where, other):
     assert row["version"] == "1.0.0"
 
 
-def test_inspect_shows_what_a_pull_would_bring(project, where, other):
-    here = at(project, where)
+def test_inspect_shows_what_a_pull_would_bring(project, where, here, other):
     publish(here, version="1.0.0")
     head = '__permissions__ = ["write"]\n__requires_rye__ = ">=0.1"\n__requires__ = ["tabulate>=0.9"]'
     publish(here, version="1.1.0", head=head)
@@ -346,7 +343,7 @@ def test_one_bad_reference_among_good_ones_does_not_stop_them(project, where, ot
     assert [row.get("code", row["status"]) for row in rows] == ["installed", *["not_in_registry"] * 2, "reserved_id"]
 
 
-def test_a_bundle_travels_as_one(project, where, other, tmp_path):
+def test_a_bundle_travels_as_one(project, where, here, other, tmp_path):
     folder = tmp_path / "src"
     trust_key()
     put(folder, "tools/mine/a/one.py", version_of("mine/a/one"))
@@ -355,7 +352,6 @@ def test_a_bundle_travels_as_one(project, where, other, tmp_path):
     (tmp_path / "key.pem").write_bytes(MINE.pem)
     words = ("--folder", folder / ".ai", "--id", "mine", "--version", "1.0.0", "--key", tmp_path / "key.pem")
     assert run("bundle", "create", *words, cwd=project).returncode == 0
-    here = at(project, where)
     assert registry_push.push_bundle(here, "mine", folder / ".ai")[0]["status"] == "pushed"
     there = other()
     here = at(there, where)
