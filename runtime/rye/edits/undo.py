@@ -423,14 +423,10 @@ def _answer(
 
 def _planned(ws: Workspace, look: tree_changes.Look, entry: Entry, chosen: _Chosen) -> tuple[tree_changes.Look, tree_undo.Plan]:
     """Return how a command's change is taken back, and the last look before that."""
-    for _ in range(tree_changes.MOST_LOOKS):
-        # What changed until now is recorded as what it is, before anything is written.
-        look.attribute()
-        planned = tree_undo.plan(ws, look.contents, entry, chosen.part, chosen.hunks)
-        if look.saw(planned.changes):
-            return look, planned
-        # A command that runs wrote since: that is its change, and is recorded first.
-        look = look.again()
+    for last in look.and_later():
+        planned = tree_undo.plan(ws, last.contents, entry, chosen.part, chosen.hunks)
+        if last.saw(planned.changes):
+            return last, planned
     why = "A command that runs writes these files on and on. Nothing was written."
     raise EditError("changed_since", why, "Wait for its end, or end the job, then undo.")
 

@@ -37,9 +37,6 @@ from rye.snapshots.tree import Scope, TreeTooLargeError, Walk
 from rye.workspace import running_commands
 from rye.workspace.workspace import Workspace
 
-MOST_LOOKS: Final = 5
-"""So often a look is made anew where a running command writes meanwhile what is to be changed."""
-
 SOMEONE_ELSE: Final = "changed by someone else"
 """The `tool` of an entry for what changed while no command ran."""
 
@@ -50,6 +47,7 @@ _SHARES: Final = 64
 _PACKED_REFS_MAX: Final = 16 * 1024 * 1024
 _KEEP_SHARE: Final = 0.9
 _MOST_RECOVERIES: Final = 2
+_MOST_LOOKS: Final = 5
 _AFTER_JOB: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from rye.journal import tree_changes; tree_changes.end_job(*sys.argv[2:])"
 )
@@ -201,13 +199,10 @@ def beside_commands(ws: Workspace, edits: Sequence[tuple[Entry, bytes | None]]) 
     The contents that it brings are stored: where a command changes one before the next look, that is what it was before.
     """
     with suppress(OSError, TreeTooLargeError), look_at(ws) as look:
-        seen = look
-        for _ in range(MOST_LOOKS):
-            seen.attribute()
+        # A command that is at work on a file may leave it as it was: that is a change, too, and comes before the edit.
+        for seen in look.and_later():
             if seen.saw(one for entry, _ in edits for one in entry.changes):
                 break
-            # A command that is at work on a file may leave it as it was: that is a change, too, and comes before the edit.
-            seen = seen.again()
         for _, data in edits:
             if data is not None and len(data) <= context.settings().number("record.max_file_bytes"):
                 look.contents.put(data)
@@ -310,9 +305,15 @@ class Look:
         walk.run(self._ws.fd)
         return walk
 
-    def again(self) -> Look:
-        """Look once more, under the same lock."""
-        return Look(self._ws, self.where, self.contents)
+    def and_later(self) -> Iterator[Look]:
+        """Yield this look, and later ones under the same lock: what changed until each is recorded as what it is.
+
+        For whoever changes files beside a command, which may write them meanwhile: that is its change, and comes first.
+        """
+        for number in range(_MOST_LOOKS):
+            look = Look(self._ws, self.where, self.contents) if number else self
+            look.attribute()
+            yield look
 
     def saw(self, changes: Iterable[Change]) -> bool:
         """Tell whether files that changes begin with are as this look found them, or nothing runs that could have written."""

@@ -181,7 +181,7 @@ class Child:
             # In steps, because the call may be cancelled meanwhile.
             if not poll.poll(min(seconds_left, _STEP_SECONDS) * 1000):
                 if when_idle and time.monotonic() - looked > _IDLE_SECONDS:
-                    looked, before, used = time.monotonic(), used, self._processor_time()
+                    looked, before, used = time.monotonic(), used, self._processor_seconds()
                     if used - before < _IDLE_SECONDS * _IDLE_SHARE:
                         when_idle()
                         when_idle = None
@@ -192,11 +192,11 @@ class Child:
             yield block
         self._finish()
 
-    def _processor_time(self) -> float:
+    def _processor_seconds(self) -> float:
         """Return the seconds that it worked; 0 where the system does not tell."""
-        with suppress(OSError, ValueError, IndexError), open(f"/proc/{self._process.pid}/stat", "rb") as file:
-            # Behind the name of the program, which may hold anything.
-            return sum(map(int, file.read().rpartition(b")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        with suppress(OSError):
+            # As `clock_getcpuclockid` makes the number of a process's clock.
+            return time.clock_gettime(~self._process.pid << 3 | 2)
         return 0.0
 
     def _finish(self) -> None:
