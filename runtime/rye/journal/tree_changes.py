@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.errors import WorkspaceError
+from rye.errors import RyeError, WorkspaceError
 from rye.fs import atomic, beneath, stamps
 from rye.fs.atomic import closing
 from rye.journal import entries, history, journal, recovery, tree_undo_steps
@@ -446,8 +446,9 @@ def look_at(
         for _ in range(_MOST_RECOVERIES):
             held.close()
             # An edit that was cut off has an entry of its own, and would count as found here, too. Before the tree is held:
-            # recovery waits for the locks of files, and an edit has its file locked when it waits for the tree.
-            with suppress(OSError, WorkspaceError):
+            # recovery waits for the locks of files, and an edit has its file locked when it waits for the tree. A command that
+            # its caller ended, or whose time is up, is looked at all the same.
+            with suppress(OSError, RyeError):
                 recovery.recover(ws, patience=recovery.WAIT_SECONDS, beside=beside)
             where = held.enter_context(known_tree.locked(ws.fd, at_end=at_end))
             # While it was waited for, an edit may have been killed: none is at work now.

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rye.call import context
 from rye.config import user_dirs
 from rye.fs import atomic
-from rye.journal import entries, history, journal, recovery
+from rye.journal import entries, history, journal, recovery, tree_changes
 from rye.plain_class import changed
 from rye.snapshots import known_tree
 from rye.workspace import atomic_replace, cache
@@ -149,8 +150,13 @@ def test_a_change_at_work_is_left_alone_and_one_of_a_killed_process_is_recorded_
         patch.setattr(known_tree, "locked", lambda root, locked=known_tree.locked, **of: (kill(), locked(root, **of))[1])
         assert "changed" not in done("rye/bash/bash", project, command="true")
     assert listed(project)[0] == killed[0]
+    with Workspace(project) as ws, cache.locked(ws, b"file"), context.using(deadline=context.Deadline(0)):
+        # A command whose time is up ends beside an edit.
+        begun(project, OLD, NEW)
+        with tree_changes.look_at(ws, at_end=True) as look:
+            assert look.changes == []
     begun(project, OLD, NEW, "gone/file")
-    assert (recover(project), len(listed(project))) == (True, 7)
+    assert (recover(project), len(listed(project))) == (True, 8)
 
 
 def test_a_pending_record_names_no_file_but_a_temporary_one(project, file):
