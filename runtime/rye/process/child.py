@@ -6,6 +6,7 @@ Its environment is nearly empty, its standard input is nothing, and it leads a p
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -25,6 +26,7 @@ _BLOCK = 1 << 18
 _MAX_STDERR = 1 << 16
 _MAX_RECORD = 1 << 24
 _STEP_SECONDS = 0.1
+_LONGEST_PATH = 4_096
 # A search that waits for something takes about a twentieth of the processor.
 _IDLE_SECONDS, _IDLE_SHARE = 1.0, 0.2
 
@@ -83,17 +85,22 @@ def environment_outside(*projects: os.stat_result) -> dict[str, str]:
     kept = {}
     for name, value in os.environ.items():
         parts = value.split(os.pathsep)
-        some = [one for one in parts if not os.path.isabs(one) or all(is_outside(_there(one), project) for project in projects)]
+        some = [one for one in parts if not any(_is_of(one, project) for project in projects)]
         if some or name == "HOME":
             kept[name] = os.pathsep.join(some or parts)
     return kept
 
 
-def _there(path: str) -> str:
-    """Return what of a path is there; a secret may look like a path, and lead nowhere."""
-    while not os.path.lexists(path):
-        path = os.path.dirname(path)
-    return path
+def _is_of(text: str, project: os.stat_result) -> bool:
+    """Tell whether a text names what lies in a project, also behind an option: `--require /project/.pnp.cjs`."""
+    for at in (found.start() for found in re.finditer("(?<!/)/", text)):
+        path = text[at : at + _LONGEST_PATH]
+        # What of it is there: a secret may look like a path, and lead nowhere.
+        while not os.path.lexists(path):
+            path = os.path.dirname(path)
+        if not is_outside(path, project):
+            return True
+    return False
 
 
 def name_of_fd(fd: int) -> str:

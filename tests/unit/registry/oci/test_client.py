@@ -142,12 +142,13 @@ def test_a_helper_is_asked_and_one_in_the_project_is_not(tmp_path, project, monk
     monkeypatch.chdir(project)
     helper(
         tmp_path / "bin",
-        """interpreter < /dev/null; [ "$KEY" = /a+b:c ] && echo '{"Username": "me", "Secret": "of '$host'"}'""",
+        """interpreter < /dev/null; [ "$KEY$NODE_OPTIONS" = /a+b:c ] && echo '{"Username": "me", "Secret": "of '$host'"}'""",
     )
     helper(project / "bin", f"touch {tmp_path}/touched; exit 1")
     os.link(project / "bin/docker-credential-test", project / "bin/interpreter")
     monkeypatch.setenv("PATH", f"bin:{project}/bin:{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setenv("KEY", "/a+b:c")
+    monkeypatch.setenv("NODE_OPTIONS", f"--no-warnings --require {project}/x.cjs")
     for asked in (lambda name: {"credHelpers": {name: "test"}}, lambda name: {"auths": {name: {}}, "credsStore": "test"}):
         with wanting("me", "of {host}") as where:
             docker_config(tmp_path, asked(where[6:]))
