@@ -84,11 +84,10 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
     if not is_own:
         profile.refuse_changes(ws.root)
     # While these locks were waited for, their holder may have been killed: its change comes first.
-    recovered = recovery.recover(ws, beside=[change.place.path for change in changes])
+    warnings = recovery.recover(ws, beside=[change.place.path for change in changes])
     if len(changes) == 1 and batch is None:
         with _beside_commands(ws, changes):
-            entry, warnings = _commit_one(ws, changes[0])
-            return Committed(entry, [*recovered, *warnings])
+            return _commit_one(ws, changes[0], warnings)
     batch = batch or os.urandom(16).hex()
     # The IDs become file names in the journal, so those that are made in one millisecond must differ.
     first = int.from_bytes(os.urandom(2))
@@ -125,14 +124,13 @@ def commit(ws: Workspace, changes: Sequence[Change], batch: str | None = None, *
         with contextlib.suppress(OSError):
             # The commit is made: the next call finds all files in place, and goes on from there.
             recovery.finish_commit(ws, recovery.advance(record, ".done"), steps)
-    notes = [warning for step in steps for warning in journal.notes(step.place)]
-    return Committed([entry.id for entry in made], [*recovered, *notes])
+    warnings += [warning for step in steps for warning in journal.notes(step.place)]
+    return Committed([entry.id for entry in made], warnings)
 
 
-def _commit_one(ws: Workspace, change: Change) -> Committed:
+def _commit_one(ws: Workspace, change: Change, warnings: list[str]) -> Committed:
     """Replace or delete one file, with its entry pending meanwhile. Where it cannot be recorded it is made with a warning."""
     place, temporary = change.place, temporary_name()
-    warnings = []
     entry = changed(change.entry, hard_links=journal.link_count(place), temporary=temporary.decode())
     pending = None
     try:
