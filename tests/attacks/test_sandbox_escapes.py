@@ -234,7 +234,7 @@ def test_require_insists_on_limits_only_where_the_user_names_them(project, user_
 
 
 @pytest.mark.parametrize(
-    "place", [("rye.sandbox.sandbox._own_places", lambda: {os.getcwd() + "/.venv"}), ("sys.path", [*sys.path, "src"])]
+    "place", [(sandbox, "_own_places", lambda: {os.getcwd() + "/.venv"}), (sys, "path", [*sys.path, "src"])]
 )
 def test_where_rye_lies_in_the_project_the_report_says_so(project, user_space, monkeypatch, place):
     """Or its Python looks for modules there, as after an editable installation: a `sitecustomize.py` would be the next one's."""

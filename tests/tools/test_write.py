@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 
 from rye.errors import ItemError
-from rye.items.parse import python_tree
+from rye.items import parse
 from support.calling import done, ids, refused, rows
 
 # Defects 16, 18, 19: characters were counted, `${…}` was expanded, 200 kB were too long for a command line.
@@ -258,5 +258,5 @@ def test_no_file_of_the_current_folder_is_read_for_a_syntax_error(project, monke
         os.write(pipes[-1], b"x\n")
     assert "at line 1" in done("write", project, file_path="a.py", content="def f(:\n")["warnings"][0]
     with pytest.raises(ItemError, match="not valid Python: invalid syntax"):
-        python_tree(b"def f(:\n")
+        parse.python_tree(b"def f(:\n")
     assert [os.read(pipe, 9) for pipe in pipes] == [b"x\n"] * 2

@@ -1,5 +1,6 @@
 """The journal is true: an entry stands for every change that landed, whatever ended the call, and its undo works."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -11,7 +12,6 @@ import pytest
 
 from rye.call import context
 from rye.config import user_dirs
-from rye.fs import atomic
 from rye.journal import entries, history, journal, recovery, tree_changes
 from rye.plain_class import changed
 from rye.snapshots import known_tree
@@ -283,7 +283,8 @@ def test_a_line_of_the_index_that_is_being_written_is_waited_for(project, file):
     before = [json.loads(line[9:])[0] for line in (last, older, newer)]
     entry = folder(project) / f"{before[0]}.json"
     with ThreadPoolExecutor() as pool:
-        with atomic.locked(folder(project) / "lock"):
+        with open(folder(project) / "lock", "ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             entry.rename(entry.with_suffix(".new"))
             reader = pool.submit(listed, project)
             time.sleep(0.2)
